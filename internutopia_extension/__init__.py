@@ -7,7 +7,7 @@ _PACKAGES = ('controllers', 'interactions', 'metrics', 'objects', 'rewards', 'ro
 
 
 def import_extensions() -> None:
-    """Registers the built-in classes under their `type`; to be called before an `Env` is built."""
+    """Register the built-in classes under their `type`; to be called before an `Env` is built."""
     for name in _PACKAGES:
         package = f'{__name__}.{name}'
         if importlib.util.find_spec(package):

@@ -1,4 +1,4 @@
-"""Checks of what learners ask for, the same all over the array API and made before anything changes."""
+"""Checks of the arguments of learners, shared by the array API and made before anything changes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _TERMS: Mapping[str, Kind] = {
 
 
 def check_open(closed: bool, call: str) -> None:
-    """RuntimeError if `call` comes after `close`."""
+    """Raise RuntimeError if `call` comes after `close`."""
     if closed:
         raise RuntimeError(f'{call}: the envs are closed; make new ones')
 
 
 def checked_mask(options: Mapping[str, Any] | None, num_envs: int) -> NDArray[np.bool_]:
-    """The mask of envs to reset that options of `reset` hold, bool `(n,)`; without one, all.
+    """Return the mask of envs to reset from the options of `reset`, bool `(n,)`; all envs without one.
 
     TypeError or ValueError if it is none, or there are other options.
     """
@@ -55,7 +55,7 @@ def checked_mask(options: Mapping[str, Any] | None, num_envs: int) -> NDArray[np
 
 
 def checked_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> int | list[int] | None:
-    """The seed, or those that are given of one per env; None for none. ValueError for another number of them."""
+    """Return the seed, or the given ones of one per env; None for none. ValueError for another number of them."""
     if seed is None or isinstance(seed, int | np.integer):
         return None if seed is None else int(seed)
     if len(seed) != num_envs:
@@ -64,13 +64,13 @@ def checked_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> int 
 
 
 def combined_seed(seed: int | Sequence[int]) -> int:
-    """One seed for the episodes, of one or of several. ValueError for a negative one."""
+    """Combine the seeds of the envs into one for the episodes. ValueError for a negative one."""
     sequence = np.random.SeedSequence(seed)
     return seed if isinstance(seed, int) else int(sequence.generate_state(1)[0])
 
 
 def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
-    """What is learned; None takes that of the tasks.
+    """Return the learning config; None takes that of the tasks.
 
     ValueError if they differ, nobody says which robot learns, or a term names a command that there is not.
     """
@@ -86,7 +86,7 @@ def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCf
 def checked_batch(
     robots: Mapping[int, Mapping[str, BaseRobot]], name: str | None, waiting: BatchedRobot | None
 ) -> BatchedRobot:
-    """The batched robot that learns in all envs.
+    """Return the batched robot that learns in all envs.
 
     ValueError if there is none: no robot of that name, none that is batched, or several.
 
@@ -116,7 +116,7 @@ def checked_batch(
 
 
 def checked_controller(batch: BatchedRobot, name: str) -> tuple[BaseController, tuple[int, ...]]:
-    """The controller of that name for all envs, and the shape of its actions. ValueError if there is none."""
+    """Return the controller of that name for all envs, and the shape of its actions. ValueError if there is none."""
     controllers = batch.robot.controllers
     if name not in controllers:
         if any(each.name == name for each in batch.robot.config.controllers or []):
@@ -145,7 +145,7 @@ def _learning_of(config: Config) -> LearningCfg:
 
 
 def _check_robots(config: Config, learning: LearningCfg) -> None:
-    """ValueError if a task has several robots and nobody says which of them learns."""
+    """Raise ValueError if a task has several robots and the learning one is not named."""
     for index, task in enumerate(config.task_configs):
         if learning.robot is None and len(task.robots) > 1:
             names = [robot.name for robot in task.robots]

@@ -1,4 +1,4 @@
-"""Command markers: goals and velocities that a robot is told, as balls and arrows in pictures.
+"""Command markers: commanded goals and velocities as balls and arrows in pictures.
 
 Goals are green. Of a velocity, the green arrow is what is commanded, the blue one how the base moves, and a green one
 across it the yaw rate: to the left for a turn to the left.
@@ -32,7 +32,7 @@ _HEAD = 0.75  # height of arrows above the robot's middle, in its radii
 
 
 def command_markers(core: BatchedRLEnv, env_id: int, robot: RobotCamera) -> EnvMarkers:
-    """What the robot of an env that holds an episode is told now; commands whose terms say of no marker have none."""
+    """Return markers of the current commands of the robot in an env; none for commands whose terms have no marker."""
     state = core.state
     markers: list[Marker] = []
     goals: list[Floats] = []
@@ -49,7 +49,7 @@ def command_markers(core: BatchedRLEnv, env_id: int, robot: RobotCamera) -> EnvM
 
 
 def _goal(goal: Floats, in_space: bool, radius: float) -> list[Marker]:
-    """A ball there, or, on the ground, an arrow that points at it from above."""
+    """Return a ball at the goal or, on the ground, an arrow that points at it from above."""
     if in_space:
         return [Marker(goal, _BALL * radius, _TOLD)]
     top = goal + [0.0, 0.0, max(radius, _LENGTH)]

@@ -15,7 +15,7 @@ EnvsT = TypeVar('EnvsT', bound=GymnasiumVectorEnv[Any, Any, Any])
 
 
 def check_endless(config: Config) -> None:
-    """ValueError if episodes run out: libraries have no way to say that an env stands still."""
+    """Raise ValueError if episodes run out: the libraries have no way to report an idle env."""
     if config.episode_order == 'once':
         raise ValueError("episode_order='once': learners need episodes without an end, 'cycle' or 'shuffle'")
 
@@ -23,7 +23,7 @@ def check_endless(config: Config) -> None:
 def same_step_envs(
     source: Config | EnvsT, learning: LearningCfg | None, arrays: Literal['numpy', 'torch'] = 'numpy'
 ) -> VectorEnv | EnvsT:
-    """The envs themselves, local or remote, or those of a config, with arrays of that kind.
+    """Return the envs themselves, local or remote, or those of a config, with arrays of that kind.
 
     ValueError if (as far as it is known here) episodes run out, or if they are reset in another step.
     """

@@ -1,4 +1,4 @@
-"""Elevation of the ground: a map that is read once by rays from above, or rays from above a robot whenever it looks.
+"""Elevation of the ground: a map read once by rays from above, or rays cast from above a robot in each step.
 
 Looking a height up in the map costs next to nothing, a ray into a scene microseconds. Things that move later stay in
 the map where they were.
@@ -45,7 +45,7 @@ class ElevationMap:
         self._xp: Any = arrays.xp
 
     def heights(self, places: Any) -> Any:
-        """Heights `(...)` [m] of the cells at places `(..., 2)` [m]; outside the map, of the nearest cell."""
+        """Return heights `(...)` [m] of the cells at places `(..., 2)` [m]; outside the map, of the nearest cell."""
         xp = self._xp
         cells = xp.astype(xp.floor((places[..., :2] - self._low) / self._cell), xp.int64)
         cells = xp.minimum(cells.clip(min=0), self._last)
@@ -67,7 +67,7 @@ class GroundBelow:
         self._arrays = arrays
 
     def heights(self, places: Any) -> Any:
-        """Heights `(n, k)` [m] of what is below places `(n, k, 2)` [m] around the robot of each env; 0 for nothing."""
+        """Return heights `(n, k)` [m] of the ground at places `(n, k, 2)` [m] around each env's robot; 0 for none."""
         xp, arrays = self._arrays.xp, self._arrays
         top = xp.zeros_like(places[..., :1]) + self._base_position()[:, None, 2:] + ABOVE_BASE
         origins = xp.astype(xp.concat([places[..., :2], top], axis=-1), xp.float64)

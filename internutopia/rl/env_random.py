@@ -1,4 +1,4 @@
-"""Random numbers of envs: a stream for each episode, that nothing else shares.
+"""Random numbers of envs: a separate stream for each episode.
 
 What an episode samples depends on the seed of the run and on its number alone: not on the env that it runs in, on the
 other envs, or on the process that they are in. Numbers are float32, like those of `DeviceRandom` on a device, with the
@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 
 
 class EnvRandom:
-    """What terms use of `numpy.random.Generator`, with a row for each env.
+    """The part of `numpy.random.Generator` that terms use, with a row for each env.
 
     The first axis of every `size` is that of the envs: all of them, or those of `for_envs`. ValueError for another one.
 
@@ -34,12 +34,12 @@ class EnvRandom:
         self._env_ids: Any = slice(None)
 
     def start(self, env_ids: NDArray[np.intp], keys: NDArray[np.uint64]) -> None:
-        """Episodes start in these envs `(m,)`, with the keys `(m,)` of their streams."""
+        """Start episodes in these envs `(m,)`, with the keys `(m,)` of their streams."""
         self.counters[env_ids] = mix(keys)
 
     @contextmanager
     def for_envs(self, env_ids: NDArray[np.intp]) -> Iterator[None]:
-        """Context in which numbers are sampled for these envs."""
+        """Return a context in which numbers are sampled for these envs."""
         before, self._env_ids = self._env_ids, env_ids
         try:
             yield
@@ -47,11 +47,11 @@ class EnvRandom:
             self._env_ids = before
 
     def random(self, size: Any = ()) -> Floats:
-        """Uniform in [0, 1)."""
+        """Sample uniformly in [0, 1)."""
         return (self._bits(size) >> np.uint32(8)) * np.float32(2.0**-24)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = ()) -> Floats:
-        """Uniform in [low, high); numbers or sequences that broadcast against `size`."""
+        """Sample uniformly in [low, high); numbers or sequences that broadcast against `size`."""
         low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
         values = self.random(size)
         values *= high - low
@@ -59,13 +59,13 @@ class EnvRandom:
         return values
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = ()) -> Floats:
-        """Normal with mean `loc` and standard deviation `scale` (Box and Muller)."""
+        """Sample normally with mean `loc` and standard deviation `scale` (Box and Muller)."""
         radius, angle = 1.0 - self.random(size), self.random(size)
         noise = np.sqrt(-2.0 * np.log(radius)) * np.cos(np.float32(2.0 * np.pi) * angle)
         return np.asarray(loc, np.float32) + np.asarray(scale, np.float32) * noise
 
     def integers(self, low: int, high: int | None = None, size: Any = ()) -> NDArray[np.int64]:
-        """Integers in [low, high), or in [0, low) without `high`; fewer than 2**32 of them."""
+        """Sample integers in [low, high), or in [0, low) without `high`; fewer than 2**32 of them."""
         first, end = (0, low) if high is None else (low, high)
         scaled = self._bits(size).astype(np.uint64) * np.uint64(end - first)
         return (scaled >> np.uint64(32)).astype(np.int64) + first

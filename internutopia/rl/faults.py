@@ -1,4 +1,4 @@
-"""Faults: numbers that are not finite in what learners would get, named with their term, env and step.
+"""Faults: numbers passed to learners that are not finite, named with their term, env and step.
 
 On the host a fault is known at once. On a device, which the host does not wait for, it is known a step or two later;
 its env has ended by then.
@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 
 
 class DeviceFaults(NamedTuple):
-    """Faults in terms of one kind, which the host knows later: tensors of bools.
+    """Faults in terms of one kind on a device, as tensors of bools that are read back later.
 
     Attributes:
         envs: the envs at fault `(n,)`.
@@ -36,7 +36,7 @@ class DeviceFaults(NamedTuple):
 
 
 class Faults:
-    """What is done about numbers that are not finite, see `LearningCfg.on_nan`.
+    """Handling of numbers that are not finite, see `LearningCfg.on_nan`.
 
     Args:
         on_nan: what that says.
@@ -53,7 +53,7 @@ class Faults:
         self._said: set[str] = set()
 
     def named(self, envs: Bools, name: Callable[[int], str]) -> dict[int, str]:
-        """What is wrong in these envs `(n,)`, by env id; `name` names it in one. EnvValueError unless they are cut."""
+        """Return the faults in these envs `(n,)`, by env id; `name` names one. EnvValueError unless they are cut."""
         faults: dict[int, str] = {}
         for env_id in np.flatnonzero(envs).tolist():
             step, episode = int(self._state.steps[env_id]), int(self._episode_ids[env_id])
@@ -63,7 +63,7 @@ class Faults:
         return faults
 
     def send(self, found: Sequence[DeviceFaults]) -> None:
-        """Report what a device finds in a step as soon as the host knows it."""
+        """Report the faults that a device finds in a step as soon as they are read back."""
         if not found:
             return
         self._sent.append(found)
@@ -76,7 +76,7 @@ class Faults:
                     self._report(int(envs.argmax()), 'a step or two ago', each.name(parts))
 
     def _report(self, env_id: int, step: str, fault: str) -> None:
-        """EnvValueError that says what is wrong, or a warning, once for each term."""
+        """Raise EnvValueError that names the faults, or warn, once for each term."""
         if not self._cuts:
             raise EnvValueError(
                 env_id,

@@ -34,11 +34,11 @@ _NUMPY = {  # what arrays, numbers and random generators are made of, by module
 
 
 class UnknownObjectError(Exception):
-    """A pickle names something that is not listed."""
+    """Raised if a pickle names an object that is not listed."""
 
 
 def load_known(data: bytes) -> Any:
-    """What was pickled. UnknownObjectError if it names more than is listed, nearly anything if it is broken."""
+    """Load a pickle. UnknownObjectError if it names more than is listed, nearly any error if it is broken."""
     return _Unpickler(io.BytesIO(data)).load()
 
 

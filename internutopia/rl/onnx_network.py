@@ -97,7 +97,7 @@ class OnnxNetwork:
             self._steps.append((function, list(node.input), attributes, node.output[0]))
 
     def __call__(self, observations: Tensor) -> Tensor:
-        """The output for observations `(n, dim)`."""
+        """Compute the output for observations `(n, dim)`."""
         values: dict[str, Tensor | None] = {**self._constants, self._input: observations, '': None}
         for function, inputs, attributes, output in self._steps:
             values[output] = function(*[values[name] for name in inputs], **attributes)

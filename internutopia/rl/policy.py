@@ -39,7 +39,7 @@ _LONGEST_STEP = 1.0  # s: what takes longer was given in milliseconds
 
 
 class PolicyMetadata(BaseCfg):
-    """How a policy is meant to be run. Joint values are in the order of `joint_names`."""
+    """Metadata to run a policy. Joint values are in the order of `joint_names`."""
 
     robot: str
     """Type of the robot that it was trained on."""
@@ -66,7 +66,7 @@ class PolicyMetadata(BaseCfg):
     damping: NonNegativeFloat | list[NonNegativeFloat] | None = None
     """Damping of the joints' drives, N·m·s/rad, likewise."""
     training: dict[str, Any] = {}
-    """What made it: command line, seed, env steps, wall time."""
+    """Origin of the policy: command line, seed, env steps, wall time."""
 
     @model_validator(mode='after')
     def _values_agree(self) -> PolicyMetadata:
@@ -96,7 +96,7 @@ class Policy:
         self._infer = infer
 
     def __call__(self, observations: Any) -> Any:
-        """Actions `(n, k)` for observations `(n, dim)`, float32.
+        """Compute actions `(n, k)` for observations `(n, dim)`, float32.
 
         In numpy a row's result does not depend on the other rows; on a device it may, by rounding.
         """
@@ -104,7 +104,7 @@ class Policy:
 
 
 def load_policy(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Policy:
-    """The policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file, or in one that a YAML file (`.yaml`) describes.
+    """Load the policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file, or one that a YAML file (`.yaml`) describes.
 
     The network is read once, until its file changes. In a YAML file the observation terms `joint_positions` and
     `joint_velocities` are of the policy's joints, in its order, unless they name others.
@@ -125,13 +125,13 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
 
 
 def network_file(path: Path) -> Path:
-    """The file with the network of a policy: the policy file, or the one that a YAML file names. Errors as above."""
+    """Return the file with the network of a policy: the policy file, or the one in a YAML file. Errors as above."""
     file = _existing(path)
     return _network_in(file, read_mapping(file)) if file.suffix == '.yaml' else file
 
 
 def _network_in(file: Path, values: Mapping[str, Any]) -> Path:
-    """The file with the network that a YAML file with these values names."""
+    """Return the file with the network that a YAML file with these values names."""
     network = values.get('network')
     if not isinstance(network, str):
         raise ValueError(f'policy {file}: `network` must name the ONNX or TorchScript file, got {network!r}')
@@ -146,14 +146,14 @@ def _existing(path: Path) -> Path:
 
 
 def _digest(file: Path) -> bytes:
-    """What tells a file from what it was before; a file system's clock is too slow for two writes in a row."""
+    """Return a hash that tells versions of a file apart; a file system's clock is too slow for two writes in a row."""
     with file.open('rb') as content:
         return hashlib.file_digest(content, 'sha256').digest()
 
 
 @lru_cache(64)
 def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
-    """A policy whose file says how to run it."""
+    """Return a policy from a file with metadata in it."""
     text, infer = _network(file, digest, device)
     if text is None:
         raise ValueError(
@@ -167,7 +167,7 @@ def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
 
 
 def _described(file: Path, device: str | None) -> Policy:
-    """A policy that a YAML file describes."""
+    """Return a policy that a YAML file describes."""
     values = read_mapping(file)
     network = _network_in(file, values)
     try:
@@ -190,7 +190,7 @@ def _network(file: Path, digest: bytes, device: str | None) -> tuple[str | None,
 
 
 def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata) -> None:
-    """Write how to run it into an ONNX or TorchScript file, in place.
+    """Write metadata into an ONNX or TorchScript file, in place.
 
     Raises:
         ImportError: the library that writes such files is not installed.
@@ -314,7 +314,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
 
 
 def _check_stateless(file: Path, module: torch.nn.Module, observation: torch.Tensor) -> None:
-    """ValueError if a network remembers what it has seen: it would mix up the envs that it is run for."""
+    """Raise ValueError if a network is recurrent: its state would mix up the envs that it is run for."""
     import torch
 
     before = {name: buffer.clone() for name, buffer in module.named_buffers()}
@@ -329,7 +329,7 @@ def _check_stateless(file: Path, module: torch.nn.Module, observation: torch.Ten
 
 
 def _in_blocks(run: Callable[[Array], Array], observations: Array, size: int) -> Array:
-    """Actions for observations that are given to a network so many at a time."""
+    """Compute actions for observations that are given to a network so many at a time."""
     padded = np.pad(observations, ((0, -len(observations) % size), (0, 0)))
     return np.concatenate([run(rows) for rows in padded.reshape(-1, size, padded.shape[1])])[: len(observations)]
 

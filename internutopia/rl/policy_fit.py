@@ -1,4 +1,4 @@
-"""Whether a policy fits a robot: mistakes in how it is described that can be seen before it has made a step.
+"""Fit of a policy to a robot: mistakes in its metadata that can be found before it makes a step.
 
 A policy that was trained elsewhere comes with lists of numbers: joints in its own order, a default pose, scales.
 Numbers in another order are still numbers. What gives them away is the robot: joints have limits, the default pose is
@@ -24,14 +24,14 @@ BEYOND = 0.5  # rad, of targets past the limits of a joint: with less a foot may
 
 
 def check_offset(metadata: PolicyMetadata, state: RobotState) -> None:
-    """ValueError naming the joints whose default position is outside their limits, and what order would fit."""
+    """Raise ValueError naming joints whose default position is outside their limits, and an order that would fit."""
     faults = outside_limits(metadata.joint_names, metadata.offset, _ranges(metadata.joint_names, state))
     if faults:
         raise ValueError(f'offset is outside the limits of joints: {faults}{_better_order(metadata, state)}')
 
 
 def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[str]:
-    """What looks wrong, a sentence each; nothing if a training wrote it, whatever pose the robot stands in.
+    """Return suspected mistakes, a sentence each; none for a policy that training wrote, in any pose of the robot.
 
     Args:
         metadata: what is said of the policy.
@@ -61,7 +61,7 @@ def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[s
 
 
 def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
-    """A hint, if the numbers of the default pose would fit the robot with its joints in an order that is in use."""
+    """Return a hint, if the numbers of the default pose would fit the robot with its joints in another common order."""
     offset = np.array(metadata.offset)
     for name, joints in _orders(metadata.joint_names, state.articulation.dof_names):
         low, high = _ranges(joints, state).T
@@ -72,7 +72,7 @@ def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
 
 
 def _orders(joints: list[str], dof_names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Orders that simulators list these joints in: leg by leg, as the model does, or joint by joint over all legs."""
+    """Return common orders of these joints: leg by leg, as in the model, or joint by joint over all legs."""
     depth_first = [name for name in dof_names if name in joints]
     sides = sorted({_leg(name) for name in joints}, key=lambda leg: [_leg(name) for name in depth_first].index(leg))
     legs = {side: [name for name in depth_first if _leg(name) == side] for side in sides}
@@ -91,7 +91,7 @@ def _leg(joint: str) -> str:
 
 
 def _home(joints: Sequence[str], state: RobotState) -> NDArray[np.float64]:
-    """Where the robot's class holds the joints."""
+    """Return the home positions of the joints by the robot's class."""
     robot = state.robot
     positions = type(robot).model(robot.config).joint_positions
     return np.array([positions.get(joint, 0.0) for joint in joints])

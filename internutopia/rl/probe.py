@@ -1,4 +1,4 @@
-"""Probe of envs: what is known of them only when an episode has started, found in an env of its own."""
+"""Probe of envs: properties known only once an episode has started, read from a single env."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from internutopia.util.arrays import to_host
 
 @dataclass(frozen=True)
 class EnvProbe:
-    """What envs are like.
+    """Properties of envs.
 
     Attributes:
         observation_size: length of an observation.
@@ -39,7 +39,7 @@ class EnvProbe:
 
     @classmethod
     def of(cls, config: Config, learning: LearningCfg | None) -> EnvProbe:
-        """What the envs of a config are like."""
+        """Return the properties of the envs of a config."""
         with probe_env(config, learning) as core:
             box = core.controller.action_space()
             assert isinstance(box, spaces.Box)
@@ -59,7 +59,7 @@ class EnvProbe:
 
 @contextmanager
 def probe_env(config: Config, learning: LearningCfg | None) -> Iterator[BatchedRLEnv]:
-    """Context with one env of a config in this process, in which the first task has started."""
+    """Return a context with one env of a config in this process, in which the first task has started."""
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None, 'resume': False}
     core = BatchedRLEnv(config.model_copy(update=changes), learning)
     try:

@@ -129,7 +129,7 @@ class SB3VecEnv(VecEnv):
 
     @override
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """An attribute of the `VectorEnv`, repeated for every env asked for. AttributeError if there is none."""
+        """Return an attribute of the `VectorEnv`, repeated for every requested env. AttributeError if there is none."""
         value = getattr(self.envs, attr_name)
         return [value for _ in self._checked_indices(indices)]
 
@@ -144,7 +144,7 @@ class SB3VecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of the `VectorEnv` once; the result is repeated for every env asked for."""
+        """Call a method of the `VectorEnv` once; the result is repeated for every requested env."""
         ids = self._checked_indices(indices)
         result = getattr(self.envs, method_name)(*method_args, **method_kwargs)
         return [result for _ in ids]
@@ -156,7 +156,7 @@ class SB3VecEnv(VecEnv):
 
     @override
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """A picture of each env; None for each if the `VectorEnv` was made without `render_mode`."""
+        """Render each env; None for each if the `VectorEnv` was made without `render_mode`."""
         pictures: Any = self.envs.render() if self.envs.render_mode else [None] * self.num_envs
         return list(pictures)
 

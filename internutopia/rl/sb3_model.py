@@ -42,32 +42,32 @@ _PICKLE = ':serialized:'  # key of an entry of the archive's `data` that is no J
 
 
 class ObservationStatistics(BaseCfg):
-    """How observations were normalized: `clip((observation - mean) / sqrt(variance + epsilon))`, for each element."""
+    """Normalization of observations: `clip((observation - mean) / sqrt(variance + epsilon))`, for each element."""
 
     mean: list[float]
-    """Of each element."""
+    """Mean of each element."""
     variance: list[float]
-    """Of each element."""
+    """Variance of each element."""
     epsilon: PositiveFloat
     """Added to the variance."""
     clip: PositiveFloat
-    """Largest size of what comes out."""
+    """Largest absolute normalized value."""
 
 
 class ModelCard(BaseCfg):
-    """What a file says of a model besides its weights."""
+    """Contents of a model file besides its weights."""
 
     id: str
     """Id of its task."""
     options: dict[str, Any] = {}
     """Options of the task."""
     statistics: ObservationStatistics | None = None
-    """How its observations were normalized; None for not at all."""
+    """Normalization of its observations; None for none."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model from a file: the network of its policy, and what the file says of it."""
+    """A model from a file: the network of its policy, and the other contents of the file."""
 
     network: Network
     card: ModelCard | None
@@ -101,7 +101,7 @@ class Network(torch.nn.Module):
             self.register_buffer('high', torch.tensor(space.high))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """What the policy does; within the bounds of its action space."""
+        """Compute the actions of the policy, within the bounds of its action space."""
         if self._clip is not None:
             observations = ((observations - self.mean) / self.deviation).clamp(-self._clip, self._clip)
         actions = self.policy._predict(observations, deterministic=True)
@@ -137,7 +137,7 @@ def save_model(
 
 
 def load_model(path: str | os.PathLike[str], trust: bool = False) -> Model:
-    """The model in a file, on the CPU.
+    """Load the model in a file, on the CPU.
 
     Stable-Baselines3 keeps spaces and arguments as pickles, which may run any code. Only what its own models need is
     unpickled: spaces, arrays, and classes of Stable-Baselines3 and PyTorch (`internutopia.rl.known_pickles`).
@@ -178,14 +178,14 @@ def load_model(path: str | os.PathLike[str], trust: bool = False) -> Model:
 
 
 def _value(entry: Any, unpickle: Callable[[bytes], Any]) -> Any:
-    """What an entry stands for: itself, or a pickle."""
+    """Return the value of an entry: itself, or a pickle."""
     if isinstance(entry, dict) and _PICKLE in entry:
         return unpickle(base64.b64decode(entry[_PICKLE]))
     return entry
 
 
 def _policy(data: dict[str, Any], weights: Any) -> BasePolicy:
-    """The policy of any algorithm: it says its class, spaces and arguments itself."""
+    """Make the policy of any algorithm: the file names its class, spaces and arguments."""
     arguments = dict(data['policy_kwargs'])
     if not issubclass(data['policy_class'], BasePolicy):
         raise TypeError(f'{data["policy_class"]} is no policy')

@@ -1,4 +1,4 @@
-"""Asynchronous send and receive, as users of EnvPool know it.
+"""Asynchronous send and receive, in the manner of EnvPool.
 
 envs = AsyncEnvs(config, num_envs=64, batch_size=16)
 envs.async_reset()

@@ -20,7 +20,7 @@ Array = NDArray[np.float32]
 
 
 class SingleEnv(gymnasium.Env[Array, Any]):
-    """One env with array observations and actions; what they mean is said by `TaskCfg.learning`.
+    """One env with array observations and actions, defined by `TaskCfg.learning`.
 
     `info` is that of `VectorEnv` without the env axis: `active`, `episode_id`, after a step `failed` and, at the end of
     an episode, `episode_return`, `episode_length` and `error`.
@@ -63,7 +63,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
 
     @property
     def config(self) -> Config:
-        """What is run."""
+        """Config of the env."""
         return self._envs.core.config
 
     @override
@@ -92,7 +92,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
 
     @override
     def render(self) -> Any:
-        """What `render_mode` says; see `VectorEnv.render`."""
+        """Render as `render_mode` sets; see `VectorEnv.render`."""
         return self._envs.render()[0]
 
     @override

@@ -1,4 +1,4 @@
-"""Mirror images of what a learner sees and does, left and right swapped, for robots that are alike on both sides.
+"""Mirror images of observations and actions, left and right swapped, for robots with lateral symmetry.
 
 A policy is symmetric if it does the mirror image of what it does when it sees the mirror image of what it sees; one
 that is told so does not limp (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
@@ -30,12 +30,12 @@ class Mirror:
 
     @classmethod
     def of_signs(cls, signs: Sequence[float]) -> Mirror:
-        """Elements stay where they are."""
+        """Return a mirror that only multiplies elements by these signs."""
         return cls(np.arange(len(signs)), np.array(signs, np.float32))
 
     @classmethod
     def joined(cls, parts: Sequence[Mirror]) -> Mirror:
-        """Vectors side by side."""
+        """Return the mirror of vectors side by side."""
         starts = np.cumsum([0, *(len(part.order) for part in parts)])
         orders = [part.order + start for part, start in zip(parts, starts[:-1], strict=True)]
         none = np.empty(0)
@@ -46,11 +46,11 @@ class Mirror:
 
 
 TermMirror = Sequence[float] | Callable[..., Mirror]
-"""How a term is mirrored: a sign for each element, or a function of `state` and the term's parameters."""
+"""Mirror of a term: a sign for each element, or a function of `state` and the term's parameters."""
 
 
 def mirror_joints(state: RobotState, joints: Sequence[str]) -> Mirror:
-    """How positions, velocities or efforts of joints are mirrored. ValueError naming a joint without an image."""
+    """Return the mirror of positions, velocities or efforts of joints. ValueError naming a joint without an image."""
     anchors, axes, slides = _joint_frames(state, joints)
     flip = np.array([1.0, -1.0, 1.0])
     # an axis of rotation is a pseudovector: in the mirror it turns the other way round
@@ -63,7 +63,7 @@ def mirror_joints(state: RobotState, joints: Sequence[str]) -> Mirror:
 
 
 def mirror_feet(state: RobotState) -> Mirror:
-    """How one number per foot is mirrored. ValueError naming a foot without an image."""
+    """Return the mirror of one number per foot. ValueError naming a foot without an image."""
     feet = state.robot.feet
     places = np.array([_frames(state, foot)[1][-1][:3, 3] for foot in feet])
     apart = np.linalg.norm((places * [1.0, -1.0, 1.0])[:, None] - places, axis=-1)
@@ -71,13 +71,13 @@ def mirror_feet(state: RobotState) -> Mirror:
 
 
 def _frames(state: RobotState, link: str) -> tuple[Any, NDArray[np.float64]]:
-    """Chain from the root to a link, and the poses in it, all joints at zero, in the root's frame."""
+    """Return the chain from the root to a link, and the poses in it, all joints at zero, in the root's frame."""
     chain = state.chain(link)
     return chain, chain.poses(np.zeros((1, len(chain.joints))))[0]
 
 
 def _joint_frames(state: RobotState, joints: Sequence[str]) -> tuple[Any, Any, NDArray[np.bool_]]:
-    """Anchors and axes of joints in the root's frame, `(k, 3)` each, and which of them slide."""
+    """Return anchors and axes of joints in the root's frame, `(k, 3)` each, and which of them slide."""
     found: dict[int, tuple[Any, Any, bool]] = {}
     for link in state.articulation.view.body_names:
         chain, poses = _frames(state, link)
@@ -90,7 +90,7 @@ def _joint_frames(state: RobotState, joints: Sequence[str]) -> tuple[Any, Any, N
 
 
 def _paired(apart: NDArray[np.float64], names: Sequence[str], what: str) -> NDArray[np.intp]:
-    """Which is the image of which, given distances `(k, k)` of images from all of them [m]."""
+    """Return the pairs of images, given distances `(k, k)` of images from all of them [m]."""
     order = apart.argmin(axis=1)
     for index, partner in enumerate(order.tolist()):
         if apart[index, partner] > DISTANCE or order[partner] != index:

@@ -12,7 +12,7 @@ from internutopia.rl.policy import TORCHSCRIPT, network_file
 
 
 def check_names_no_program(values: Any, source: Path) -> None:
-    """ValueError if plain data of a file names a TorchScript file, itself or by the YAML file of a policy.
+    """Raise ValueError if plain data of a file names a TorchScript file, itself or by the YAML file of a policy.
 
     Those in the asset folder and in installed extension packages were put there by the user, and are fine.
     """

@@ -1,4 +1,4 @@
-"""Configs of everything built in. Importing this package makes all of them known by their `type`."""
+"""Configs of everything built in. Importing this package registers all of them by their `type`."""
 
 from internutopia_extension.configs import controllers, metrics, objects, robots, sensors, tasks
 

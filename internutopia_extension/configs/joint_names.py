@@ -1,4 +1,4 @@
-"""Joint names of the built-in robots, in every order that something relies on. No list is written anywhere else."""
+"""Joint names of the built-in robots, in every order that is used. No list is written anywhere else."""
 
 
 def _names(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from internutopia.util.rotations import ZERO_LENGTH
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
-    """All actions as one array of numbers `(n, ...)`; None if they have no common shape or `box_action` refuses one."""
+    """Stack actions as one array of numbers `(n, ...)`; None if shapes differ or `box_action` refuses one."""
     try:
         stacked = np.asarray(actions)
     except ValueError:  # shapes differ
@@ -29,17 +29,17 @@ def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
 
 
 def has_direction(quat: NDArray[np.float32]) -> bool:
-    """Whether a quaternion is not of length zero."""
+    """Return True if a quaternion is not of length zero."""
     return math.hypot(*quat.ravel().tolist()) >= ZERO_LENGTH
 
 
 def checks_as(cls: type[BaseController], base: type[BaseController]) -> bool:
-    """Whether a class checks actions as its base class does."""
+    """Return True if a class checks actions as its base class does."""
     return cls.parse_action is base.parse_action and cls.parse_actions is base.parse_actions
 
 
 class BoxActionController(BaseController):
-    """A controller whose action is an array of `action_shape`; `action_meaning` says of what in error messages."""
+    """A controller whose action is an array of `action_shape`; `action_meaning` describes it in error messages."""
 
     action_shape: tuple[int, ...]
     action_meaning: ClassVar[str]
@@ -47,12 +47,12 @@ class BoxActionController(BaseController):
     @classmethod
     @override
     def checks_signature_only(cls) -> bool:
-        """Whether a class checks as this one does: what a subclass checks itself may depend on more."""
+        """Return True if a class checks as this one does: checks of a subclass may depend on more."""
         return checks_as(cls, BoxActionController)
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """Check one env's action. ValueError says what was expected and what came."""
+        """Check one env's action. ValueError with the expected and the given value."""
         return box_action(action, self.action_shape, f' ({self.action_meaning})')
 
     @override

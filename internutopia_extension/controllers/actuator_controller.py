@@ -46,7 +46,7 @@ class ActuatorController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Write the controls to the robot; there is nothing left for joint drives to do."""
+        """Write the controls to the robot; no joint targets are returned."""
         action = self.parsed(action, env_ids)
         if env_ids is ...:
             env_ids, action = np.array([self.scene.env_id]), action[None]

@@ -46,12 +46,12 @@ class DifferentialDriveController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Wheel velocities for the speeds of the action."""
+        """Compute wheel velocities for the speeds of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(forward_speed=action[..., 0], rotation_speed=action[..., 1], env_ids=env_ids)
 
     def forward(self, forward_speed: Any = 0, rotation_speed: Any = 0, env_ids: Any = ...) -> ArticulationAction:
-        """Wheel velocities for speeds in m/s and rad/s, one of each or `(n,)`."""
+        """Compute wheel velocities for speeds in m/s and rad/s, one of each or `(n,)`."""
         if self._stuck is not None:
             self._stuck.update(forward_speed, rotation_speed, env_ids)
         turn = rotation_speed * self.wheel_base
@@ -64,7 +64,7 @@ class DifferentialDriveController(BoxActionController):
 
     @override
     def find_stuck(self) -> Any:
-        """Whether the robot stands still although it is told to move; False on a device, where nobody looks."""
+        """Return True if the robot is commanded to move but stands still; False on a device, without a check."""
         return False if self._stuck is None else self._stuck.stuck
 
     @override

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import gymnasium
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
-"""Actions, by the numbers that Habitat and VLN-CE give them."""
+"""Actions, by the numbers of Habitat and VLN-CE."""
 _MEANING = ' (0 stop, 1 forward, 2 left, 3 right)'
 TURNS = np.array([0.0, 0.0, 1.0, -1.0])
-"""How an action turns, as a multiple of the angle of a turn to the left."""
+"""Turn of each action, as a multiple of the angle of a turn to the left."""
 
 
 class DiscreteController(BaseController):
@@ -45,7 +45,7 @@ class DiscreteController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """Check one env's action `(1,)`. ValueError says what was expected and what came.
+        """Check one env's action `(1,)`. ValueError with the expected and the given value.
 
         Of an array, as a learner gives it, every number counts as the nearest action.
         """
@@ -55,20 +55,20 @@ class DiscreteController(BaseController):
         return number
 
     def numbers_of(self, action: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The actions `(...)` that numbers `(..., 1)` stand for: the nearest."""
+        """Return the actions `(...)` for numbers `(..., 1)`: the nearest."""
         return np.clip(np.rint(action[..., 0]), STOP, RIGHT).astype(np.int64)
 
     @abstractmethod
     def finished(self) -> NDArray[np.bool_]:
-        """Whether the action of each env has come to its end `batch_shape`."""
+        """Return True where the action of an env has ended `batch_shape`."""
 
     @abstractmethod
     def collided(self) -> NDArray[np.bool_]:
-        """Whether something was in the way of the action of each env `batch_shape`."""
+        """Return True where the action of an env was obstructed `batch_shape`."""
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """How the action stands."""
+        """Return the state of the action."""
         return {
             'finished': observed(self.finished()),
             'stopped': observed(self.action == STOP),

@@ -43,7 +43,7 @@ class DiscreteMoveController(DiscreteController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Speeds of the action that is under way, or of a new one."""
+        """Compute speeds of the action that is under way, or of a new one."""
         action = self.numbers_of(self.parsed(action, env_ids))
         fresh = self.finished()[env_ids] | (self.action[env_ids] < 0)
         self.action[env_ids] = np.where(fresh, action, self.action[env_ids])
@@ -64,18 +64,18 @@ class DiscreteMoveController(DiscreteController):
 
     @override
     def finished(self) -> NDArray[np.bool_]:
-        """Whether the robot is there, or patience is over."""
+        """Return True if the robot has arrived, or patience is over."""
         left, _ = self._left()
         return (self.action >= 0) & ((self.action == STOP) | (left <= self._tolerance()) | self._late())
 
     @override
     def collided(self) -> NDArray[np.bool_]:
-        """Whether a step forward was given up before it came half of its way."""
+        """Return True if a step forward was given up before it came half of its way."""
         left, _ = self._left()
         return (self.action == FORWARD) & self._late() & (left > (1.0 - _ENOUGH) * self.forward_distance)
 
     def _left(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is left of each action [m or rad], and how far to turn left to the heading of its beginning [rad]."""
+        """Return the rest of each action [m or rad], and the turn to the left to the heading of its beginning [rad]."""
         pose = self._pose()
         way, heading = pose[..., :2] - self.start[..., :2], self.start[..., 2]
         gone = yaw_rotate(-heading, way)[..., 0]
@@ -85,7 +85,7 @@ class DiscreteMoveController(DiscreteController):
         return np.where(forward, self.forward_distance - gone, self.turn_angle - turns * turned), -turned
 
     def _pose(self) -> NDArray[np.float64]:
-        """Position seen from above and yaw `(..., 3)` [m, rad]."""
+        """Return position seen from above and yaw `(..., 3)` [m, rad]."""
         position, orientation = self.robot.get_pose()
         return np.concatenate([position[..., :2], yaw_of(orientation)[..., None]], axis=-1).astype(np.float64)
 

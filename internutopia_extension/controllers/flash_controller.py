@@ -26,7 +26,7 @@ _DOWN = np.array([0.0, 0.0, -1.0])
 
 @BaseController.register('FlashController')
 class FlashController(DiscreteController):
-    """Puts the robot a step further or turns it, at once, if nothing is in the way; physics plays no part in it.
+    """Puts the robot a step further or turns it at once, without physics, if nothing is in the way.
 
     Every action is over after one step of the env, and sets pose, joints and velocities: those that the robot started
     with, at the new place. So send one in every step, or the robot falls as physics has it. What is in the way is found
@@ -80,16 +80,16 @@ class FlashController(DiscreteController):
 
     @override
     def finished(self) -> NDArray[np.bool_]:
-        """True after the first action."""
+        """Return True after the first action."""
         return self.action >= 0
 
     @override
     def collided(self) -> NDArray[np.bool_]:
-        """Whether the last action was a step forward that could not be made."""
+        """Return True if the last action was a step forward that was obstructed."""
         return self._blocked
 
     def _note_start(self, rows: NDArray[np.intp], envs: NDArray[np.intp]) -> None:
-        """Remember how these envs stand before their first action."""
+        """Save the poses in these envs before their first action."""
         position, orientation = (values[envs].astype(np.float64) for values in self._view.get_root_poses())
         yaw = yaw_of(orientation)
         self._place[rows] = np.concatenate([position, yaw[:, None]], axis=1)
@@ -98,7 +98,7 @@ class FlashController(DiscreteController):
         self._joints[rows] = self._view.get_joint_positions()[envs]
 
     def _go(self, rows: NDArray[np.intp], envs: NDArray[np.intp]) -> None:
-        """Put these envs a step further, where they can."""
+        """Move these envs a step further, where they can."""
         place, height = self._place[rows], self._stance[rows, 4]
         cos, sin, zero = np.cos(place[:, 3]), np.sin(place[:, 3]), np.zeros(len(rows))
         ahead, left = np.stack([cos, sin, zero], axis=-1), np.stack([-sin, cos, zero], axis=-1)
@@ -114,23 +114,23 @@ class FlashController(DiscreteController):
         self._blocked.reshape(-1)[rows] = ~moved
 
     def _ground_below(self, envs: NDArray[np.intp], points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far the ground is below points `(n, 3)` [m]."""
+        """Return the depth of the ground below points `(n, 3)` [m]."""
         return self._cast(envs, points[:, None], np.broadcast_to(_DOWN, (len(envs), 1, 3)))[:, 0]
 
     def _cast(
         self, envs: NDArray[np.intp], origins: NDArray[np.float64], directions: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Distances [m] to what collides, the robot apart."""
+        """Return distances [m] to colliders, the robot excluded."""
         return self._view.cast_rays(
             envs, origins, directions, groups=(BOTH_GROUP, COLLIDER_GROUP), link=self._view.body_names[0]
         )
 
     def _rows_of(self, count: int) -> NDArray[np.float64]:
-        """State with a row for each env, NaN after a reset; a single row for one env."""
+        """Return state with a row for each env, NaN after a reset; a single row for one env."""
         return self.state((count,), np.nan, np.float64).reshape(math.prod(self.batch_shape), count)
 
     def _which(self, env_ids: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows here, and env ids, of the envs that an action is for."""
+        """Return rows of the state, and env ids, of the envs that an action is for."""
         if env_ids is not ...:
             return env_ids, env_ids
         env_id = self.scene.env_id

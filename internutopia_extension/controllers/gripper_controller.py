@@ -46,7 +46,7 @@ class GripperController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """One env's action as `(1,)`: positive opens."""
+        """Return one env's action as `(1,)`: positive opens."""
         if isinstance(action, list | tuple) and len(action) == 1 and isinstance(action[0], str):
             if action[0] not in _COMMANDS:
                 raise ValueError(f"expected ['open'] or ['close'], got {action!r}")
@@ -55,11 +55,11 @@ class GripperController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Finger positions for the action."""
+        """Compute finger positions for the action."""
         return self.forward(self.parsed(action, env_ids), env_ids)
 
     def forward(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Finger positions for `'open'`, `'close'`, or numbers `(1,)`, for several envs `(n, 1)`. ValueError."""
+        """Compute finger positions for `'open'`, `'close'` or numbers `(1,)`, for several envs `(n, 1)`. ValueError."""
         if isinstance(action, str):
             action = self.parse_action([action])
         xp = self.arrays.xp
@@ -70,7 +70,7 @@ class GripperController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Where the fingers are."""
+        """Return the finger positions."""
         return {'gripper_pos': self.joint_subset.get_joint_positions()}
 
     @override

@@ -71,7 +71,7 @@ class InverseKinematics:
     def solve(
         self, targets: Array, turned: NDArray[np.bool_], start: Array, search: NDArray[np.bool_]
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """Joint positions `(n, m)` for targets, and which of them are met `(n,)`.
+        """Solve for joint positions `(n, m)` of targets; returns also which of them are met `(n,)`.
 
         Args:
             targets: poses of the tip in the frame of the base link `(n, 4, 4)`.
@@ -96,14 +96,14 @@ class InverseKinematics:
         return positions, met
 
     def attempts(self, start: Array) -> Array:
-        """Joint positions to reach a target from, `(n, k, m)`, of which the first are `start` `(n, m)`."""
+        """Return joint positions to reach a target from, `(n, k, m)`, of which the first are `start` `(n, m)`."""
         others = self._xp.where(self._moving, self._seeds, start[:, None])
         return self._xp.concat([start[:, None], others], axis=1)
 
     def improve(
         self, targets: Array, turned: NDArray[np.bool_], attempts: Array, start: Array, made: Array
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Attempts `(n, k, m)` that are nearer to the targets, the best of each `(n, m)`, and which targets it meets.
+        """Return attempts `(n, k, m)` nearer to the targets, the best of each `(n, m)`, and which targets it meets.
 
         Arguments as those of `solve`; `made` is how often the attempts at each target were improved before `(n,)`.
         """
@@ -128,14 +128,14 @@ class InverseKinematics:
         return attempts, attempts[best], self._met(left[best])
 
     def _best(self, attempts: Array, left: Array, start: Array) -> NDArray[np.intp]:
-        """Which attempt of `(n, k, m)` is best `(n,)`: of those that meet their target the nearest to the start."""
+        """Return the index `(n,)` of the best attempt in `(n, k, m)`: the nearest to start that meets the target."""
         xp = self._xp
         way = xp.square(attempts - start[:, None]).sum(axis=-1)
         badness = xp.where(self._met(left), 0.0, 1.0 + xp.square(left).sum(axis=-1))
         return (badness + 1e-8 * way).argmin(axis=1)
 
     def _descend(self, targets: Array, turned: NDArray[np.bool_], start: Array) -> tuple[Array, Array]:
-        """Joint positions near the start that bring the tip near the targets, and the errors left `(n, 6)`."""
+        """Return joint positions near the start that bring the tip near the targets, and the errors left `(n, 6)`."""
         positions = np.where(self._moving, np.clip(start, self._low, self._high), start)
         errors = np.zeros((len(start), 6))
         rows = np.arange(len(start))  # those that still move
@@ -158,13 +158,13 @@ class InverseKinematics:
         return positions, errors
 
     def _jacobian(self, poses: Array, turned: NDArray[np.bool_]) -> Array:
-        """How the joints that may move change the errors `(n, 6, m)`."""
+        """Return the Jacobian of the errors with respect to the joints that may move `(n, 6, m)`."""
         jacobian = self.chain.jacobian(poses) * self._moving
         jacobian[:, 3:] *= _ROTATION_WEIGHT * turned[:, None, None]
         return jacobian
 
     def _step(self, positions: Array, error: Array, jacobian: Array, drift: Any) -> Array:
-        """The next joint positions; `drift` is a number or `(n, 1)`."""
+        """Return the next joint positions; `drift` is a number or `(n, 1)`."""
         xp = self._xp
         length = xp.linalg.vector_norm(error, axis=-1, keepdims=True)
         pull = error * (_LONGEST_STEP / length.clip(min=_LONGEST_STEP)).clip(max=1.0)
@@ -181,7 +181,7 @@ class InverseKinematics:
         return xp.where(self._moving, (positions + step).clip(self._low, self._high), positions)
 
     def _errors(self, tips: Array, targets: Array, turned: NDArray[np.bool_]) -> Array:
-        """Way to go `(n, 6)` [m]: along the axes, and about them times `_ROTATION_WEIGHT`."""
+        """Return the pose errors `(n, 6)` [m]: along the axes, and about them times `_ROTATION_WEIGHT`."""
         turn = rotation_vectors(targets[:, :3, :3] @ tips[:, :3, :3].swapaxes(-1, -2))
         turn *= _ROTATION_WEIGHT * turned[:, None]
         return self._xp.concat([targets[:, :3, 3] - tips[:, :3, 3], turn], axis=-1)
@@ -193,13 +193,13 @@ class InverseKinematics:
 
 
 def _solution(a: Array, b: Array) -> Any:
-    """The x of a x = b; on a device it is not checked that there is one, which the host would have to wait for."""
+    """Solve a x = b; on a device the existence of a solution is not checked, which the host would have to wait for."""
     xp: Any = namespace_of(a)
     return np.linalg.solve(a, b) if xp is np else xp.linalg.solve_ex(a, b, check_errors=False)[0]
 
 
 def rotation_vectors(matrices: Array) -> Array:
-    """Axes times angles `(n, 3)` [rad] of rotation matrices `(n, 3, 3)`; angles are at most pi."""
+    """Return axes times angles `(n, 3)` [rad] of rotation matrices `(n, 3, 3)`; angles are at most pi."""
     m, xp = matrices, namespace_of(matrices)
     # twice the sine times the axis; its quaternion is more precise near half a turn than the matrix itself
     w = 1.0 + m[:, 0, 0] + m[:, 1, 1] + m[:, 2, 2]

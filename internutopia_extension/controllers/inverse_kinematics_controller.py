@@ -96,7 +96,7 @@ class InverseKinematicsController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """One env's action as `(7,)`, NaN for None."""
+        """Return one env's action as `(7,)`, NaN for None."""
         as_array = isinstance(action, np.ndarray) and action.shape == (7,) and action.dtype.kind in 'biuf'
         if as_array:
             action = [None if np.isnan(part).all() else part for part in (action[:3], action[3:])]
@@ -115,7 +115,7 @@ class InverseKinematicsController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Joint targets on the way to the pose of the action."""
+        """Compute joint targets on the way to the pose of the action."""
         action = self.parsed(action, env_ids)
         control, _ = self.forward(action[..., :3], action[..., 3:], env_ids)
         return control
@@ -123,7 +123,7 @@ class InverseKinematicsController(BaseController):
     def forward(
         self, eef_target_position: Any, eef_target_orientation: Any = None, env_ids: Any = ...
     ) -> tuple[ArticulationAction, Any]:
-        """Joint targets, and whether the pose can be met; arrays `(3,)` and `(4,)`, for several envs `(n, ...)`.
+        """Compute joint targets, and if the pose can be met; arrays `(3,)` and `(4,)`, for several envs `(n, ...)`.
 
         None or NaN: no position (hold the joints), no orientation (any will do). An orientation of length zero is none,
         too. ValueError if only a part of one is NaN; on a device nobody looks.
@@ -151,7 +151,7 @@ class InverseKinematicsController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Where the end effector is, and whether it is where it should be."""
+        """Return the pose of the end effector, and whether it has reached its target."""
         position, orientation = self._tip.get_pose()
         if frame := self._frame(self._reference):
             position = quat_rotate_inverse(frame[1], position - frame[0])
@@ -165,7 +165,7 @@ class InverseKinematicsController(BaseController):
         }
 
     def arm_pose(self, env_id: int) -> tuple[Pose, Pose]:
-        """Of one env, the frame of the targets in the env frame, and the end effector in that frame.
+        """Return one env's frame of the targets in the env frame, and the end effector in that frame.
 
         Each is a position `(3,)` [m] and an orientation `(4,)`.
         """
@@ -187,7 +187,7 @@ class InverseKinematicsController(BaseController):
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
 
     def _chain(self, tip: str) -> KinematicChain:
-        """The joints between the arm base and the end effector. ValueError if there are none."""
+        """Return the joints between the arm base and the end effector. ValueError if there are none."""
         view, env_id = self.robot.articulation.view, self.scene.lead_env
         try:
             chain = view.chain(self._base, tip, env_id)
@@ -201,7 +201,7 @@ class InverseKinematicsController(BaseController):
         return chain
 
     def _follow_measured(self, rows: NDArray[np.intp]) -> None:
-        """Look where joints are that something else may have moved.
+        """Read the positions of joints that something else may have moved.
 
         Those are all joints of envs that were not commanded in the last step, and those that never are.
         """
@@ -216,7 +216,7 @@ class InverseKinematicsController(BaseController):
             self._solved[rows] = xp.where(stale[:, None], np.nan, self._solved[rows])
 
     def _solve(self, rows: NDArray[np.intp], local: NDArray[np.float64]) -> None:
-        """Find joint positions for those targets that are not what they were in the last step."""
+        """Find joint positions for those targets that have changed since the last step."""
         solved = self._solved[rows]
         gone, changed = self._compared(rows, local)
         self._met[rows[gone]] = False
@@ -232,7 +232,7 @@ class InverseKinematicsController(BaseController):
         self._met[rows[due]] = met
 
     def _improve(self, rows: Any, local: Any) -> None:
-        """Come nearer to joint positions for all targets; those that jumped are tried from several positions anew."""
+        """Refine joint positions for all targets; those that jumped are tried from several positions anew."""
         xp = self.arrays.xp
         command = self._command[rows]
         gone, changed = self._compared(rows, local)
@@ -246,14 +246,14 @@ class InverseKinematicsController(BaseController):
         self._solution[rows], self._solved[rows], self._met[rows] = solution, local, met & ~gone
 
     def _compared(self, rows: Any, local: Any) -> tuple[Any, Any]:
-        """Which targets are none `(n,)`, and which are not what was solved for in the last step."""
+        """Return which targets are none `(n,)`, and which differ from those solved for in the last step."""
         xp, solved = self.arrays.xp, self._solved[rows]
         same = (xp.abs(local - solved) < _SAME_TARGET) | (xp.isnan(local) & xp.isnan(solved))
         moved = (xp.abs(self._command[rows] - self._solution[rows]) > _SAME_JOINT) & ~self._moving
         return xp.isnan(local[:, 0]), ~same.all(axis=-1) | moved.any(axis=-1)
 
     def _into_base(self, rows: Any, target: Any) -> Any:
-        """Targets `(n, 7)` of the action in the frame of the arm base, in double precision."""
+        """Return targets `(n, 7)` of the action in the frame of the arm base, in double precision."""
         xp = self.arrays.xp
 
         def of_rows(pose: Pose) -> Any:
@@ -271,7 +271,7 @@ class InverseKinematicsController(BaseController):
         return xp.concat([position, orientation], axis=-1)
 
     def _matrices(self, targets: Any) -> Any:
-        """Targets `(n, 7)` as matrices `(n, 4, 4)`; what is left open is not moved and not rotated."""
+        """Return targets `(n, 7)` as matrices `(n, 4, 4)`; open parts are not moved and not rotated."""
         xp = self.arrays.xp
         targets = xp.where(xp.isnan(targets), self.arrays.constant(_NOT_MOVED), targets)
         poses = xp.zeros((len(targets), 4, 4), dtype=xp.float64, device=targets.device)
@@ -281,7 +281,7 @@ class InverseKinematicsController(BaseController):
         return poses
 
     def _frame(self, name: str) -> Pose | None:
-        """Pose of a frame of reference in the env frame; None for that frame itself."""
+        """Return the pose of a frame of reference in the env frame; None for that frame itself."""
         articulation = self.robot.articulation
         if name == 'world':
             return None
@@ -290,13 +290,13 @@ class InverseKinematicsController(BaseController):
 
 
 def _arm_base(robot: BaseRobot) -> str:
-    """The link that arms start at; `''` is the root."""
+    """Return the link that arms start at; `''` is the root."""
     find: Any = getattr(robot, 'get_robot_ik_base', None)
     return '' if find is None else find().name.removeprefix(robot.config.prim_path + '/')
 
 
 def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray[np.bool_]:
-    """Which of the joints may move."""
+    """Return a mask of the joints that may move."""
     wanted = names if config.joint_names is None else config.joint_names
     unknown = next((name for name in wanted if name not in names), None)
     if unknown is not None:
@@ -308,7 +308,7 @@ def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray
 
 
 def _check(target: NDArray[np.float32]) -> None:
-    """ValueError if only a part of a position or orientation of targets `(n, 7)` is NaN."""
+    """Raise ValueError if only a part of a position or orientation of targets `(n, 7)` is NaN."""
     for values, what in ((target[:, :3], 'position'), (target[:, 3:], 'orientation')):
         missing = np.isnan(values)
         if not np.array_equal(missing.any(axis=-1), missing.all(axis=-1)):

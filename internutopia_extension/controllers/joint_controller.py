@@ -44,7 +44,7 @@ class JointController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """One env's action as `(0..2, k)`, NaN for None."""
+        """Return one env's action as `(0..2, k)`, NaN for None."""
         k = self.joint_subset.num_joints
         if not isinstance(action, list | tuple | np.ndarray) or len(action) > 2:
             raise ValueError(f'expected [positions, velocities] of {k} numbers each, [positions] or [], got {action!r}')
@@ -56,7 +56,7 @@ class JointController(BaseController):
 
     @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
-        """The actions of several envs as `(n, 0..2, k)`."""
+        """Return the actions of several envs as `(n, 0..2, k)`."""
         stacked = stack_actions(actions)
         if (
             stacked is None
@@ -69,14 +69,14 @@ class JointController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Joint targets of the action."""
+        """Compute joint targets of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(*(action[..., row, :] for row in range(action.shape[-2])), env_ids=env_ids)
 
     def forward(
         self, joint_positions: Any = None, joint_velocities: Any = None, env_ids: Any = ...
     ) -> ArticulationAction:
-        """Joint targets `(k,)`, for several envs `(n, k)`; None or NaN entries leave a target as it is.
+        """Return joint targets `(k,)`, for several envs `(n, k)`; None or NaN entries leave a target as it is.
 
         A joint with a velocity target alone holds its current position.
         """

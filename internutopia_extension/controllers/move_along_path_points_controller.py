@@ -73,7 +73,7 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """One env's action as `(points, 3)`."""
+        """Return one env's action as `(points, 3)`."""
         paths = _as_paths([action])
         if paths is None:
             point = f'3 finite numbers each, none beyond {LARGEST_NUMBER:g}'
@@ -82,13 +82,13 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
-        """The actions of several envs as `(n, points of the longest path, 3)`, NaN behind the last point."""
+        """Return the actions of several envs as `(n, points of the longest path, 3)`, NaN behind the last point."""
         paths = _as_paths(actions)
         return super().parse_actions(actions) if paths is None else paths
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Speeds along the path of the action, `(points, 3)`, or as the action space has it `(1, points, 3)`."""
+        """Compute speeds along the path of the action, `(points, 3)`, or as in the action space `(1, points, 3)`."""
         action = self.parsed(action, env_ids)
         position, orientation = (part[env_ids] for part in self.robot.get_pose())
         return self.forward(
@@ -113,7 +113,7 @@ class MoveAlongPathPointsController(BaseController):
         look_ahead: float | None = None,
         env_ids: Any = ...,
     ) -> ArticulationAction:
-        """Speeds [m/s, rad/s] from a pose (env frame) along a path `(points, 3)`; reached within `threshold` [m]."""
+        """Compute speeds [m/s, rad/s] at a pose (env frame) on a path `(points, 3)`; reached within `threshold` [m]."""
         xp = self.arrays.xp
         points = self._stored_length(self.arrays.asarray(path_points, 'float32'))
         old = self.path_points[env_ids]
@@ -148,7 +148,7 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """How far along the path the robot is."""
+        """Return the progress of the robot along the path."""
         position, _ = self.robot.get_pose()
         reached = planar_distance(position, self.current_path_point) < self.last_threshold
         return {
@@ -175,13 +175,13 @@ class MoveAlongPathPointsController(BaseController):
         return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
-        """What it remembers of these envs, see `internutopia.core.runner.object_state`; last the path."""
+        """Return the state of these envs, see `internutopia.core.runner.object_state`; last the path."""
         memory = [to_host(array)[env_ids].copy() for array, _ in self._states]
         points = int(to_host(self.total_points)[env_ids].max())
         return [*memory, to_host(self.path_points)[env_ids][..., :points, :].copy()]
 
     def check_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
-        """ValueError if these are no paths and points of them."""
+        """Raise ValueError if these are no paths and points of them."""
         own = self.save_state(env_ids)
         check_alike([*state[:-1], state[-1][..., :0, :]], [*own[:-1], own[-1][..., :0, :]])
         index, total, path = state[0], state[1], state[-1]
@@ -191,13 +191,13 @@ class MoveAlongPathPointsController(BaseController):
             raise ValueError(f'there is no point {index.tolist()} on a path of {total.tolist()} points')
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
-        """Follow the path that was saved."""
+        """Restore a saved path."""
         for (array, _), rows in zip(self._states, state[:-1], strict=True):
             array[env_ids] = self.arrays.asarray(rows, rows.dtype.name)
         self.path_points[env_ids] = self._stored_length(self.arrays.asarray(state[-1], 'float32'))
 
     def _stored_length(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Paths filled up with NaN to the length of `path_points`, which grows where they are longer."""
+        """Return paths filled up with NaN to the length of `path_points`, which grows where they are longer."""
         missing = points.shape[-2] - self.path_points.shape[-2]
         if missing > 0:
             self.path_points = _longer(self.path_points, missing)
@@ -218,7 +218,7 @@ class MoveAlongPathPointsController(BaseController):
 
 
 def _as_paths(actions: Sequence[Any]) -> NDArray[np.float32] | None:
-    """Actions as `(n, points, 3)`; None if the paths differ in length or one of them is none."""
+    """Return actions as `(n, points, 3)`; None if the paths differ in length or one of them is none."""
     stacked = stack_actions(actions)
     if stacked is None or stacked.ndim != 4 or stacked.shape[1] != 1 or stacked.shape[2] == 0 or stacked.shape[3] != 3:
         return None
@@ -226,12 +226,12 @@ def _as_paths(actions: Sequence[Any]) -> NDArray[np.float32] | None:
 
 
 def _point(points: NDArray[np.float32], index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The point `(..., 3)` of each path `(..., points, 3)` at an index `(...)`."""
+    """Return the point `(..., 3)` of each path `(..., points, 3)` at an index `(...)`."""
     return namespace_of(points).take_along_axis(points, index[..., None, None], axis=-2)[..., 0, :]
 
 
 def _longer(points: NDArray[np.float32], by: int) -> NDArray[np.float32]:
-    """Paths `(..., points, 3)` with NaN appended."""
+    """Return paths `(..., points, 3)` with NaN appended."""
     xp = namespace_of(points)
     unset = xp.full((*points.shape[:-2], by, 3), np.nan, dtype=xp.float32, device=points.device)
     return xp.concat([points, unset], axis=-2)

@@ -40,7 +40,7 @@ _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: obj
 
 @BaseController.register('MoveBySpeedController')
 class MoveBySpeedController(BoxActionController):
-    """Walks with a learned policy (`internutopia.rl.policy`), that which `config` names.
+    """Walks with a learned policy (`internutopia.rl.policy`) set by `config`.
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where nobody looks at them). The
@@ -103,14 +103,14 @@ class MoveBySpeedController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Joint targets for the speeds of the action."""
+        """Compute joint targets for the speeds of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(action[..., 0], action[..., 2], action[..., 1], env_ids)
 
     def forward(
         self, forward_speed: Any = 0.0, rotation_speed: Any = 0.0, lateral_speed: Any = 0.0, env_ids: Any = ...
     ) -> ArticulationAction:
-        """Joint targets `(k,)` or `(n, k)` for speeds [m/s, rad/s, m/s], a number or `(n,)` each."""
+        """Compute joint targets `(k,)` or `(n, k)` for speeds [m/s, rad/s, m/s], a number or `(n,)` each."""
         rows = self._rows(env_ids)
         command = self._robot_state.arrays.zeros((len(rows), 3))
         command[:, 0], command[:, 1], command[:, 2] = forward_speed, lateral_speed, rotation_speed
@@ -127,7 +127,7 @@ class MoveBySpeedController(BoxActionController):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget everything about these envs; on a device `env_ids` may be a mask, bool `(n,)`."""
+        """Clear the state of these envs; on a device `env_ids` may be a mask, bool `(n,)`."""
         super().reset(env_ids)
         rows = self._rows(env_ids)
         self._robot_state.steps[rows] = 0
@@ -145,20 +145,20 @@ class MoveBySpeedController(BoxActionController):
 
     @override
     def find_stuck(self) -> Any:
-        """Whether the robot stands still although it is told to move; False on a device, where nobody looks."""
+        """Return True if the robot is commanded to move but stands still; False on a device, without a check."""
         return False if self._stuck is None else self._stuck.stuck
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
-        """What it remembers of these envs, see `internutopia.core.runner.object_state`."""
+        """Return the state of these envs, see `internutopia.core.runner.object_state`."""
         stuck = [] if self._stuck is None else [array[env_ids].copy() for array in self._stuck.memory]
         return [*(to_host(array[self._rows(env_ids)]) for array in self._memory()), *stuck]
 
     def check_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
-        """ValueError if this was not saved by a controller of the same robot and policy."""
+        """Raise ValueError if this was not saved by a controller of the same robot and policy."""
         check_alike(state, self.save_state(env_ids))
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:
-        """Remember what was saved."""
+        """Restore a saved state."""
         memory = self._memory()
         for array, rows in zip(memory, state, strict=False):
             array[self._rows(env_ids)] = self._robot_state.arrays.asarray(rows, rows.dtype.name)
@@ -174,7 +174,7 @@ class MoveBySpeedController(BoxActionController):
         return Box(to_host(self._lowest), to_host(self._highest))
 
     def columns_of(self, joints: Sequence[str], does: str) -> NDArray[np.intp]:
-        """Places of joints in `config.joint_names`. ValueError for one that is not there."""
+        """Return the places of joints in `config.joint_names`. ValueError for one that is not there."""
         names = self.joint_subset.joint_names
         for joint in joints:
             if joint not in names:
@@ -183,18 +183,18 @@ class MoveBySpeedController(BoxActionController):
         return np.array([names.index(joint) for joint in joints], np.intp)
 
     def _per_joint(self, gains: float | list[float] | None) -> Any:
-        """Gains of the policy's joints `(k,)`; None if it does not say."""
+        """Return gains of the policy's joints `(k,)`; None if the policy has none."""
         return None if gains is None else np.broadcast_to(np.array(gains, np.float64), len(self._driven_dofs))
 
     def _bind(self, base_link: str | None = None) -> None:
-        """Look at the robot; what the policy learned around is its home, also if the robot's class says none."""
+        """Bind the policy to the robot; the policy's offset is the home pose, also if the robot's class has none."""
         metadata = self.policy.metadata
         home = dict(zip(metadata.joint_names, metadata.offset, strict=True))
         robot: Any = self.robot
         self._robot_state.bind(robot, home=home, base_link=base_link)
 
     def _decide(self, selection: EnvSelection, command: Any, now: Any) -> None:
-        """Let the policy act in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
+        """Run the policy in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
         if self._asks_for_base:
             self._asks_for_base = False
             self._bind(self.robot.get_robot_base().name.removeprefix(f'{self.robot.config.prim_path}/'))
@@ -218,7 +218,7 @@ class MoveBySpeedController(BoxActionController):
         selection.put(self._due, xp.where(xp.abs(now - due) < metadata.step_dt, due, now) + metadata.step_dt)
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
-        """Say once of a robot and controller what was commanded, and by whom."""
+        """Warn once per robot and controller of a clamped command, and name the commanding controller."""
         own = self.config.name
         outermost = next((name for name, each in self.robot.controllers.items() if _commands(each, self)), own)
         by = 'its action' if outermost == own else f'controller {outermost!r}'
@@ -243,7 +243,7 @@ class MoveBySpeedController(BoxActionController):
         return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.metadata.command]]
 
     def _rows(self, env_ids: Any) -> Any:
-        """Ids of the envs, in the form that indexes what is remembered; a mask on a device stays one."""
+        """Return ids of the envs, in the form that indexes the state; a mask on a device stays one."""
         if env_ids is ...:
             env_id = self.scene.env_id
             env_ids = [env_id] if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
@@ -278,5 +278,5 @@ class MoveBySpeedController(BoxActionController):
 
 
 def _commands(controller: BaseController, other: BaseController) -> bool:
-    """Whether a controller is another one or has it below."""
+    """Return True if a controller is another one or has it below."""
     return controller is other or any(_commands(sub, other) for sub in controller.sub_controllers)

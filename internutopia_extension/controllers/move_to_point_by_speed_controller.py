@@ -61,14 +61,14 @@ class MoveToPointBySpeedController(BoxActionController):
 
     @staticmethod
     def get_angle(start_position: Any, start_orientation: Any, goal_position: Any) -> NDArray[np.float32]:
-        """How far a goal lies to the left of the heading, in (-pi, pi] [rad]."""
+        """Return the angle to the left from the heading to a goal, in (-pi, pi] [rad]."""
         way = as_array(goal_position) - as_array(start_position)
         heading = yaw_of(as_array(start_orientation))
         return wrap_angle(namespace_of(way).arctan2(way[..., 1], way[..., 0]) - heading)
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Speeds towards the goal of the action."""
+        """Compute speeds towards the goal of the action."""
         action = self.parsed(action, env_ids)
         position, orientation = self.robot.get_pose()
         return self.forward(
@@ -91,7 +91,7 @@ class MoveToPointBySpeedController(BoxActionController):
         threshold: float = THRESHOLD,
         env_ids: Any = ...,
     ) -> ArticulationAction:
-        """Speeds [m/s, rad/s] from a pose (env frame) towards a goal, reached within `threshold` [m]."""
+        """Compute speeds [m/s, rad/s] from a pose (env frame) towards a goal, reached within `threshold` [m]."""
         xp = self.arrays.xp
         goal = self.arrays.asarray(goal_position, 'float32') * self.arrays.constant(_IN_PLANE)
         distance = planar_distance(start_position, goal)
@@ -111,7 +111,7 @@ class MoveToPointBySpeedController(BoxActionController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Whether the goal is reached."""
+        """Return whether the goal is reached."""
         position, _ = self.robot.get_pose()
         return {'finished': observed(planar_distance(position, self.goal_position) < self.last_threshold)}
 

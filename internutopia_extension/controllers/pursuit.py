@@ -15,7 +15,7 @@ _SHORTEST = 1e-9  # m, to divide by
 
 
 def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_ahead: float) -> tuple[Any, Any]:
-    """Where robots are on their paths, and what they head for.
+    """Return the positions of robots on their paths, and the points that they head for.
 
     The path leads from `start` through `points`. A robot is on the nearest part of it between where it was and
     `look_ahead` beyond; where two are as near, as before a turn back, on the later one.
@@ -61,7 +61,7 @@ def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_a
 
 
 def _at(values: Any, index: Any) -> Any:
-    """What stands at an index `(...)` in `(..., k)` or `(..., k, 2)`."""
+    """Return the elements at an index `(...)` in `(..., k)` or `(..., k, 2)`."""
     xp = namespace_of(values)
     if values.ndim == index.ndim + 1:
         return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @BaseController.register('RecoverController')
 class RecoverController(BaseController):
-    """Teleports a robot to where it shall stand, at rest and in the joint positions that it starts an episode with.
+    """Teleports a robot to a standing pose, at rest and in its joint positions at the start of an episode.
 
     Action: `[position]` or `[position, orientation]` of the root, `(3,)` [m] and `(4,)`, env frame; without an
     orientation it stands unrotated. A z of 0 or below means a point of the ground: the root then goes to
@@ -40,7 +40,7 @@ class RecoverController(BaseController):
 
     @override
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """One env's action as `(7,)`: position and orientation."""
+        """Return one env's action as `(7,)`: position and orientation."""
         if not isinstance(action, list | tuple | np.ndarray) or len(action) not in (1, 2):
             raise ValueError(f'expected [position] or [position, orientation], got {action!r}')
         position = box_action(action[0], (3,), ' (position)')

@@ -52,7 +52,7 @@ class RotateController(BoxActionController):
 
     @staticmethod
     def get_delta_z_rot(start_orientation: Any, goal_orientation: Any) -> NDArray[np.float32]:
-        """How far to turn left from one yaw to the other, in (-pi, pi] [rad]."""
+        """Return the angle to turn left from one yaw to the other, in (-pi, pi] [rad]."""
         return wrap_angle(yaw_of(as_array(goal_orientation)) - yaw_of(as_array(start_orientation)))
 
     @override
@@ -73,7 +73,7 @@ class RotateController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Turning rate towards the goal of the action."""
+        """Compute the turning rate towards the goal of the action."""
         action = self.parsed(action, env_ids)
         _, orientation = self.robot.get_pose()
         return self.forward(
@@ -92,7 +92,7 @@ class RotateController(BoxActionController):
         threshold: float = THRESHOLD,
         env_ids: Any = ...,
     ) -> ArticulationAction:
-        """Turning rate [rad/s] from one orientation to another; reached within `threshold` [rad] of yaw.
+        """Compute the turning rate [rad/s] from one orientation to another; reached within `threshold` [rad] of yaw.
 
         It is 0 for a goal of length zero.
         """
@@ -110,7 +110,7 @@ class RotateController(BoxActionController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Whether the goal is reached."""
+        """Return whether the goal is reached."""
         _, orientation = self.robot.get_pose()
         error = self.get_delta_z_rot(orientation, self.goal_orientation)
         return {'finished': observed(self.arrays.xp.abs(error) < self.last_threshold)}

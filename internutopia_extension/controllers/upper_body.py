@@ -1,4 +1,4 @@
-"""Walking controller whose upper body does something else."""
+"""Walking controller with separate targets for the upper body."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         self._upper_default = arrays.asarray(self.upper_default)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
-        """One env's action as `(4 + k,)`: speeds, height, upper-body targets."""
+        """Return one env's action as `(4 + k,)`: speeds, height, upper-body targets."""
         if not isinstance(action, list | tuple | np.ndarray) or not 3 <= len(action) <= 5:
             raise ValueError(
                 f'expected [{self.action_meaning}], then base height and {len(self.upper_joints)} upper-body joint '
@@ -58,7 +58,7 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         )
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Joint targets for the action."""
+        """Compute joint targets for the action."""
         action = self.parsed(action, env_ids)
         rest = () if action.shape[-1] == 3 else (action[..., 3], action[..., 4:])  # envs that all gave speeds only
         return self.forward(action[..., 0], action[..., 2], action[..., 1], env_ids, *rest)
@@ -72,7 +72,7 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         height: Any = None,
         upper: Any = None,
     ) -> ArticulationAction:
-        """Joint targets for speeds, the base height [m] and the upper body's targets `(k,)` or `(n, k)` [rad]."""
+        """Compute joint targets for speeds, base height [m] and upper-body targets `(k,)` or `(n, k)` [rad]."""
         if (
             height is not None
             and not self._on_device

@@ -1,4 +1,4 @@
-"""Devices that a person steers robots with; importing this package registers them."""
+"""Input devices to steer robots with; importing this package registers them."""
 
 from internutopia_extension.interactions import keyboard, motion_capture
 

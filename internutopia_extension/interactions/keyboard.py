@@ -26,9 +26,9 @@ from internutopia.util import log
 KEYS = 'ikjluo'
 """The keys that are read, capitals too, in the order of `KeyboardInteraction.get_input`."""
 TAP = 0.6
-"""How long a key that is new counts as pressed [s]; keyboards begin to repeat after 0.25 s to 0.66 s."""
+"""Time for which a new key counts as pressed [s]; keyboards begin to repeat after 0.25 s to 0.66 s."""
 REPEAT = 0.15
-"""How long a key counts as pressed after a repetition [s]; keyboards repeat every 0.03 s to 0.1 s."""
+"""Time for which a key counts as pressed after a repetition [s]; keyboards repeat every 0.03 s to 0.1 s."""
 
 _SEQUENCE = re.compile(rb'\x1b[\[O][0-?]*[ -/]*[@-~]')  # arrows and function keys, some with a letter of KEYS in it
 
@@ -36,7 +36,7 @@ __getattr__ = raise_if_gone(__name__)
 
 
 class PressedKeys:
-    """Keys of a keyboard that says when they go down and are repeated, but not when they go up.
+    """Keys of a keyboard that reports presses and repetitions, but no releases.
 
     Args:
         tap: how long a key that is new counts as pressed [s].
@@ -48,25 +48,25 @@ class PressedKeys:
         self._until: dict[str, float] = {}  # when keys count as released
 
     def press(self, key: str) -> bool:
-        """A key went down or was repeated; whether it was not pressed before."""
+        """Add a press or repetition of a key; returns True if it was not pressed before."""
         now = monotonic()
         pressed = self._until.get(key, now) > now
         self._until[key] = now + (self._repeat if pressed else self._tap)
         return not pressed
 
     def pressed(self) -> frozenset[str]:
-        """The keys that are pressed."""
+        """Return the pressed keys."""
         now = monotonic()
         return frozenset(key for key, until in list(self._until.items()) if until > now)
 
     def clear(self) -> None:
-        """All keys went up."""
+        """Release all keys."""
         self._until.clear()
 
 
 @BaseInteraction.register('Keyboard')
 class KeyboardInteraction(BaseInteraction):
-    """Six keys of the terminal behind stdin, which shows nothing of what is typed until `close`, or the program's end.
+    """Six keys of the terminal behind stdin, which echoes nothing until `close`, or the program's end.
 
     Where stdin is no terminal there is one warning, and no key is ever pressed: scripts run on. The same goes for a
     terminal whose keys go to another program, until they come back.
@@ -80,19 +80,19 @@ class KeyboardInteraction(BaseInteraction):
 
     @override
     def get_input(self) -> NDArray[np.float64]:
-        """Which keys are pressed: 1.0 or 0.0 for I, K, J, L, U, O; `(6,)`."""
+        """Return the pressed keys: 1.0 or 0.0 for I, K, J, L, U, O; `(6,)`."""
         pressed, _ = self.read()
         return np.array([float(key in pressed) for key in KEYS])
 
     def read(self) -> tuple[frozenset[str], list[str]]:
-        """The keys that are pressed, letters in lower case, and those that went down since the last call."""
+        """Return the pressed keys, letters in lower case, and those that went down since the last call."""
         typed = b'' if self._terminal is None else self._terminal.read()
         keys = _SEQUENCE.sub(b'', typed).decode('ascii', 'ignore').lower()
         went_down = [key for key in keys if self._keys.press(key)]
         return self._keys.pressed(), went_down
 
     def close(self) -> None:
-        """Give the terminal back; no key is pressed from now on."""
+        """Release the terminal; no key is pressed from now on."""
         self._keys.clear()
         if self._terminal is not None:
             self._terminal.close()
@@ -100,7 +100,7 @@ class KeyboardInteraction(BaseInteraction):
 
 
 class _Terminal:
-    """A terminal that hands over each key at once and echoes none, as it was before when it is closed.
+    """A terminal that delivers each key at once and echoes none; `close` restores its settings.
 
     Signals of keys (Ctrl-C, Ctrl-Z) work. While a program is stopped, its shell sets up the terminal for itself; that
     is undone with the next `read`. POSIX only.
@@ -118,7 +118,7 @@ class _Terminal:
 
     @classmethod
     def of_stdin(cls) -> _Terminal | None:
-        """The terminal behind stdin, if it is one."""
+        """Return the terminal behind stdin, if it is one."""
         try:
             file = sys.stdin.fileno()
             return cls(file) if os.isatty(file) else None
@@ -126,7 +126,7 @@ class _Terminal:
             return None
 
     def read(self) -> bytes:
-        """What was typed since the last call; nothing while another program has the keyboard."""
+        """Return the input since the last call; nothing while another program has the keyboard."""
         typed = b''
         try:
             if not self._take():
@@ -151,7 +151,7 @@ class _Terminal:
                 pass
 
     def _take(self) -> bool:
-        """Have keys handed over at once. False if they go to another program, which must not be disturbed."""
+        """Set the terminal to deliver keys at once. False if they go to another program, which is left undisturbed."""
         if not self._is_ours():
             return False
         mode = self._termios.tcgetattr(self._file)
@@ -164,7 +164,7 @@ class _Terminal:
         return True
 
     def _is_ours(self) -> bool:
-        """Whether what is typed goes to this program; the system stops programs that read what goes to another one."""
+        """Return True if input goes to this program; the system stops programs that read the input of another one."""
         try:
             return os.tcgetpgrp(self._file) == os.getpgrp()
         except OSError:  # a terminal that controls no programs

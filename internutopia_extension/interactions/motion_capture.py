@@ -1,4 +1,4 @@
-"""A server that watches a person with a camera and tells the poses of the hands."""
+"""Client of a motion-capture server: the poses of a person's hands, from a camera."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ANSWER = 10.0  # s that the server has to answer
 
 
 class MocapInteraction:
-    """Asks a motion-capture server over HTTP: GET `/start`, `/results` (JSON) and `/stop`.
+    """Motion-capture server over HTTP: GET `/start`, `/results` (JSON) and `/stop`.
 
     Args:
         mocap_url: address of the server, such as `http://127.0.0.1:5001`.
@@ -21,15 +21,15 @@ class MocapInteraction:
         self._url = mocap_url.rstrip('/')
 
     def server_start(self) -> None:
-        """Have the server begin. ConnectionError naming the address if it does not answer."""
+        """Start the server. ConnectionError naming the address if it does not answer."""
         self._get('start')
 
     def step(self) -> dict[str, Any]:
-        """What the server sees now. ConnectionError naming the address if it does not answer; ValueError if no JSON."""
+        """Return the server's result. ConnectionError naming the address without an answer; ValueError if no JSON."""
         return json.loads(self._get('results'))
 
     def server_stop(self) -> None:
-        """Have the server end. ConnectionError naming the address if it does not answer."""
+        """Stop the server. ConnectionError naming the address if it does not answer."""
         self._get('stop')
 
     def _get(self, call: str) -> bytes:

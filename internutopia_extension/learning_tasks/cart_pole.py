@@ -40,7 +40,7 @@ def config(
     discrete: bool = False,
     threads: int | None = None,
 ) -> Config:
-    """Envs with one cart-pole each, at 50 steps per second.
+    """Return envs with one cart-pole each, at 50 steps per second.
 
     The action is the push on the cart `(1,)`, -1..1; the observation position [m] and angle [rad], then their speeds.
     Each second upright is a reward of 1. An episode ends when the pole leans by more than 0.2 rad or the cart is
@@ -82,7 +82,7 @@ def config(
 
 
 def training(**options: Any) -> TrainingCfg:
-    """How it is learned, whatever the options of the task: half a minute for a pole that stays up."""
+    """Return training settings, for any options of the task: half a minute for a pole that stays up."""
     return TrainingCfg(
         env_num=64,
         iterations=60,
@@ -103,7 +103,7 @@ def training(**options: Any) -> TrainingCfg:
 def model_file(
     gravity: float = 9.81, pole_length: float = 1.0, pole_mass: float = 0.1, cart_mass: float = 1.0, force: float = 10.0
 ) -> str:
-    """An MJCF file of such a cart-pole, the packaged one if all is as usual; others last as long as the process.
+    """Return an MJCF file of such a cart-pole: the packaged one by default; others last as long as the process.
 
     The parameters are those of `config`; ValueError if one is not a finite number or, but for gravity, not positive.
     """

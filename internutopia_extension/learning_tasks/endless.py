@@ -18,7 +18,7 @@ def endless(
     threads: int | None,
     **fields: Any,
 ) -> Config:
-    """Envs that run one task again and again, and write no results.
+    """Return envs that run one task again and again, and write no results.
 
     Args:
         task: the task.

@@ -28,7 +28,7 @@ def config(
     randomize: bool = True,
     threads: int | None = None,
 ) -> Config:
-    """Envs with one H1 each, at 50 steps per second.
+    """Return envs with one H1 each, at 50 steps per second.
 
     The action `(19,)` moves the joint targets around the home pose, 0.3 rad for an action of 1. The observation `(63,)`
     is the base's angular velocity (scaled by 0.25), the direction of gravity in its frame, joint positions relative to

@@ -29,7 +29,7 @@ def config(
     radius: float = 0.15,
     threads: int | None = None,
 ) -> Config:
-    """Envs with one Jetbot each, at 50 steps per second.
+    """Return envs with one Jetbot each, at 50 steps per second.
 
     The action is forward speed [m/s] and rotation speed [rad/s]; the observation `(11,)` is distance [m] to the goal,
     cosine and sine of its bearing, the base's velocity and angular velocity (scaled by 0.25) in its own frame, the last

@@ -38,7 +38,7 @@ def config(
     y: tuple[float, float] = (-0.2, 0.2),
     threads: int | None = None,
 ) -> Config:
-    """Envs with one Franka and a cube of 5 cm on the floor before it, at 30 steps per second.
+    """Return envs with one Franka and a cube of 5 cm on the floor before it, at 30 steps per second.
 
     The action `(9,)` moves the joint targets of arm and fingers around the home pose, the arm's by 1.5 rad for an
     action of 1; fingers are open at 0 and closed at -1. The observation `(30,)` is positions relative to home and
@@ -91,7 +91,7 @@ def config(
 
 
 def training(**options: Any) -> TrainingCfg:
-    """Settings to start from."""
+    """Return training settings to start from."""
     return TrainingCfg(
         env_num=512, iterations=1000, hidden_dims=(256, 128, 64), init_std=0.4, gamma=0.98, entropy=0.003
     )

@@ -1,4 +1,4 @@
-"""Navigation: walk to points among obstacles, by commanding a robot that has learned to walk."""
+"""Navigation: walk to points among obstacles, by commands to a robot with a learned walking policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def config(
     radius: float = 0.3,
     threads: int | None = None,
 ) -> Config:
-    """Envs with one walking robot each, at 4.8 steps per second.
+    """Return envs with one walking robot each, at 4.8 steps per second.
 
     The action is a velocity: forward, lateral [m/s] and yaw rate [rad/s]; the robot's `move_by_speed` controller walks.
     The observation `(18,)` is distance [m] to the goal, cosine and sine of its bearing, the base's velocity and yaw

@@ -1,4 +1,4 @@
-"""Point goal navigation: go to a place that only its distance and direction are known of, around what is in the way."""
+"""Point goal navigation: go around obstacles to a place of which only distance and direction are observed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def config(
     max_episode_steps: int = 200,
     threads: int | None = None,
 ) -> Config:
-    """Envs with one robot each in furnished scenes, at 5 steps per second.
+    """Return envs with one robot each in furnished scenes, at 5 steps per second.
 
     The action is a velocity, forward and yaw rate ([m/s], [rad/s]; of robots on legs, lateral [m/s] between them), for
     the controller `move_by_speed`. The observation is distance [m] to the goal, cosine and sine of its bearing (a GPS
@@ -91,7 +91,7 @@ def config(
 
 
 def training(**options: Any) -> TrainingCfg:
-    """How it is learned, whatever the options of the task."""
+    """Return training settings, for any options of the task."""
     return TrainingCfg(
         env_num=64,
         iterations=150,
@@ -109,7 +109,7 @@ def training(**options: Any) -> TrainingCfg:
 
 
 def _learner(robot: str, observation: str) -> tuple[RobotCfg, float, int]:
-    """The robot at the origin, length of a substep [s], and substeps of an env step."""
+    """Return the robot at the origin, length of a substep [s], and substeps of an env step."""
     if robot == 'jetbot':
         sensors: list[SensorCfg] = [_CAMERA] if observation == 'depth' else []
         cfg = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[move_by_speed_cfg], sensors=sensors)

@@ -35,7 +35,7 @@ def config(
     high: tuple[float, float, float] = (0.65, 0.3, 0.5),
     threads: int | None = None,
 ) -> Config:
-    """Envs with one Franka each, at 30 steps per second.
+    """Return envs with one Franka each, at 30 steps per second.
 
     The action `(7,)` moves the joint targets of the arm around the home pose, 1.25 rad for an action of 1. The
     observation `(27,)` is positions relative to home and velocities (scaled by 0.2) of the arm's joints, the target and
@@ -83,7 +83,7 @@ def config(
 
 
 def training(**options: Any) -> TrainingCfg:
-    """How it is learned, whatever the options of the task: a few minutes on one core."""
+    """Return training settings, for any options of the task: a few minutes on one core."""
     return TrainingCfg(
         env_num=256,
         iterations=150,

@@ -62,7 +62,7 @@ def config(
     curriculum: bool = True,
     threads: int | None = None,
 ) -> Config:
-    """Envs with one legged robot each, at 48 steps per second.
+    """Return envs with one legged robot each, at 48 steps per second.
 
     The action `(k,)` moves the targets of the robot's leg joints around the home pose. The observation is the base's
     angular velocity (scaled by 0.25), the direction of gravity in its frame, the command (forward, lateral [m/s], yaw
@@ -108,7 +108,7 @@ def config(
 
 
 def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) -> TrainingCfg:
-    """How it is learned, whatever the other options of the task: on rough ground from what walks on flat ground."""
+    """Return training settings, for any other options: rough ground starts from a policy for flat ground."""
     walker = look_up_walker(robot)
     settings = TrainingCfg(iterations=walker.updates)
     if walker.symmetric:  # twice the samples show the way for twice as far
@@ -178,7 +178,7 @@ def _scale(robot: Walker) -> float | dict[str, float]:
 
 
 def _patch(robot: Walker, curriculum: bool) -> RandomizationTermCfg:
-    """Around the middle of a patch. Who sees the ground begins anywhere: hills are rarely seen from below else."""
+    """Start at the middle of a patch, or anywhere with a height scan: hills are rarely seen from below else."""
     rows, columns = [PATCH * row for row in range(5)], [PATCH * column for column in COLUMNS]
     spread = 2.4 if robot.sole_ends else 0.4
     params = {'x': rows, 'y': columns, 'spread': spread, 'by_level': curriculum}
@@ -224,7 +224,7 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
 
 
 def _swing(robot: Walker, rough: bool) -> dict[str, Any]:
-    """How high feet are lifted, and above what."""
+    """Return the height of the feet's swing, and the ground that it is measured from."""
     if not rough or robot.sole_ends is None:
         return {'height': robot.swing_height + HIGHER * rough, 'ground': robot.sole}
     heel, toe = robot.sole_ends

@@ -1,4 +1,4 @@
-"""Walkers: legged robots with what learning tasks need to know about them, by name."""
+"""Walkers: legged robots with their settings for learning tasks, by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from internutopia_extension.robots.h1_with_hand import HAND_JOINTS, H1WithHandRo
 
 @dataclass(frozen=True)
 class Walker:
-    """A robot that shall learn to walk. Its class must name its `feet`.
+    """A robot for learning to walk. Its class must name its `feet`.
 
     Attributes:
         config: the robot, without pose and controllers.
@@ -83,7 +83,7 @@ class Walker:
     policy: str | None = None
 
     def standing(self, *controllers: ControllerCfg) -> RobotCfg:
-        """The robot at the origin, on its feet."""
+        """Return the robot at the origin, on its feet."""
         pose = {'position': (0.0, 0.0, self.root_height)}
         return self.config.model_copy(update=pose | {'controllers': list(controllers)})
 
@@ -98,7 +98,7 @@ def _sideways(names: Sequence[str]) -> tuple[str, ...]:
 
 @BaseRobot.register('GR1FixedHandsRobot')
 class GR1FixedHandsRobot(GR1Robot):
-    """GR1 whose head, wrists and fingers cannot move: it learns to walk in half the time."""
+    """GR1 with its head, wrists and fingers fixed: it learns to walk in half the time."""
 
     batched = True
     frozen = tuple(name for name in GR1_54 if name[:2] in ('L_', 'R_') or 'wrist' in name or 'head' in name)
@@ -106,7 +106,7 @@ class GR1FixedHandsRobot(GR1Robot):
 
 @BaseRobot.register('H1FixedHandsRobot')
 class H1FixedHandsRobot(H1WithHandRobot):
-    """H1 with hands that hold their wrists and fingers still: it learns to walk in half the time."""
+    """H1 with hands, with its wrists and fingers held still: it learns to walk in half the time."""
 
     batched = True
     frozen = HAND_JOINTS
@@ -114,7 +114,7 @@ class H1FixedHandsRobot(H1WithHandRobot):
 
 @BaseRobot.register('G1FixedArmsRobot')
 class G1FixedArmsRobot(G1Robot):
-    """G1 that holds its arms still: a step takes three quarters of the time."""
+    """G1 with its arms held still: a step takes three quarters of the time."""
 
     batched = True
     frozen = tuple(name for name in G1_GYM if any(part in name for part in ('shoulder', 'elbow', 'wrist')))
@@ -209,7 +209,7 @@ WALKERS['h1_with_hand'] = replace(
 
 
 def look_up_walker(robot: str | Walker) -> Walker:
-    """What must be known about a robot, by its name in `WALKERS`. ValueError with close matches."""
+    """Return the settings of a robot, by its name in `WALKERS`. ValueError with close matches."""
     if isinstance(robot, Walker):
         return robot
     if robot not in WALKERS:

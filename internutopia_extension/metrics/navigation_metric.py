@@ -20,7 +20,7 @@ _MILLIMETRES = 3  # digits of what is written of a path [m]
 
 @BaseMetric.register('NavigationMetric')
 class NavigationMetric(BaseMetric):
-    """What papers report of navigation, see `internutopia.navigation.metrics`; for a `NavigationTask`.
+    """Standard metrics of navigation, see `internutopia.navigation.metrics`; for a `NavigationTask`.
 
     `calc` gives `scene` and `episode`, `end` (that of the task, `'steps'` where it was cut off), `success`, `spl`,
     `soft_spl`, `oracle_success`, `navigation_error` and `shortest` (distances to the goal at the end and at the start
@@ -48,7 +48,7 @@ class NavigationMetric(BaseMetric):
 
     @override
     def update(self, obs: dict[str, Any]) -> None:
-        """Take one step. KeyError if the observation is not that of a `NavigationTask`."""
+        """Add one step. KeyError if the observation is not that of a `NavigationTask`."""
         state = pick(next(iter(obs.values())), 'navigation', f'metric {self.name!r}: field')
         if not self._distances:
             self._distances.append(state['start_distance'])
@@ -61,7 +61,7 @@ class NavigationMetric(BaseMetric):
 
     @override
     def calc(self) -> dict[str, Any] | None:
-        """All figures; None if the episode ended before its first step was observed."""
+        """Return all figures; None if the episode ended before its first step was observed."""
         if not self._distances:
             return None
         episode, radius = self._task.episode, self._task.radius

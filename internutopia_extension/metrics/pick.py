@@ -9,7 +9,7 @@ from internutopia.util import did_you_mean
 
 
 def pick(obs: Mapping[str, Any], name: str, what: str) -> Any:
-    """The entry of that name. KeyError saying `what` was looked for, with close matches."""
+    """Return the entry of that name. KeyError that names `what`, with close matches."""
     if name not in obs:
         raise KeyError(f'{what} {name!r} is not in the observations; {did_you_mean(name, obs)}')
     return obs[name]

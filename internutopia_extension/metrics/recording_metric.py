@@ -1,4 +1,4 @@
-"""Metric that keeps what a robot observed."""
+"""Metric that records a robot's observations."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class RecordingMetric(BaseMetric):
 
     @override
     def calc(self) -> dict[int, dict[str, dict[str, Any]]]:
-        """Everything recorded."""
+        """Return everything recorded."""
         return self.obs

@@ -1,4 +1,4 @@
-"""Metric of the way that a robot went."""
+"""Metric of the path length of a robot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from internutopia_extension.metrics.pick import pick
 
 @BaseMetric.register('TraveledDistanceMetric')
 class TraveledDistanceMetric(BaseMetric):
-    """Length [m] of the way between the positions that a robot observed at each step, in three dimensions.
+    """Length [m] of the path through the observed positions of a robot at each step, in three dimensions.
 
     Attributes:
         distance: length so far [m].
@@ -30,7 +30,7 @@ class TraveledDistanceMetric(BaseMetric):
 
     @override
     def update(self, obs: dict[str, Any]) -> None:
-        """Add the way of one step. KeyError if there is no such robot."""
+        """Add the distance of one step. KeyError if there is no such robot."""
         robot_obs = pick(obs, self.robot_name, f'metric {self.name!r}: robot')
         position = np.array(robot_obs['position'], np.float64)
         if self.position is not None:
@@ -39,5 +39,5 @@ class TraveledDistanceMetric(BaseMetric):
 
     @override
     def calc(self) -> float:
-        """The length of the way [m]."""
+        """Return the path length [m]."""
         return self.distance

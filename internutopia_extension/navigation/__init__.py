@@ -1,1 +1,1 @@
-"""Evaluation of navigation: robots that are ready for it, policies to compare with, the loop over episodes."""
+"""Evaluation of navigation: robots with ready-made configs, baseline policies, the loop over episodes."""

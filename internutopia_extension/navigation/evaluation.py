@@ -1,4 +1,4 @@
-"""Evaluation of navigation: the tasks of episodes, and what becomes of them."""
+"""Evaluation of navigation: the tasks of episodes, and their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from internutopia_extension.tasks.goal_distance import goal_distance, map_of
 def navigation_tasks(
     episodes: Iterable[NavigationEpisode], robot: RobotCfg, **fields: Any
 ) -> tuple[list[NavigationTaskCfg], list[dict[str, Any]], list[str]]:
-    """The tasks of episodes that a robot can go, results of those without a way, and why others are left out.
+    """Return the feasible tasks of episodes for a robot, results of those without a path, and why others are left out.
 
     Episodes without a way, as to a goal inside furniture, have failed: their `end` is `'unreachable'`, and `reason`
     says why. Left out are those in whose scene nothing can go.
@@ -51,7 +51,7 @@ def navigation_tasks(
 
 
 def _unreachable(episode: NavigationEpisode, reason: str) -> dict[str, Any]:
-    """What a `NavigationMetric` would give of an episode that nothing can go."""
+    """Return the result of a `NavigationMetric` for an episode without a path."""
     failed = ('success', 'oracle_success', 'spl', 'soft_spl', *(['sdtw'] if episode.reference_path else []))
     return {
         'scene': episode.scene,
@@ -64,7 +64,7 @@ def _unreachable(episode: NavigationEpisode, reason: str) -> dict[str, Any]:
 
 
 def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:
-    """What a check says of a task; empty if it is right."""
+    """Return the message of a failed check of a task; empty if it passes."""
     try:
         check(task)
     except (ValueError, OSError) as error:
@@ -73,7 +73,7 @@ def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) 
 
 
 def _check_scene(task: NavigationTaskCfg) -> None:
-    """ValueError or OSError if the scene cannot be loaded, or has no map where one is needed."""
+    """Raise ValueError or OSError if the scene cannot be loaded, or has no map where one is needed."""
     if task.distance == 'geodesic':
         map_of(task)
     else:
@@ -81,7 +81,7 @@ def _check_scene(task: NavigationTaskCfg) -> None:
 
 
 def _check_way(task: NavigationTaskCfg) -> None:
-    """ValueError if a task cannot be gone."""
+    """Raise ValueError if a task has no path."""
     start = np.array([task.episode.start_position])
     if not np.isfinite(goal_distance(task)(start)).all():
         map_of(task).shortest_path(start, task.episode.goal_points)  # tells whether the start has no room
@@ -89,7 +89,7 @@ def _check_way(task: NavigationTaskCfg) -> None:
 
 
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """What `NavigationMetric` gave of the episodes in a results file, in the order of the episodes.
+    """Return the results of `NavigationMetric` for the episodes in a results file, in the order of the episodes.
 
     Where the simulation of an episode failed, its `end` is `'error'`.
     """
@@ -100,7 +100,7 @@ def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def report(results: Sequence[Mapping[str, Any]], conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report file holds: conditions, the summary of each scene and overall, and each episode's figures."""
+    """Return the contents of a report file: conditions, the summary per scene and overall, and figures per episode."""
     return {
         **conditions,
         'confidence': CONFIDENCE,

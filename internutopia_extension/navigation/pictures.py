@@ -48,7 +48,7 @@ def draw_paths(
 def notable(
     results: Sequence[Mapping[str, Any]], scene: str, count: int, failures: int | None = None
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Episodes of a scene that are worth a look, by SPL.
+    """Return the notable episodes of a scene, by SPL.
 
     Args:
         results: what a `NavigationMetric` gave of each episode.

@@ -1,4 +1,4 @@
-"""Policies of navigation to compare with: one that knows the map, one that knows nothing.
+"""Baseline policies of navigation: an expert with the map, and a random one.
 
 A policy of navigation is a function that is called when an episode starts, with its `NavigationTaskCfg`. It returns
 another one, which makes an action of an observation of the robot as often as the last action has come to its end:
@@ -46,7 +46,7 @@ _STOP_SHARE = 0.01  # of random actions
 
 
 def random_policy(seed: int) -> Policy:
-    """Steps and turns at random, and stops after 100 of them on average; the same for the same seed and episode."""
+    """Return a random step or turn, or a stop after 100 of them on average; repeatable for a seed and episode."""
 
     def start(task: NavigationTaskCfg) -> Callable[[Mapping[str, Any]], int]:
         name = f'{task.episode.scene} {task.episode.episode_id}'
@@ -58,7 +58,7 @@ def random_policy(seed: int) -> Policy:
 
 
 class Expert:
-    """Goes steps that lead to the goal on the map of the scene, found by weighted A* (Pohl 1970); a policy.
+    """Policy that takes steps to the goal on the map of the scene, found by weighted A* (Pohl 1970).
 
     Where the robot stands somewhere else than a step should have led to, it looks for steps from there. Steps that
     something was in the way of are not taken again. The robot needs a controller for discrete actions.
@@ -78,7 +78,7 @@ class Expert:
         self._blocked: list[NDArray[np.float64]] = []  # steps that could not be gone, likewise
 
     def __call__(self, obs: Mapping[str, Any]) -> int:
-        """The next action."""
+        """Return the next action."""
         state = obs['navigation']
         position, yaw = np.asarray(state['position'], np.float64), float(yaw_of(np.asarray(obs['orientation'])))
         if state['distance'] <= self._enough:
@@ -96,7 +96,7 @@ class Expert:
         return FORWARD
 
     def _search(self, position: NDArray[np.float64], yaw: float) -> list[NDArray[np.float64]]:
-        """Beginnings of steps to the goal; none if none are found."""
+        """Return the first steps to the goal; none if none are found."""
         places, _ = self._map.nearest(position + self._middle)  # robots may stand at the very edge of what is free
         if np.isnan(places).any():
             return []
@@ -127,7 +127,7 @@ class Expert:
         return []
 
     def _closeness(self, start: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How close steps from a place `(3,)` to others `(n, 3)` lead to things `(n,)`, 0 far away to 1.
+        """Return the closeness of steps from a place `(3,)` to others `(n, 3)` to obstacles `(n,)`, 0 far away to 1.
 
         It falls with the distance, as in the inflation layer of a costmap, so that the middle of a doorway is best.
         """
@@ -136,13 +136,13 @@ class Expert:
         return np.clip(1.0 - room / _INFLATION, 0.0, 1.0).reshape(2, -1).mean(axis=0)
 
     def _known_blocked(self, here: NDArray[np.float64], headings: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of the steps from a place were tried before and could not be gone."""
+        """Return which of the steps from a place were tried before and were blocked."""
         near = [each[3] for each in self._blocked if np.hypot(*(each[:2] - here[:2])) < _OFF]
         return np.any(np.abs(wrap_angle(headings[:, None] - np.array(near))) < self._turn / 2, axis=1)
 
 
 def _chain(step: Any) -> list[NDArray[np.float64]]:
-    """The steps that lead to one, and itself, in their order."""
+    """Return the steps that lead to one, and itself, in their order."""
     steps = []
     while step is not None:
         place, heading, step = step

@@ -14,7 +14,7 @@ from internutopia_extension.navigation.policies import Policy
 
 
 class PolicyRun:
-    """A policy that goes all episodes of an Env; metrics go where the config of that says.
+    """A policy that runs all episodes of an Env; the config sets where metrics are written.
 
     An episode whose policy fails (it raises, or gives something that is no action) is given up without a result, the
     others go on: resumed, the run has it again.
@@ -37,7 +37,7 @@ class PolicyRun:
         self._actions: dict[int, dict[str, Any]] = {}  # of the next step
 
     def run(self, on_step: Callable[[int], bool] = lambda ended: True) -> None:
-        """Go all episodes.
+        """Run all episodes.
 
         Args:
             on_step: told after each step how many episodes have ended with it; False stops.
@@ -54,7 +54,7 @@ class PolicyRun:
             self._start(ended)
 
     def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
-        """Observations, ends and infos of a step; None if a policy failed: its env has another episode, none moved."""
+        """Make a step: observations, ends and infos; None if a policy failed: its env has a new episode, none moved."""
         given_up = [env_id for env_id in list(self._acts) if not self._ask(env_id)]
         if not given_up:
             try:
@@ -90,7 +90,7 @@ class PolicyRun:
             env_ids = started.keys() - self._acts.keys()
 
     def _ask(self, env_id: int) -> bool:
-        """Find the action of an env for the next step; whether its policy had one."""
+        """Find the action of an env for the next step; returns whether its policy had one."""
         if env_id in self._actions:
             return True
         task = self._task(env_id)

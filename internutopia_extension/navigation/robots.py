@@ -1,4 +1,4 @@
-"""Robots that are ready to navigate, by name."""
+"""Robots configured for navigation, by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROBOTS = tuple(sorted(_HEIGHTS))
 
 
 def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
-    """A built-in robot that takes discrete actions, at the height at which it stands, with what senses collisions.
+    """Return a built-in robot with discrete actions, at its standing height, with collision sensors.
 
     Args:
         name: one of `ROBOTS`.
@@ -44,7 +44,7 @@ def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
 
 
 def built_in_robot(name: str) -> RobotCfg:
-    """The built-in robot of that name, as its config has it. ValueError with close matches if there is none."""
+    """Return the built-in robot of that name, as in its config. ValueError with close matches if there is none."""
     modules = [value for value in vars(robots).values() if isinstance(value, ModuleType)]
     kinds = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     configs = [kind for kind in kinds if issubclass(kind, RobotCfg) and kind.model_fields['usd_path'].default]
@@ -55,7 +55,7 @@ def built_in_robot(name: str) -> RobotCfg:
 
 
 def simulation(moves: Moves, threads: int | None = None) -> SimConfig:
-    """Time steps for robots that move that way; None means a thread per core."""
+    """Return time steps for robots that move that way; None means a thread per core."""
     if moves == 'flash':
         return SimConfig(physics_dt=_FLASH_DT, threads=threads)
     return SimConfig(physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)

@@ -17,7 +17,7 @@ class StaticCube(BaseObject):
     @classmethod
     @override
     def model(cls, config: Any) -> ObjectSpec:
-        """What the box is made of."""
+        """Return the model of the box."""
         return ObjectSpec(
             name=config.name,
             scale=config.scale,

@@ -22,7 +22,7 @@ class UsdObject(BaseObject):
     @classmethod
     @override
     def model(cls, config: Any) -> ObjectSpec:
-        """What the object is made of."""
+        """Return the model of the object."""
         return ObjectSpec(
             name=config.name,
             asset=config.usd_path,

@@ -16,5 +16,5 @@ class VisualCube(StaticCube):
 
     @classmethod
     def model(cls, config: Any) -> ObjectSpec:
-        """What the box is made of."""
+        """Return the model of the box."""
         return replace(super().model(config), collider=False)

@@ -25,7 +25,7 @@ class EffortPenaltyReward(BaseReward):
 
     @override
     def calc(self) -> float:
-        """The reward of this step."""
+        """Compute the reward of this step."""
         efforts = self.task.robots[self.parameters.robot_name].articulation.get_joint_efforts()
         self.state = float(np.sum(np.square(efforts, dtype=np.float64)))
         return -self.parameters.scale * self.state

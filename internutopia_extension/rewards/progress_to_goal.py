@@ -38,7 +38,7 @@ class ProgressToGoalReward(BaseReward):
 
     @override
     def calc(self) -> float:
-        """The reward of this step."""
+        """Compute the reward of this step."""
         if self.state is None:  # the first step starts where the config puts the root
             self.state = self._distance(self.task.robots[self.parameters.robot_name].config.position)
         before = self.state

@@ -18,7 +18,7 @@ class RobotRewardSettings(BaseCfg):
     """Factor on the reward."""
 
     def check_robot(self, task: RewardedTask) -> None:
-        """ValueError if the task has no robot of that name."""
+        """Raise ValueError if the task has no robot of that name."""
         names = [remove_suffix(robot.name) for robot in task.config.robots]
         if self.robot_name not in names:
             raise ValueError(

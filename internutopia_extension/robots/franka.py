@@ -39,7 +39,7 @@ __all__ = ['Commanded', 'Franka', 'FrankaRobot', 'MocapControlledFrankaRobot']
 
 @dataclass(frozen=True)
 class Commanded:
-    """What controllers commanded last in one env; replaced, never changed, because observations hold the same dicts."""
+    """Last commands of controllers in one env; replaced, never changed, because observations hold the same dicts."""
 
     actions: list[dict[str, Any]]
 
@@ -76,26 +76,26 @@ class FrankaRobot(BaseRobot):
 
     @property
     def last_action(self) -> list[dict[str, Any]]:
-        """What controllers commanded last in this env."""
+        """Last commands of controllers in this env."""
         return self._commanded.actions
 
     def get_last_action(self) -> list[dict[str, Any]]:
-        """What controllers commanded last in this env; see `action_to_dict`."""
+        """Return the last commands of controllers in this env; see `action_to_dict`."""
         return self._commanded.actions
 
     @staticmethod
     def action_to_dict(action: ArticulationAction) -> dict[str, Any]:
-        """An action as lists, None where there are none."""
+        """Return an action as lists, None where there are none."""
         indices = action.joint_indices
         return action.get_dict() | {'joint_indices': None if indices is None else list(map(int, indices))}
 
     def get_robot_ik_base(self) -> IRigidBody:
-        """The link that arm targets of reference `arm_base` are relative to."""
+        """Return the link that arm targets of reference `arm_base` are relative to."""
         return self.articulation.body('panda_link0')
 
     @override
     def command(self, controls: Sequence[tuple[ArticulationAction, Any]]) -> None:
-        """Set joint targets, and remember them for the observation."""
+        """Set joint targets, and keep them for the observation."""
         super().command(controls)
         own_robots: Mapping[int, Any] = {} if self.batch is None else self.batch.robots
         told: dict[FrankaRobot, list[dict[str, Any]]] = {}
@@ -119,7 +119,7 @@ class FrankaRobot(BaseRobot):
         return obs
 
     def _last_actions(self) -> list[list[dict[str, Any]]]:
-        """What controllers commanded last, by env."""
+        """Return the last commands of controllers, by env."""
         assert self.batch is not None
         robots: Mapping[int, Any] = self.batch.robots
         return [robots[i].last_action if i in robots else [] for i in range(self._scene.world.env_num)]

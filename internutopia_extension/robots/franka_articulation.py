@@ -33,11 +33,11 @@ class ParallelGripper:
         self._deltas = np.asarray(deltas, np.float64)
 
     def get_joint_positions(self) -> NDArray[np.float32]:
-        """Where the fingers are, `(2,)` [m]."""
+        """Return the finger positions, `(2,)` [m]."""
         return self._articulation.get_joint_positions(self.active_joint_indices)
 
     def forward(self, action: Literal['open', 'close']) -> ArticulationAction:
-        """Targets that are one step nearer to open or closed. ValueError for another word."""
+        """Return targets that are one step nearer to open or closed. ValueError for another word."""
         if action not in ('open', 'close'):
             raise ValueError(f"gripper: expected 'open' or 'close', got {action!r}")
         step = self._deltas if action == 'open' else -self._deltas

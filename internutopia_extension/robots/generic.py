@@ -34,7 +34,7 @@ class GenericRobot(BaseRobot):
     @classmethod
     @override
     def model(cls, config: RobotCfg) -> RobotSpec:
-        """What the robot is made of."""
+        """Return the model of the robot."""
         assert isinstance(config, GenericRobotCfg)
         model = super().model(config)
         asked_for = tuple(name for name in DRIVE_SETTINGS if getattr(config, name) is not None)
@@ -64,7 +64,7 @@ class GenericRobot(BaseRobot):
 
 
 def commanded_by(controllers: Iterable[ControllerCfg]) -> set[str | None]:
-    """What controllers and those below them command, see `BaseController.commands`; unknown types command nothing."""
+    """Return the `BaseController.commands` of controllers and those below them; unknown types command nothing."""
     commanded = set[str | None]()
     for config in controllers:
         known = BaseController.controllers.get(config.type)

@@ -37,6 +37,6 @@ class H1Robot(LeggedRobot):
     synonyms = MappingProxyType({joint.removesuffix('_joint'): joint for joint in H1_19})  # those of mujoco_menagerie
 
     def get_ankle_height(self) -> float:
-        """Height of the lower ankle link in the env frame [m]."""
+        """Return the height of the lower ankle link in the env frame [m]."""
         ankles = (self.articulation.body(f'{side}_ankle_link') for side in ('left', 'right'))
         return min(float(ankle.get_pose()[0][..., 2]) for ankle in ankles)

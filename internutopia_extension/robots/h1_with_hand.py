@@ -29,5 +29,5 @@ class H1WithHandRobot(H1Robot):
     drives = drives_of({joint: H1Robot.drives.gains(joint) for joint in H1_19} | _WRIST_GAINS | _FINGER_GAINS)
 
     def get_robot_ik_base(self) -> IRigidBody:
-        """The link that arm targets of reference `arm_base` are relative to."""
+        """Return the link that arm targets of reference `arm_base` are relative to."""
         return self.articulation.body('torso_link')

@@ -12,12 +12,12 @@ T = TypeVar('T')
 
 
 def both_sides(values: Mapping[str, T]) -> dict[str, T]:
-    """The same values for the joints of both sides: `knee` stands for `left_knee_joint` and `right_knee_joint`."""
+    """Return the same values for the joints of both sides: `knee` for `left_knee_joint` and `right_knee_joint`."""
     return {f'{side}_{joint}_joint': value for side in ('left', 'right') for joint, value in values.items()}
 
 
 def drives_of(gains: Mapping[str, tuple[float, float]]) -> Drives:
-    """Drives with stiffness [N·m/rad] and damping [N·m·s/rad] by joint name."""
+    """Return drives with stiffness [N·m/rad] and damping [N·m·s/rad] by joint name."""
     return Drives({joint: kp for joint, (kp, _) in gains.items()}, {joint: kd for joint, (_, kd) in gains.items()})
 
 

@@ -14,7 +14,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 
 
 class WheeledRobot(IsaacsimArticulation):
-    """A robot whose wheels are spoken to on their own, in the order of their names or indices; one robot of one env.
+    """A robot with wheels addressed separately, in the order of their names or indices; one robot of one env.
 
     Args:
         prim_path: see `IArticulation.create`, as what is not listed here.
@@ -55,12 +55,12 @@ class WheeledRobot(IsaacsimArticulation):
 
     @override
     def post_reset(self) -> None:
-        """Let the wheels follow velocities."""
+        """Set the wheels to follow velocities."""
         for wheel in self._wheel_dof_indices:
             self.switch_dof_control_mode(wheel, 'velocity')
 
     def get_wheel_positions(self) -> NDArray[np.float32]:
-        """Positions of the wheels [rad]."""
+        """Return the positions of the wheels [rad]."""
         return self.get_joint_positions(self._wheel_dof_indices)
 
     def set_wheel_positions(self, positions: Any) -> None:
@@ -68,7 +68,7 @@ class WheeledRobot(IsaacsimArticulation):
         self.set_joint_positions(positions, self._wheel_dof_indices)
 
     def get_wheel_velocities(self) -> NDArray[np.float32]:
-        """Velocities of the wheels [rad/s]."""
+        """Return the velocities of the wheels [rad/s]."""
         return self.get_joint_velocities(self._wheel_dof_indices)
 
     def set_wheel_velocities(self, velocities: Any) -> None:
@@ -81,5 +81,5 @@ class WheeledRobot(IsaacsimArticulation):
         self.apply_action(ArticulationAction(*targets, joint_indices=self._wheel_dof_indices))
 
     def get_articulation_controller_properties(self) -> tuple[Sequence[str] | None, list[int]]:
-        """Names, if they were given, and dof indices of the wheels."""
+        """Return the names, if they were given, and dof indices of the wheels."""
         return self._wheel_dof_names, self._wheel_dof_indices

@@ -1,4 +1,4 @@
-"""Base of the sensors that sit on a robot and take no pictures."""
+"""Base of the sensors that are mounted on a robot and take no pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ C = TypeVar('C', bound=SensorCfg)
 
 
 class BodySensor(BaseSensor):
-    """A sensor that says what it reads in any number of envs, which serves one env and all of them."""
+    """A sensor that reads any number of envs, and serves one env or all of them."""
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
@@ -30,21 +30,21 @@ class BodySensor(BaseSensor):
 
     @abstractmethod
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
-        """What it reads in the envs `env_ids` (n of them, or `...` for all): arrays `(n, ...)`.
+        """Read the sensor in the envs `env_ids` (n of them, or `...` for all): arrays `(n, ...)`.
 
         They are of the kind that `World.arrays` makes; on a device all envs are read.
         """
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """What it reads now, in its env, or in all of them."""
+        """Return the current readings, in its env, or in all of them."""
         env_id = self._scene.env_id
         if isinstance(env_id, int):
             return {key: values[0] for key, values in self.read(np.array([env_id])).items()}
         return self.read(...)
 
     def noise(self, what: str, std: float) -> NormalNoise:
-        """Noise of this sensor on one of its values."""
+        """Return noise of this sensor on one of its values."""
         robot = self._scene.robot_paths[self._robot.config.prim_path]
         return NormalNoise(self._scene.world, f'{robot}/{self.name}/{what}', std)
 
@@ -60,7 +60,7 @@ class Mount:
         self._arrays = sensor._scene.world.arrays
 
     def poses(self, env_ids: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Positions `(n, 3)` [m] and orientations `(n, 4)`, env frame."""
+        """Return positions `(n, 3)` [m] and orientations `(n, 4)`, env frame."""
         positions, orientations = (values[env_ids] for values in self.body.get_pose())
         constant = self._arrays.constant
         return (
@@ -70,11 +70,11 @@ class Mount:
 
 
 def own_config(config: SensorCfg, cls: type[C]) -> C:
-    """A sensor's config as its own class; what was written as a plain `SensorCfg` is checked now."""
+    """Return a sensor's config as its own class; one written as a plain `SensorCfg` is checked now."""
     return config if isinstance(config, cls) else cls.model_validate(dict(config))
 
 
 def unit(quaternion: Quat) -> Quat:
-    """A quaternion of length 1."""
+    """Return a quaternion scaled to length 1."""
     w, x, y, z = (np.asarray(quaternion, float) / np.linalg.norm(quaternion)).tolist()
     return w, x, y, z

@@ -23,7 +23,7 @@ _BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where somet
 
 @BaseSensor.register('CollisionSensor')
 class CollisionSensor(BodySensor):
-    """Whether any part of the robot touches a wall or a thing, rather than the ground.
+    """Contact of any part of the robot with a wall or a thing, rather than the ground.
 
     - `collided`: whether the normal of a contact is further from the vertical than `config.ground_angle`, but for what
       carries feet: of a robot with `feet`, contacts do not count which are no higher than the higher foot could step,
@@ -44,7 +44,7 @@ class CollisionSensor(BodySensor):
     @classmethod
     @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Let contacts be measured."""
+        """Enable the measurement of contacts."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(config)))
 
     @override
@@ -63,7 +63,7 @@ class CollisionSensor(BodySensor):
         return {'collided': steep.any(axis=-1)}
 
     def _steps(self, env_ids: Any, points: Any, normals: Any) -> Any:
-        """Contacts `(n, k)` with things that a foot may step on; of points and normals `(n, k, 3)`."""
+        """Return which contacts `(n, k)` are with things that a foot may step on; of points and normals `(n, k, 3)`."""
         arrays, xp = self._scene.world.arrays, self._scene.world.arrays.xp
         points, normals = (xp.astype(values, xp.float64) for values in (points, normals))
         feet = self._articulation.view.get_link_poses(self._feet)[0][env_ids][..., 2]

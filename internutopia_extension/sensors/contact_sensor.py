@@ -19,7 +19,7 @@ from internutopia_extension.sensors.body_sensor import BodySensor, own_config
 
 @BaseSensor.register('ContactSensor')
 class ContactSensor(BodySensor):
-    """Contacts of a link, an object or a movable scene body. An object is measured with all that hangs on it.
+    """Contacts of a link, an object or a movable scene body. An object includes all bodies attached to it.
 
     - `force` `(3,)`: net contact force on it [N], env axes. Of the last substep; in a fresh episode of its first
       instant.
@@ -38,7 +38,7 @@ class ContactSensor(BodySensor):
     @classmethod
     @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Let the contacts be measured."""
+        """Enable the measurement of the contacts."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, ContactSensorCfg))))
 
     @override

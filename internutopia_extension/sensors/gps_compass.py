@@ -19,7 +19,7 @@ from internutopia_extension.sensors.body_sensor import BodySensor
 
 @BaseSensor.register('GPSCompass')
 class GPSCompass(BodySensor):
-    """Where the root is and looks, relative to where it was first observed in the episode.
+    """Position and heading of the root, relative to those at its first observation in the episode.
 
     - `gps` `(2,)`: how far it is to the front and to the left of the start, seen as it looked there [m].
     - `compass` `(1,)`: how far it has turned to the left since, in (-pi, pi] [rad].
@@ -45,13 +45,13 @@ class GPSCompass(BodySensor):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget where these envs started."""
+        """Clear the start poses of these envs."""
         self._start[env_ids] = np.nan
 
     def save_state(self, env_ids: Any = ...) -> NDArray[np.float64]:
-        """Where these envs started."""
+        """Return the start poses of these envs."""
         return to_host(self._start)[env_ids].copy()
 
     def load_state(self, state: NDArray[np.float64], env_ids: Any = ...) -> None:
-        """Take it that these envs started there."""
+        """Restore the start poses of these envs."""
         self._start[env_ids] = self._scene.world.arrays.asarray(state, 'float64')

@@ -41,7 +41,7 @@ class IMU(BodySensor):
     @classmethod
     @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Let the acceleration be measured."""
+        """Enable the measurement of the acceleration."""
         return dataclasses.replace(model, probes=(*model.probes, _probe(own_config(config, IMUCfg))))
 
     @override

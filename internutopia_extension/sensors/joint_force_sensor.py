@@ -40,7 +40,7 @@ class JointForceSensor(BodySensor):
     @classmethod
     @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Let efforts and wrenches be measured."""
+        """Enable the measurement of efforts and wrenches."""
         cfg = own_config(config, JointForceSensorCfg)
         return dataclasses.replace(model, probes=(*model.probes, *_efforts(cfg), *_wrenches(cfg)))
 

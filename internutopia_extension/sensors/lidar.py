@@ -49,7 +49,7 @@ class Lidar(BodySensor):
     @classmethod
     @override
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Make sure that there is the link it sits on."""
+        """Check that the link of its mount exists."""
         cfg = own_config(config, LidarCfg)
         return dataclasses.replace(model, probes=(*model.probes, _frame(cfg)))
 
@@ -96,12 +96,12 @@ class Lidar(BodySensor):
 
     @override
     def observe(self) -> dict[str, Any]:
-        """What `update` read."""
+        """Return the readings of `update`."""
         return self._last or self.get_data()
 
     @override
     def handle(self, robot: RobotContext) -> BaseSensor:
-        """The lidar of one env."""
+        """Return the lidar of one env."""
         return _LidarOfOneEnv(self, robot)
 
 
@@ -110,12 +110,12 @@ class _LidarOfOneEnv(SensorHandle):
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """What it reads now."""
+        """Return the current readings."""
         return {key: values[0] for key, values in self._batch.read(np.array([self._scene.env_id])).items()}
 
 
 def ray_directions(cfg: LidarCfg) -> NDArray[np.float64]:
-    """Unit vectors of the rays in the sensor frame `(rays, 3)`, row by row."""
+    """Return unit vectors of the rays in the sensor frame `(rays, 3)`, row by row."""
     full_circle = math.isclose(cfg.horizontal_fov, 2 * math.pi)
     azimuth = _angles(cfg.horizontal_fov, cfg.horizontal_rays, not full_circle)
     elevation = _angles(cfg.vertical_fov, cfg.vertical_rays)[:, None]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @BaseSensor.register('LocalMap')
 class LocalMap(BodySensor):
-    """A crop of the navigation map of the episode's scene around the robot's root, turned as it looks.
+    """A crop of the navigation map of the episode's scene around the robot's root, turned by its heading.
 
     - `occupancy` `(k, k)` uint8: 1 where the robot's axis cannot be, 0 where it can; k is `size / resolution`. Rows
       are from front to back, columns from left to right, in the root's heading, whatever its roll and pitch.
@@ -55,7 +55,7 @@ class LocalMap(BodySensor):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget which scenes these envs show; those of a mask on a device show the same as before."""
+        """Clear the scenes of these envs; those of a mask on a device show the same as before."""
         if is_tensor(env_ids):
             return
         for env_id in np.arange(len(self._keys))[env_ids].tolist():

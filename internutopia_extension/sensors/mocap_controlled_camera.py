@@ -23,7 +23,7 @@ class MocapControlledCamera(RepCamera):
 
     @classmethod
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Give the robot the camera."""
+        """Add the camera to the robot."""
         camera = CameraSpec(
             config.prim_path or config.name, config.translation or (0.0, 0.0, 0.0), config.orientation or IDENTITY_QUAT
         )
@@ -31,7 +31,7 @@ class MocapControlledCamera(RepCamera):
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
-        """The same for every config."""
+        """Return the outputs, the same for every config."""
         return {'bounding_box_2d_tight', 'rgba'}
 
 

@@ -31,7 +31,7 @@ OUTPUTS = (
 
 
 class Pictures:
-    """The last pictures of `n` envs; `outputs` are those of `OUTPUTS` that are wanted."""
+    """The last pictures of `n` envs; `outputs` are the requested ones of `OUTPUTS`."""
 
     def __init__(self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], n: int):
         self._view, self._world, self._size, self._outputs = view, world, size, outputs
@@ -63,13 +63,13 @@ class Pictures:
                 clouds[row] = point_cloud(frames.depth[row], params) - origin
 
     def data(self) -> dict[str, Any]:
-        """Everything that is wanted, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
+        """Return all requested outputs, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
         return self._data
 
     def _find_things(
         self, labels: NDArray[np.int32], occlusion: NDArray[np.float32] | None, env_ids: EnvIds, rows: EnvIds
     ) -> None:
-        """Compute what is told from pictures of labels."""
+        """Compute the outputs derived from pictures of labels."""
         n, data = self._n, self._data
         for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
             scene, path = self._world.labels(env_id), env_path(env_id)

@@ -72,7 +72,7 @@ class RepCamera(BaseSensor):
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
-        """What a config asks for, of `pictures.OUTPUTS`."""
+        """Return the outputs of `pictures.OUTPUTS` that a config enables."""
         wanted = {
             'bounding_box_2d_tight': config.landmarks,
             'landmarks': config.landmarks,
@@ -88,14 +88,14 @@ class RepCamera(BaseSensor):
     @classmethod
     @override
     def check(cls, config: Any, robot: RobotCfg, scene: SceneHandle) -> None:
-        """ValueError if the robot has no such camera, naming those that it has."""
+        """Raise ValueError if the robot has no such camera, naming those that it has."""
         if not config.prim_path:
             raise ValueError('a camera needs a prim_path: which camera of the robot is it?')
         scene.camera_name(robot.name, config.prim_path)
 
     @override
     def handle(self, robot: RobotContext) -> BaseSensor:
-        """An object of one env, which renders when asked."""
+        """Return an object of one env, which renders on request."""
         return type(self)(self.config, robot, robot._scene)
 
     @override
@@ -110,7 +110,7 @@ class RepCamera(BaseSensor):
         self._camera = self.create_camera()
 
     def create_camera(self) -> ICamera:
-        """A handle to the camera in this env."""
+        """Return a handle to the camera in this env."""
         names = {'depth': 'distance_to_image_plane'}  # as `ICamera.create` calls it
         outputs = frozenset(names.get(output, output) for output in self.outputs(self.config))
         scene = self._scene
@@ -118,7 +118,7 @@ class RepCamera(BaseSensor):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """What was seen in these envs is no longer there; on a device nothing is kept of what was seen."""
+        """Clear the pictures of these envs; on a device no pictures are kept."""
         if not is_tensor(env_ids):
             self._seen[env_ids] = False
 
@@ -131,7 +131,7 @@ class RepCamera(BaseSensor):
 
     @override
     def observe(self) -> dict[str, Any]:
-        """The last frame, rendered anew if one is due."""
+        """Return the last frame, rendered anew if one is due."""
         if self._serves_all:
             return self._frame.data()
         self.update(np.array([self._scene.env_id]))
@@ -139,7 +139,7 @@ class RepCamera(BaseSensor):
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """What the camera sees now."""
+        """Return the current data of the camera."""
         if not self._serves_all:
             return self.get_camera_data()
         assert self._robot.batch is not None
@@ -148,7 +148,7 @@ class RepCamera(BaseSensor):
         return self._now.data()
 
     def get_camera_data(self) -> dict[str, Any]:
-        """What the camera sees now in this env, arrays of the caller's own."""
+        """Return the current data of the camera in this env, arrays of the caller's own."""
         world = self._scene.world
         if self._version != world.version:
             self._now.take(np.array([self._scene.env_id]), np.array([0]))
@@ -156,11 +156,11 @@ class RepCamera(BaseSensor):
         return self._only_row(self._now)
 
     def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
-        """What the cameras of all envs see now, whatever the config asks for; see `CameraView.pictures`."""
+        """Render the cameras of all envs now, whatever the config enables; see `CameraView.pictures`."""
         return self._view.pictures(self.resolution, kinds)
 
     def segmentation(self, kind: Segmentation, categories: tuple[str, ...] | None = None) -> Any:
-        """What each pixel shows in the cameras of all envs now, ids `(env_num, height, width)` as float32.
+        """Render the segmentation in the cameras of all envs now, ids `(env_num, height, width)` as float32.
 
         An array of the kind that `World.arrays` makes, of the object for all envs. Ids are those of the observation
         `kind`, which differ between scenes; or, with `categories`, 1 for the first of them and so on, 0 for the rest.
@@ -182,7 +182,7 @@ class RepCamera(BaseSensor):
         return self._id_tables[kind, categories].of(self.pictures('labels')['labels'], env_ids)
 
     def get_pose(self) -> Pose:
-        """Position `(3,)` [m] and orientation `(4,)`, env frame; it looks along -z, +y is up in the picture."""
+        """Return position `(3,)` [m] and orientation `(4,)`, env frame; it faces along -z, +y is up in the picture."""
         return self.camera.get_pose()
 
     def set_pose(self, position: Any = None, orientation: Any = None) -> None:
@@ -190,7 +190,7 @@ class RepCamera(BaseSensor):
         self.camera.set_pose(position, orientation)
 
     def get_world_pose(self) -> Pose:
-        """Position `(3,)` [m] and orientation `(4,)`, world frame."""
+        """Return position `(3,)` [m] and orientation `(4,)`, world frame."""
         return self.camera.get_world_pose()
 
     def set_world_pose(self, position: Any = None, orientation: Any = None) -> None:
@@ -206,11 +206,11 @@ class RepCamera(BaseSensor):
 
     @staticmethod
     def get_intrinsic_matrix(camera_params: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Matrix `(3, 3)` [pixels], see `intrinsic_matrix`."""
+        """Return the matrix `(3, 3)` [pixels], see `intrinsic_matrix`."""
         return intrinsic_matrix(camera_params)
 
     def get_pointcloud_gpu(self, depth: Any, camera_params: Mapping[str, Any]) -> NDArray[np.float32]:
-        """Points `(k, 3)` [m], env frame, of a depth picture; the name is that of 2.x, it works on the CPU."""
+        """Return points `(k, 3)` [m], env frame, of a depth picture; the name is that of 2.x, it works on the CPU."""
         offset = self._scene.world.env_origins[self._scene.env_id].astype(np.float32)
         return point_cloud(np.asarray(depth), camera_params) - offset
 

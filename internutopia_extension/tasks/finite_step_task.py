@@ -25,6 +25,6 @@ class FiniteStepTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Whether this was the last step."""
+        """Return True if this was the last step."""
         self.stop_count += 1
         return self.stop_count >= self.max_steps

@@ -28,7 +28,7 @@ _maps: OrderedDict[tuple[str, str], NavigationMap] = OrderedDict()
 
 
 def goal_distance(config: NavigationTaskCfg) -> Distance:
-    """What measures the distances of a task, as its `distance` says.
+    """Return the function of a task's distances, of the kind in its `distance`.
 
     ValueError or OSError if the scene has no map, or no goal has free space near it; see `NavigationMap`.
     """
@@ -42,7 +42,7 @@ def goal_distance(config: NavigationTaskCfg) -> Distance:
 
 
 def map_of(config: TaskCfg) -> NavigationMap:
-    """The map of a task's scene for its first robot; made once for all episodes that have both.
+    """Return the map of a task's scene for its first robot; made once for all episodes that have both.
 
     ValueError or OSError if there is none; see `NavigationMap.of_scene`. ImportError: an extra is missing.
     """

@@ -28,12 +28,12 @@ class ManipulationTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Whether the episode was reported finished or has had its steps."""
+        """Return True if the episode was reported finished or has had its steps."""
         self.step_counter += 1
         return DataHub.get_episode_finished(self.name) or self.step_counter > self.max_steps
 
     @override
     def cleanup(self) -> None:
-        """Forget the report: another Env may run a task of the same name."""
+        """Clear the report: another Env may run a task of the same name."""
         DataHub.clear(self.name)
         super().cleanup()

@@ -51,7 +51,7 @@ class NavigationTask(BaseTask):
 
     @override
     def post_reset(self) -> None:
-        """Look at how the robot stands."""
+        """Save the robot's upright direction at the start."""
         super().post_reset()
         position, orientation = self._robot.get_pose()
         self._base_height = float(position[2]) - self.config.episode.start_position[2]
@@ -60,7 +60,7 @@ class NavigationTask(BaseTask):
 
     @override
     def get_observations(self) -> dict[str, Any]:
-        """What the robots observe, and how navigation stands."""
+        """Return the observations of the robots, and the state of navigation."""
         obs = super().get_observations()
         name, robot = next(iter(self.robots.items()))
         position, orientation = (values.astype(np.float64) for values in robot.get_pose())
@@ -93,7 +93,7 @@ class NavigationTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Whether the last observation has an end."""
+        """Return True if the last observation has an end."""
         return self._end is not None
 
     @property
@@ -103,7 +103,7 @@ class NavigationTask(BaseTask):
     def _find_end(
         self, distance: float, parts: list[dict[str, Any]], actions: int, fallen: bool, stuck: bool
     ) -> str | None:
-        """Why the episode is over, if it is; the first that holds."""
+        """Return the reason why the episode is over, if it is; the first that holds."""
         finished = all(bool(part.get('finished', True)) for part in parts if 'actions' in part)
         most = self.config.max_actions
         ends = {
@@ -116,13 +116,13 @@ class NavigationTask(BaseTask):
         return next((end for end, holds in ends.items() if holds), None)
 
     def _fallen(self, orientation: NDArray[np.float64]) -> bool:
-        """Whether what was up at the start points too far from the vertical."""
+        """Return True if the robot's upright direction at the start is too far from the vertical."""
         if self.config.fall_angle is None:
             return False
         return quat_rotate(orientation, self._start_up)[2] < math.cos(self.config.fall_angle)
 
     def _stuck(self, position: NDArray[np.float64], yaw: float, time: float) -> bool:
-        """Whether the robot has neither moved nor turned for too long."""
+        """Return True if the robot has neither moved nor turned for too long."""
         if self.config.stuck_seconds is None:
             return False
         pose = np.array([*position[:2], yaw])

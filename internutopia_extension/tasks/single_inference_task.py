@@ -15,5 +15,5 @@ class SimpleInferenceTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Never."""
+        """Return False: the task never ends."""
         return False

@@ -83,7 +83,7 @@ def point_goal(state: RobotState, env_ids: EnvIds, distance: Range = (1.0, 30.0)
 
 @term('observation')
 def local_map(state: RobotState, size: float = 3.2, resolution: float = 0.2) -> Array:
-    """Where the robot's base cannot be around it, `(n, k * k)`: rows from front to back, columns from left to right.
+    """Cells around the robot that are closed to its base `(n, k * k)`: rows front to back, columns left to right.
 
     1 where there is no room on its floor, else 0; `size` [m] is k times the `resolution` [m], and the robot is in the
     middle.

@@ -28,7 +28,7 @@ Source = NDArray[Any] | Callable[[], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Input:
-    """What a kernel reads, and maybe writes."""
+    """An array that a kernel reads, and maybe writes."""
 
     source: Source
     by_slot: bool
@@ -37,14 +37,14 @@ class Input:
 
 
 class Inputs:
-    """What a kernel reads."""
+    """All arrays that a kernel reads."""
 
     def __init__(self) -> None:
         self.all: list[Input] = []
         self._writer = Writer(lambda node: '')
 
     def add(self, source: Source, by_slot: bool = False, written: bool = False) -> Traced:
-        """A traced array `(1, ...)` in place of one `(n, ...)` with a row per env or slot, that may be `written` to."""
+        """Add a traced array `(1, ...)` for one `(n, ...)` with a row per env or slot, that may be `written` to."""
         array, index = _array_of(source), len(self.all)
         row = np.empty((1, *array.shape[1:]), object)
         strides = array.strides[1:]
@@ -57,14 +57,14 @@ class Inputs:
         return traced
 
     def check(self, value: Any) -> None:
-        """UntraceableError if there is no machine code for what was traced."""
+        """Raise UntraceableError if there is no machine code for a traced value."""
         if isinstance(value, Traced):
             for node in nodes_of(value).flat:
                 self._writer.name(node)
 
 
 class Kernel:
-    """What was traced, as a function.
+    """A traced computation as a function.
 
     Args:
         inputs: what was read, and maybe written.
@@ -102,7 +102,7 @@ class Kernel:
         self._engine, self._function = _compiled(text)
 
     def of_rows(self, envs: NDArray[np.int64], slots: NDArray[np.int64]) -> Callable[[], None]:
-        """What computes for these envs `(m,)`, which are in these slots `(m,)` of their batch."""
+        """Return a function that computes these envs `(m,)`, which are in these slots `(m,)` of their batch."""
         rows = np.array([envs, slots], np.int64)
         return functools.partial(self._compute, rows, rows[0].ctypes.data, rows[1].ctypes.data)
 
@@ -115,7 +115,7 @@ class Kernel:
         self._function(self._address, envs, slots, rows.shape[1])
 
     def _replace(self, column: int, array: NDArray[Any]) -> None:
-        """Another array takes the place of an input or output."""
+        """Replace the array of an input or output."""
         old = self._arrays[column]
         if (array.dtype, array.shape[1:], array.strides[1:]) != (old.dtype, old.shape[1:], old.strides[1:]):
             raise ValueError(f'an array of another layout than before: {array.dtype}, {array.shape}')
@@ -124,17 +124,17 @@ class Kernel:
 
 
 def _array_of(source: Source) -> NDArray[Any]:
-    """The array that it is now."""
+    """Return the current array of a source."""
     return source() if callable(source) else source
 
 
 def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
-    """Of an element within its row [bytes]."""
+    """Return the offset of an element within its row [bytes]."""
     return int(sum(step * stride for step, stride in zip(place[1:], array.strides[1:], strict=True)))
 
 
 def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool]) -> tuple[str, list[int]]:
-    """The function in LLVM's language, and the sources that it reads or writes, in the order of its table."""
+    """Return the function in LLVM's language, and the sources that it reads or writes, in the order of its table."""
     columns: dict[int, int] = {}
 
     def place(source: int, offset: int) -> str:
@@ -194,7 +194,7 @@ def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool])
 
 
 def _machine() -> Any:
-    """LLVM for the processor that this runs on; an engine owns what it gets."""
+    """Return LLVM for the host's processor; an engine owns the target machine that it gets."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -205,7 +205,7 @@ def _machine() -> Any:
 
 
 def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
-    """The engine that holds the code, and the function."""
+    """Return the engine that holds the code, and the function."""
     from llvmlite import binding
 
     machine = _machine()

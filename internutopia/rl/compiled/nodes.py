@@ -51,11 +51,11 @@ _LIBRARY = {
 
 
 class UntraceableError(TypeError):
-    """A function does with traced arrays what cannot be compiled."""
+    """Raised if a function does something with traced arrays that cannot be compiled."""
 
 
 class Node:
-    """A number of the type `dtype`: what the operation `op` makes of `args`, or a constant or element of an input."""
+    """A number of the type `dtype`: the result of the operation `op` on `args`, a constant, or an input element."""
 
     __slots__ = ('args', 'dtype', 'op')
 
@@ -71,7 +71,7 @@ class Node:
         return bool(self)
 
     def cast(self, dtype: np.dtype[Any]) -> Node:
-        """The same as another type."""
+        """Return a node cast to another type."""
         if dtype == self.dtype:
             return self
         if self.op == 'constant':
@@ -80,12 +80,12 @@ class Node:
 
 
 def constant(value: Any, dtype: np.dtype[Any]) -> Node:
-    """A number that is always the same."""
+    """Return a constant node."""
     return Node('constant', dtype, (np.asarray(value).astype(dtype)[()],))
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether numbers of the type are floating point."""
+    """Return True if a type is a floating point type."""
     return dtype.kind == 'f'
 
 
@@ -105,7 +105,7 @@ class Writer:
         return name
 
     def name(self, node: Node) -> str:
-        """Where the value of a node is; what it needs is written first."""
+        """Return the name of a node's value; writes the nodes that it depends on first."""
         # not by recursion: long sums would be as deep
         stack = [node]
         while stack:
@@ -223,7 +223,7 @@ class Writer:
 
 
 def _literal(value: Any) -> str:
-    """A constant in LLVM's language; floating point numbers as the bits of a double."""
+    """Return a constant in LLVM's language; floating point numbers as the bits of a double."""
     if isinstance(value, np.bool_):
         return 'true' if value else 'false'
     if isinstance(value, np.integer):

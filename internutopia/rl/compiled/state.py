@@ -81,15 +81,15 @@ class TracedWorld:
         self._views: dict[str, MujocoBodyView] = {}
 
     def batch_arrays(self, env_batch: TracedBatch) -> TracedBatch:
-        """What views read."""
+        """Return the arrays that views read."""
         return env_batch
 
     def upload(self, index: Index) -> Index:
-        """An index as it is."""
+        """Return an index unchanged."""
         return index
 
     def body(self, name: str, env_id: int) -> MujocoBodyView:
-        """An object or body of the scene."""
+        """Return the view of an object or body of the scene."""
         if name not in self._views:
             context: Any = self  # it has what reading needs
             self._views[name] = MujocoBodyView(context, name, lambda scene: scene.bodies.get(name))
@@ -97,7 +97,7 @@ class TracedWorld:
 
 
 class TracedRobot:
-    """What terms and controllers may know of a robot."""
+    """The attributes of a robot that terms and controllers may read."""
 
     def __init__(self, robot: Any, articulation: IArticulation):
         self.articulation = articulation
@@ -106,7 +106,7 @@ class TracedRobot:
 
 
 class TracedScene:
-    """What controllers may know of the scene of all envs."""
+    """The attributes of the scene that controllers may read."""
 
     env_id = ...
 
@@ -148,12 +148,12 @@ class TracedState(RobotState):
         raise UntraceableError('it keeps what may differ between envs')
 
     def controller(self, real: BaseController) -> BaseController:
-        """A controller like a real one, of the robot that is traced."""
+        """Return a controller like a real one, of the traced robot."""
         scene: Any = TracedScene(self.world)
         return type(real)(real.config, self.robot, scene)
 
     def traced(self, function: Callable[[RobotState], Any]) -> Any:
-        """What a term makes of this state. An exception if it does what no kernel can do."""
+        """Return the result of a term on this state. Raises an exception if the term cannot be compiled."""
         rng, self.rng = self.rng, None  # whoever samples is called when it would be
         try:
             return function(self)
@@ -162,7 +162,7 @@ class TracedState(RobotState):
 
 
 class _Inputs(dict[str, Any]):
-    """Arrays by name that become inputs when somebody asks for them."""
+    """Arrays by name that become inputs at first access."""
 
     def __init__(self, inputs: Inputs, get: Callable[[str], NDArray[Any]]):
         super().__init__()

@@ -80,12 +80,12 @@ class CompiledStep:
         self.commands = self._can_command()
 
     def take(self, actions: Array) -> None:
-        """Have the actions `(n, k)` of the next step; rows of envs that do not run do not count."""
+        """Take the actions `(n, k)` of the next step; rows of envs that do not run are ignored."""
         self._actions[...] = actions
         self._command = self._first_command
 
     def command(self) -> None:
-        """Have the robots of the running envs follow their actions."""
+        """Apply the actions to the robots of the running envs."""
         self._command.run()
         self._command = self._repeated_command
 
@@ -101,12 +101,12 @@ class CompiledStep:
         return Judgement(rewards, terminated.copy(), truncated.copy(), failed.copy(), spoilt, expired)
 
     def observe(self, manager: ObservationManager) -> None:
-        """Have a manager observe."""
+        """Compute the observations of a manager."""
         manager.before, manager.last = manager.last, manager.before
         self._observe[manager].run()
 
     def _can_command(self) -> bool:
-        """Whether the controller can be compiled; a warning says why if not."""
+        """Return True if the controller can be compiled; a warning gives the reason if not."""
         if not vars(type(self._controller)).get('pure', False):
             reason = 'its class is not `pure`'
         else:
@@ -200,7 +200,7 @@ class _Kernels:
             call()
 
     def find_calls(self) -> None:
-        """Have a kernel for each batch, and know the envs that it is called for."""
+        """Trace a kernel for each batch, and note the envs that it is called for."""
         kernels, self._kernels, self._calls = self._kernels, {}, []
         for batch in self._world.env_batches:
             if batch.id in kernels:
@@ -220,7 +220,7 @@ class _Kernels:
 
 
 class _PlainTerms:
-    """Terms that are called as ever; their values are inputs."""
+    """Terms that are called without compilation; their values are inputs."""
 
     def __init__(self, state: RobotState):
         self._state = state
@@ -228,14 +228,14 @@ class _PlainTerms:
         self._values: dict[int, NDArray[Any]] = {}
 
     def compute(self) -> None:
-        """Call them for this step."""
+        """Call the terms for this step."""
         for key, function in self._functions.items():
             self._values[key] = function()
 
     def look_up(
         self, inputs: Inputs, numbers: Iterator[int], kind: Any, name: str, params: Mapping[str, Any]
     ) -> Callable[..., Any]:
-        """A term for a manager of a traced state; in every trace, terms get the same `numbers`."""
+        """Return a term for a manager of a traced state; in every trace, terms get the same `numbers`."""
         function, key = look_up_term(kind, name, params), next(numbers)
         check = functools.partial(columns, name=name) if kind == 'observation' else _per_env_of(kind, name)
 

@@ -1,4 +1,4 @@
-"""Traced arrays: what batched code gets in place of numbers, to learn what it computes of them.
+"""Traced arrays: they are passed to batched code in place of numbers, to record what it computes.
 
 A `Traced` is an array with one row, that of any env. Its elements are `Node`s: numpy takes care of shapes, indices and
 broadcasting, and of types by its own rules, and each element of a result knows how it follows from others. Code that
@@ -29,7 +29,7 @@ class Traced(np.ndarray):
 
     @classmethod
     def of(cls, nodes: Any, dtype: Any) -> Traced:
-        """Nodes (an array of objects, or one node) of a type."""
+        """Return a traced array of nodes (an array of objects, or one node) of a type."""
         if not isinstance(nodes, np.ndarray):
             nodes = np.array(nodes, object)
         traced = nodes.view(cls)
@@ -44,7 +44,7 @@ class Traced(np.ndarray):
     @property
     @override
     def dtype(self) -> Any:
-        """The type of the numbers."""
+        """Type of the numbers."""
         return self.element
 
     @override
@@ -62,7 +62,7 @@ class Traced(np.ndarray):
 
     @override
     def view(self, dtype: Any = None, type: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The same array, or its 64 bits as two numbers of 32 each, the lower first."""
+        """Return the same array, or its 64 bits as two numbers of 32 each, the lower first."""
         if dtype is None:
             return super().view()
         if self.element != np.uint64 or dtype != np.uint32:
@@ -94,7 +94,7 @@ class Traced(np.ndarray):
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> Traced:
-    """The value, traced or not, as a traced array of a type."""
+    """Return a value, traced or not, as a traced array of a type."""
     if isinstance(value, Traced):
         if value.element == dtype:
             return value
@@ -106,7 +106,7 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Traced:
 
 
 def nodes_of(traced: Traced) -> np.ndarray:
-    """The nodes as a plain array of objects."""
+    """Return the nodes as a plain array of objects."""
     return np.ndarray.view(traced, np.ndarray)
 
 
@@ -116,7 +116,7 @@ def _each(function: Callable[..., Node], *arrays: np.ndarray) -> np.ndarray:
 
 
 def _kind(value: Any) -> Any:
-    """The type by which numpy chooses what a function computes with: Python's numbers have none of their own."""
+    """Return the type by which numpy chooses what a function computes with: Python's numbers have none of their own."""
     if type(value) in _PYTHON:
         return type(value)
     return value.element if isinstance(value, Traced) else np.asarray(value).dtype
@@ -234,7 +234,7 @@ class _Namespace:
         return getattr(np, name)
 
     def asarray(self, values: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A copy is one that can be written to."""
+        """Return the array; a copy is one that can be written to."""
         if not isinstance(values, Traced):
             return np.asarray(values, dtype, copy=copy)
         values = values if dtype is None else cast(values, np.dtype(dtype))

@@ -1,4 +1,4 @@
-"""Observation terms that see pictures."""
+"""Observation terms that read cameras."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def camera(
     max_depth: float = 10.0,
     categories: Sequence[str] | None = None,
 ) -> Array:
-    """What the camera sensor `name` sees now, of the sensor's resolution, `(n, height * width * channels)`.
+    """Current picture of the camera sensor `name`, of the sensor's resolution, `(n, height * width * channels)`.
 
     Rows are from the top, channels last. Colours are 0 to 1, in three channels; depth is in one channel, the distance
     along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. Segmentation is in

@@ -91,7 +91,7 @@ def slip_cost(state: RobotState) -> Array:
 
 @term('reward')
 def feet_near_cost(state: RobotState, distance: PositiveFloat) -> Array:
-    """How much less than `distance` [m] the feet of a biped are apart, sideways as the base sees it [m].
+    """Shortfall of the distance between the feet of a biped from `distance` [m], sideways as the base faces [m].
 
     Legs that cross may go through each other in one model of a robot and collide in another.
     """
@@ -125,7 +125,7 @@ def swing_bend_cost(
 def swing(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
 ) -> Array:
-    """How far the feet are in their swing `(n, k)`, 0 to 1; 0 for feet that shall stand."""
+    """Progress of the swing of the feet `(n, k)`, 0 to 1; 0 for feet in stance."""
     xp = state.xp
 
     def by_clock() -> Array:

@@ -48,7 +48,7 @@ def object_near(state: RobotState, link: str, body: str, tolerance: PositiveFloa
 
 @term('reward')
 def object_lifted(state: RobotState, body: str, low: float, high: float) -> Array:
-    """How far an object is on its way from height `low` to `high` [m], 0 to 1."""
+    """Progress of an object from height `low` to `high` [m], 0 to 1."""
     if high <= low:
         raise ValueError(f'low={low}, high={high}: the former must be less')
     return ((state.object_positions([body])[:, 0, 2] - low) / (high - low)).clip(0.0, 1.0)

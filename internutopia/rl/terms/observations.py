@@ -137,7 +137,7 @@ def _mirror_scan(state: RobotState, forward: Sequence[float], left: Sequence[flo
 
 @term('observation', mirror=_mirror_scan)
 def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[float], offset: float = 0.0) -> Array:
-    """How far the ground is below the base `(n, k)` [m], at all pairs of distances from it in its heading [m].
+    """Depth of the ground below the base `(n, k)` [m], at all pairs of distances from it in its heading [m].
 
     `offset` is taken off, such as the height of the base on level ground. Heights are looked up in the map of the
     ground, see `LearningCfg.elevation`; without one it is at height 0. A walking controller casts rays for them.
@@ -149,7 +149,7 @@ def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[floa
 
 @term('observation')
 def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Array:
-    """Where the `count` nearest objects are: (forward, left) in the base's heading [m] each, `(n, 2 count)`."""
+    """Positions of the `count` nearest objects: (forward, left) in the base's heading [m] each, `(n, 2 count)`."""
     xp = state.xp
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
     order = xp.argsort(squared_length(offsets), axis=-1)[:, :count]

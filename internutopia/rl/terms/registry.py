@@ -22,12 +22,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 CommandMarker = Literal['point', 'velocity']
 _IS_COMMAND = object()
 CommandName = Annotated[str, _IS_COMMAND]
-"""Parameter of a term that names a command: where there is none of that name, no envs are made."""
+"""Parameter of a term that names a command: making envs fails if there is no command of that name."""
 
 
 @dataclass(frozen=True)
 class RegisteredTerm:
-    """A function, and what `term` was told of it."""
+    """A function, and the options that `term` registered it with."""
 
     function: Callable[..., Any]
     mirror: TermMirror | None
@@ -74,7 +74,7 @@ pure_term = partial(term, pure=True)
 
 
 def terms_of(learning: LearningCfg) -> list[tuple[Kind, str, RegisteredTerm]]:
-    """The registered terms that are named there, for `add_terms` in another process."""
+    """Return the registered terms of those names, for `add_terms` in another process."""
     lists = learning.observations, learning.critic_observations, learning.rewards, learning.terminations
     others = learning.metrics.values(), learning.commands.values(), learning.randomizations, learning.curricula
     names = {cfg.term for configs in (*lists, *others) for cfg in configs}
@@ -82,33 +82,33 @@ def terms_of(learning: LearningCfg) -> list[tuple[Kind, str, RegisteredTerm]]:
 
 
 def add_terms(terms: Iterable[tuple[Kind, str, RegisteredTerm]]) -> None:
-    """Register what `terms_of` gave in another process."""
+    """Register the terms of `terms_of` in another process."""
     for kind, name, registered in terms:
         _terms[kind][name] = registered
 
 
 def registered_terms(kind: Kind) -> dict[str, Callable[..., Any]]:
-    """The terms of a kind by name."""
+    """Return the terms of a kind by name."""
     return {name: registered.function for name, registered in _terms[kind].items()}
 
 
 def look_up_mirror(kind: Kind, name: str) -> TermMirror | None:
-    """How a registered term is mirrored; None if it does not say."""
+    """Return the mirror of a registered term; None if it has none."""
     return _terms[kind][name].mirror
 
 
 def look_up_marker(name: str) -> CommandMarker | None:
-    """What pictures show of a registered command term; None if it does not say."""
+    """Return the marker that pictures show for a registered command term; None if it has none."""
     return _terms['command'][name].marker
 
 
 def is_pure(kind: Kind, name: str) -> bool:
-    """Whether a registered term is a function of the state and its parameters."""
+    """Return True if a registered term is a function of the state and its parameters."""
     return _terms[kind][name].pure
 
 
 def check_commands(place: str, kind: Kind, cfg: TermCfg, commands: Collection[str]) -> None:
-    """ValueError naming the place if a term that is registered names a command that is not there."""
+    """Raise ValueError naming the place if a registered term names a missing command."""
     registered = _terms[kind].get(cfg.term)
     for parameter, hint in {} if registered is None else _hints_of(registered.function).items():
         name = cfg.params.get(parameter)
@@ -120,7 +120,7 @@ def check_commands(place: str, kind: Kind, cfg: TermCfg, commands: Collection[st
 
 
 def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """The term of a kind and name with its parameters filled in.
+    """Return the term of a kind and name with its parameters filled in.
 
     ValueError naming what is wrong: a name that is not registered, parameters that the function does not take, or
     values of another type than it says.
@@ -148,7 +148,7 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
 
 
 def _checked(kind: Kind, name: str, parameter: str, value: Any) -> Any:
-    """The value of a parameter, of the type that the function says."""
+    """Return the value of a parameter, converted to the type in the function's signature."""
     check = _checks_of(_terms[kind][name].function).get(parameter)
     if check is None:
         return value
@@ -160,7 +160,7 @@ def _checked(kind: Kind, name: str, parameter: str, value: Any) -> Any:
 
 
 def _check_ends(kind: Kind, name: str, values: Mapping[str, Any]) -> None:
-    """ValueError if parameters called `low` and `high`, numbers or several of them, are no ranges."""
+    """Raise ValueError if parameters called `low` and `high`, numbers or several of them, are no ranges."""
     low, high = np.asarray(values.get('low')), np.asarray(values.get('high'))
     if low.dtype.kind not in 'iuf' or high.dtype.kind not in 'iuf':
         return
@@ -171,7 +171,7 @@ def _check_ends(kind: Kind, name: str, values: Mapping[str, Any]) -> None:
 
 
 def _told(parameter: str, mistake: ErrorDetails) -> str:
-    """A mistake that pydantic found: where, what stands there, and what would be right."""
+    """Return the message of an error of pydantic: place, value, and what is allowed."""
     place, message = mistake['loc'], mistake['msg']
     if mistake['type'] == 'missing':
         *place, missing = place
@@ -181,7 +181,7 @@ def _told(parameter: str, mistake: ErrorDetails) -> str:
 
 @cache
 def _checks_of(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
-    """Checks of a term's parameters, of those whose annotations pydantic knows."""
+    """Return checks of a term's parameters, of those whose annotations pydantic supports."""
     checks = {}
     for parameter, hint in _hints_of(function).items():
         try:
@@ -192,7 +192,7 @@ def _checks_of(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
 
 
 def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations of a term's parameters; none if some cannot be told."""
+    """Return annotations of a term's parameters; none if some cannot be resolved."""
     try:
         return get_type_hints(function, include_extras=True)
     except NameError:  # of what is imported for type checkers only
@@ -200,6 +200,6 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _of_some_envs(function: Callable[..., Any], state: Any, env_ids: Any) -> Any:
-    """The result of a term for some envs, which samples random numbers for them alone."""
+    """Return the result of a term for some envs, which samples random numbers for them alone."""
     with state.rng.for_envs(env_ids):
         return function(state, env_ids)

@@ -114,7 +114,7 @@ def posture_cost(state: RobotState, joints: Sequence[str] | None = None) -> Arra
 
 @term('reward')
 def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
-    """How far joints are beyond their limits less a margin, added up [rad]."""
+    """Sum of the excesses of joints over their limits less a margin [rad]."""
     low, high = state.joint_ranges.T
     xp = state.xp
     positions = xp.astype(state.joint_positions, low.dtype, copy=False)
@@ -148,7 +148,7 @@ def height_cost(state: RobotState, target: float) -> Array:
 
 @term('reward')
 def near_objects_cost(state: RobotState, objects: Sequence[str], distance: PositiveFloat) -> Array:
-    """How far the base is inside circles of radius `distance` [m] around objects, added up, as a share of it."""
+    """Sum of the depths of the base inside circles of radius `distance` [m] around objects, as shares of it."""
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
     gaps = length(offsets)
     return (1.0 - gaps / distance).clip(min=0.0).sum(axis=-1)

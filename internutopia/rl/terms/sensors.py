@@ -9,7 +9,7 @@ from internutopia.util import did_you_mean
 
 @term('observation')
 def sensor(state: RobotState, name: str, key: str) -> Array:
-    """What the sensor `name` reads now under `key`, `(n, k)`: the value of each env in one row.
+    """Current value of the sensor `name` under `key`, `(n, k)`: one row per env.
 
     ValueError if the robot has no such sensor that serves all envs, or the sensor has no such value.
     """

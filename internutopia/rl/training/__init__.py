@@ -1,1 +1,1 @@
-"""Training of policies with the PPO of rsl_rl, and what comes out of it: `internutopia train`, `play`, `evaluate`."""
+"""Training of policies with the PPO of rsl_rl, and its outcome: `internutopia train`, `play`, `evaluate`."""

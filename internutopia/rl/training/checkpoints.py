@@ -20,7 +20,7 @@ from internutopia.util import log
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint with the most updates; None if there is none. One that cannot be read costs a warning.
+    """Return the checkpoint with the most updates; None if there is none. Warns of one that cannot be read.
 
     ValueError if none of them can be read.
     """
@@ -42,7 +42,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def read_checkpoint(path: Path, device: str = 'cpu') -> dict[str, Any]:
-    """What a checkpoint holds: numbers and arrays, on a device. ValueError if that cannot be read."""
+    """Read a checkpoint: numbers and arrays, on a device. ValueError if that cannot be read."""
     try:
         content = torch.load(path, map_location=device, weights_only=True)
         missing = {'actor_state_dict', 'critic_state_dict', 'optimizer_state_dict', 'iter'} - content.keys()
@@ -54,12 +54,12 @@ def read_checkpoint(path: Path, device: str = 'cpu') -> dict[str, Any]:
 
 
 def updates_in(path: Path) -> int:
-    """Number of updates that a checkpoint comes after."""
+    """Return the number of updates that a checkpoint comes after."""
     return read_checkpoint(path)['iter'] + 1  # it names the last one, from 0
 
 
 def network_in(path: Path, settings: TrainingCfg) -> torch.nn.Module:
-    """The policy of a checkpoint, without exploration: tensors `(n, dim)` of observations to actions `(n, k)`."""
+    """Load the policy of a checkpoint, without exploration: tensors `(n, dim)` of observations to actions `(n, k)`."""
     weights = read_checkpoint(path)['actor_state_dict']
     layers = [value for name, value in weights.items() if name.startswith('mlp.') and name.endswith('.weight')]
     observation = TensorDict({'policy': torch.zeros(1, layers[0].shape[1])}, batch_size=[1])

@@ -1,4 +1,4 @@
-"""Learning curve of a training run: how return and episode length went, over env steps and over wall time."""
+"""Learning curve of a training run: return and episode length over env steps and over wall time."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Engine:
 
     @property
     def tensor_device(self) -> str | None:
-        """Where a policy computes on tensors; None if it computes in numpy."""
+        """Device on which a policy computes on tensors; None if it computes in numpy."""
         return self.device if self.backend == 'mujoco_warp' else None
 
     def __str__(self) -> str:
@@ -29,11 +29,11 @@ class Engine:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """What envs of a config run on."""
+        """Return the engine that the envs of a config run on."""
         return cls(config.simulator.backend, config.simulator.device)
 
     def of_rank(self, rank: int) -> Engine:
-        """That of one of several processes: all share the CPU, and take one GPU each, from this one on.
+        """Return the engine of one of several processes: all share the CPU, and take one GPU each, from this one on.
 
         ValueError if there is no such GPU.
         """
@@ -45,13 +45,13 @@ class Engine:
         return engine
 
     def compute(self, config: Config) -> Config:
-        """The same envs on this engine."""
+        """Return the same envs on this engine."""
         simulator = config.simulator.update(backend=self.backend, device=self.device)
         return config.model_copy(update={'simulator': simulator})
 
 
 def choose_engine(backend: str | None = None, device: str | None = None) -> Engine | None:
-    """The engine that is asked for; None if nothing is, and envs run as their config says.
+    """Return the requested engine; None if none is, and envs run as in their config.
 
     Args:
         backend: `'mujoco'` or `'mujoco_warp'`; None means what is made for the device.
@@ -78,7 +78,7 @@ def choose_engine(backend: str | None = None, device: str | None = None) -> Engi
 
 
 def _check_cuda(device: str) -> None:
-    """ValueError that says what there is, unless torch can use a GPU."""
+    """Raise ValueError that names the available devices, unless torch can use a GPU."""
     try:
         import torch
     except ImportError as error:

@@ -31,7 +31,7 @@ START_TERMS = ('base_pose', 'terrain_pose')  # randomizations that a test keeps:
 
 @dataclass(frozen=True)
 class Tracking:
-    """How well commanded velocities were followed: means over envs and time.
+    """Tracking of commanded velocities: means over envs and time.
 
     Errors are distances between command and velocity of the base, in its frame. The base of a walking robot sways with
     every step: `velocity_error` and `yaw_rate_error` compare the mean velocity of the last gait period, `_unaveraged`
@@ -47,7 +47,7 @@ class Tracking:
     yaw_rate_error_unaveraged: float
     """[rad/s]"""
     gait_period: float
-    """What velocities are averaged over [s]; one step where the task has no gait."""
+    """Averaging time of velocities [s]; one step where the task has no gait."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ def evaluate(
 
 
 def gait_period(learning: LearningCfg) -> float:
-    """Period of the gait clock that a policy sees or is paid for [s]; 0 if there is none."""
+    """Return the period of the gait clock in a policy's observations or rewards [s]; 0 if there is none."""
     terms = (*learning.observations, *learning.rewards)
     return float(next((cfg.params['period'] for cfg in terms if 'period' in cfg.params), 0.0))
 
 
 def tested_learning(config: Config, command: tuple[float, float, float] | None) -> tuple[LearningCfg, str | None]:
-    """What is learned, as it is tested, and the name of its velocity command: of a `walking_test`, if it has one.
+    """Return the learning config under test and the name of its velocity command: of a `walking_test`, if it has one.
 
     ValueError if the task has no `learning`, or no velocity command where one is given.
     """
@@ -150,7 +150,7 @@ def tested_learning(config: Config, command: tuple[float, float, float] | None) 
 
 
 def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None = None) -> LearningCfg:
-    """A velocity task under test conditions.
+    """Return a velocity task under test conditions.
 
     Commands are sampled from the whole range that was trained, uniformly, every 5 s, or are `fixed` (forward, lateral
     [m/s], yaw rate [rad/s]). Sensors have no noise and no delay, and nothing is randomized but where robots start.
@@ -177,7 +177,7 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
 
 
 def _test_config(config: Config, steps: int, seed: int, on_device: bool) -> Config:
-    """One episode for each env; on a device, which cannot wait for the host to stop it, the first of many."""
+    """Return a config of one episode per env; on a device, which cannot wait for the host to stop, more follow."""
     tasks = [task.model_copy(update={'max_episode_steps': steps}) for task in config.task_configs]
     changes: dict[str, Any] = {
         'task_configs': tasks if on_device else [tasks[i % len(tasks)] for i in range(config.env_num)],
@@ -228,7 +228,7 @@ def _run(
 
 @dataclass
 class _Test:
-    """Of a task with a velocity command: its name, what adds up the errors, what disturbs, what looks at the feet."""
+    """Test of a task with a velocity command: its name, and meters of tracking errors, pushes and feet."""
 
     command: str
     tracker: _Tracker
@@ -248,7 +248,7 @@ class _Tracker:
         """What was added up so far, for `result`: four errors, then the number of samples."""
 
     def add(self, state: RobotState, command: Any, counts: Any) -> None:
-        """A step was made, under these commands `(n, 3)`; `counts` bool `(n,)` says which envs count."""
+        """Add a step, under these commands `(n, 3)`; `counts` bool `(n,)` selects the envs that count."""
         xp = state.xp
         velocity = xp.concat([state.base_linear_velocity_b[:, :2], state.base_angular_velocity_b[:, 2:]], axis=-1)
         self._history[self._count % self._window] = velocity
@@ -263,7 +263,7 @@ class _Tracker:
         self.sums += xp.where(counts, rows, 0.0).sum(axis=-1)
 
     def result(self, sums: Sequence[float]) -> Tracking:
-        """The means."""
+        """Return the means."""
         *errors, samples = sums
         velocity, yaw_rate, velocity_now, yaw_rate_now = (error / max(samples, 1.0) for error in errors)
         period = self._window * self._step_dt
@@ -278,7 +278,7 @@ class _Pusher:
         self._rng = arrays.random(seed)
 
     def add(self, state: RobotState, running: Any, step: int) -> None:
-        """A step was made, and the envs `running`, bool `(n,)`, go on."""
+        """Add a step, after which the envs `running`, bool `(n,)`, go on."""
         if self._speed == 0.0 or step % self._every:
             return
         xp = state.xp

@@ -25,7 +25,7 @@ OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 knows it
 
 
 def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
-    """How the policy that these envs train is to be run on a robot.
+    """Return the metadata to run the policy of these envs on a robot.
 
     ValueError unless it moves joint targets around a home pose on a command with a range.
     """
@@ -49,7 +49,7 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
 
 
 def export_trained(trained: Trained, path: Path) -> None:
-    """Write what was trained as an ONNX file with its metadata.
+    """Write a trained policy as an ONNX file with its metadata.
 
     Raises:
         ValueError: it is a policy file already, it does not fit the task, or it cannot be exported (`policy_metadata`).
@@ -64,7 +64,7 @@ def export_trained(trained: Trained, path: Path) -> None:
 
 
 def _provenance(trained: Trained) -> dict[str, Any]:
-    """What made it, as the policy file says it that training writes at its end; less is known of other models."""
+    """Return the origin of a policy, as training writes it in the policy file at its end; less for other models."""
     known = {'id': trained.task.id, 'options': dict(trained.task.options), 'file': trained.file.name}
     if trained.run is None:
         return known

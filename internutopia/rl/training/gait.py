@@ -1,4 +1,4 @@
-"""How a robot with feet moves: what it spends, how high it lifts its feet, and whether they slip."""
+"""Gait of a robot with feet: its power, the height of its swings, and the slip of its feet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Gait:
     power: float
     """Mechanical power of all joints, braking counted as well [W]."""
     swing_height: float
-    """How far a foot rises between leaving the ground and coming back [m]; 0 if none does."""
+    """Rise of a foot between leaving the ground and coming back [m]; 0 if none does."""
     slip: float
     """Speed of feet along the ground while they touch it [m/s]."""
     contact: tuple[float, ...]
@@ -26,7 +26,7 @@ class Gait:
 
 
 class GaitMeter:
-    """Adds up what a gait is made of; all envs have started together.
+    """Adds up the figures of a gait; all envs have started together.
 
     Args:
         arrays: makes arrays of the kind that states have.
@@ -43,7 +43,7 @@ class GaitMeter:
         """What was added up so far, for `result`."""
 
     def add(self, state: RobotState, counts: Any) -> None:
-        """A step was made; `counts` bool `(n,)` says which envs count."""
+        """Add a step; `counts` bool `(n,)` selects the envs that count."""
         xp, stands, feet = state.xp, state.feet_contacts, state.feet_positions[..., 2]
         counted = counts[:, None]
         landed = stands & ~self._stood & self._seen & counted
@@ -64,7 +64,7 @@ class GaitMeter:
         self._stood, self._seen = stands, self._seen | stands
 
     def result(self, sums: Sequence[float]) -> Gait:
-        """The means."""
+        """Return the means."""
         power, samples, slip, touching, height, swings, *contact = sums
         return Gait(
             power=power / max(samples, 1.0),

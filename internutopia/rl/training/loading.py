@@ -1,4 +1,4 @@
-"""Loading of what was trained: from the folder of a run, a policy file, or a model of Stable-Baselines3."""
+"""Loading of trained policies: from the folder of a run, a policy file, or a model of Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Trained:
     def config(
         self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
     ) -> Config:
-        """So many envs of the task, in which the policy sees what it was trained on; as `Task.config`."""
+        """Return a config with that many envs of the task, with the policy's own observations; as `Task.config`."""
         config = self.task.config(num_envs, seed, threads, engine)
         if self.metadata is None:
             return config
@@ -67,7 +67,7 @@ def load_trained(
     options: Mapping[str, Any] | None = None,
     trust: bool = False,
 ) -> Trained:
-    """What a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3 holds.
+    """Load the policy in a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3.
 
     Args:
         source: the folder or the file; models end in `.zip`.
@@ -109,7 +109,7 @@ def load_trained(
 
 
 def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], device: str | None, trust: bool) -> Trained:
-    """What a model of Stable-Baselines3 holds."""
+    """Load a model of Stable-Baselines3."""
     from internutopia.rl.sb3_model import load_model
 
     model = load_model(source, trust)
@@ -127,7 +127,7 @@ def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], devi
 def _task(
     source: Path, env_id: str | None, options: Mapping[str, Any], recorded: tuple[str, Mapping[str, Any]], trust: bool
 ) -> Task:
-    """The task that the user names, or else the one recorded in a file, with its options; `options` count more."""
+    """Return the task named by the user, or else recorded in a file, with its options, which `options` override."""
     if env_id is not None:
         return find_task(env_id, options)
     name, recorded_options = recorded
@@ -137,7 +137,7 @@ def _task(
 
 
 def _acting(network: torch.nn.Module, device: str | None) -> ActFn:
-    """The policy that a network is: on tensors on a device, or in numpy if it is None."""
+    """Return the policy of a network: on tensors on a device, or in numpy if it is None."""
     import torch
 
     network.to(device)
@@ -168,7 +168,7 @@ def started(act: ActFn, envs: VectorEnv) -> Any:
 
 
 def step_length(config: Config) -> float:
-    """Length of a step of the envs of a learning task [s]."""
+    """Return the length of a step of the envs of a learning task [s]."""
     learning = config.task_configs[0].learning
     repeat = 1 if learning is None else learning.action.repeat
     return float(config.simulator.physics_dt) * config.simulator.substeps * repeat
@@ -179,7 +179,7 @@ def _as_told(commands: Any) -> Any:
 
 
 def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Config:
-    """The same envs, with a controller that walks by a policy: actions are the commands that envs are given.
+    """Return the same envs, with a controller that walks by a policy: actions are the commands that envs are given.
 
     ValueError if the task has no velocity command.
     """
@@ -208,7 +208,7 @@ def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Conf
 
 
 def _learning(config: Config, **changes: Any) -> Config:
-    """The same envs, and something else is learned."""
+    """Return the same envs with another learning config."""
     tasks = [
         task.model_copy(update={'learning': None if task.learning is None else task.learning.update(**changes)})
         for task in config.task_configs
@@ -217,5 +217,5 @@ def _learning(config: Config, **changes: Any) -> Config:
 
 
 def velocity_command(learning: LearningCfg) -> str | None:
-    """Name of the velocity command, None if there is none."""
+    """Return the name of the velocity command, None if there is none."""
     return next((name for name, cfg in learning.commands.items() if cfg.term == 'velocity'), None)

@@ -1,4 +1,4 @@
-"""Pictures and videos of a policy: what a camera beside the robots sees, as a picture over time or as a video.
+"""Pictures and videos of a policy, by a camera beside the robots: a strip of pictures over time, or a video.
 
 Every env has a tile with the camera that follows its robot. Pictures are rendered by MuJoCo, off screen.
 """
@@ -46,7 +46,7 @@ def play(
     arrays: Arrays = 'numpy',
     on_frame: Callable[[int, int], None] = lambda frame, frames: None,
 ) -> None:
-    """Run a policy and write what it looks like. Episodes that end are followed by the next one.
+    """Run a policy and write a picture or video of it. Episodes that end are followed by the next one.
 
     A PNG file shows every env in a row of pictures over time, a GIF or MP4 file is a video in real time.
 
@@ -105,7 +105,7 @@ def run(
     command: tuple[float, float, float] | None = None,
     arrays: Arrays = 'numpy',
 ) -> None:
-    """Run a policy while something shows it, such as a viewer: `shown` is entered with the envs, before their reset.
+    """Run a policy in a display such as a viewer: `shown` is entered with the envs, before their reset.
 
     The other arguments, and what is raised, are those of `play`; without `seconds` it goes on until an exception.
     """
@@ -120,7 +120,7 @@ def run(
 def _tiles(
     policy: ActFn, config: Config, learning: LearningCfg, shown: list[int], size: tuple[int, int], arrays: Arrays
 ) -> Iterator[tuple[int, list[Image]]]:
-    """Run; gives the numbers of the steps that are shown and what the cameras see then."""
+    """Run; yields the numbers of the steps that are shown and the cameras' pictures."""
     envs = VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
     try:
         obs = started(policy, envs)
@@ -140,7 +140,7 @@ def _tiles(
 
 
 def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:
-    """A row of pictures for each env."""
+    """Write a row of pictures for each env."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -166,7 +166,7 @@ def _write_video(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: 
 
 
 def _mosaic(tiles: list[Image]) -> Image:
-    """Tiles side by side in a near-square grid; cells without one are black."""
+    """Return tiles side by side in a near-square grid; cells without one are black."""
     columns = math.isqrt(len(tiles) - 1) + 1
     empty = [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
     grid = [*tiles, *empty]

@@ -50,7 +50,7 @@ class MirroredSamples(Symmetry):
 
     @override
     def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> torch.Tensor:
-        """None."""
+        """Do nothing; returns None."""
         return torch.zeros(())
 
     def _with_images(

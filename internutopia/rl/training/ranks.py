@@ -37,7 +37,7 @@ _CLOSING_TIMEOUT = 30.0  # s that a rank has to end when all is done
 
 @dataclass(frozen=True)
 class _Rank:
-    """A rank, seen from the main process."""
+    """A rank, as the main process handles it."""
 
     name: str
     process: BaseProcess
@@ -52,7 +52,7 @@ def run_ranks(
     report: Callable[[Any], None],
     stopped: Callable[[], bool],
 ) -> Any:
-    """Run a function in a process for each device, and return what it gives in that of rank 0.
+    """Run a function in a process for each device; returns its result in that of rank 0.
 
     Args:
         devices: of the ranks: `'cpu'` for all (their group is one of gloo), or a GPU each (NCCL).
@@ -131,7 +131,7 @@ def _wait(ranks: Sequence[_Rank], report: Callable[[Any], None], stopped: Callab
 
 
 def _end_of(process: BaseProcess) -> str:
-    """How a process has ended."""
+    """Return a description of the end of a process."""
     code = process.exitcode or 0
     if code >= 0:
         return f'ended with exit code {code}'
@@ -141,7 +141,7 @@ def _end_of(process: BaseProcess) -> str:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Context in which processes are started that no signal reaches which asks a program to stop."""
+    """Return a context in which processes are started with the signals blocked that request a program to stop."""
     if not hasattr(signal, 'pthread_sigmask'):  # Windows
         yield
         return
@@ -162,7 +162,7 @@ def _run(
     function: Callable[..., Any],
     arguments: Sequence[Any],
 ) -> None:
-    """Be a rank: the body of its process."""
+    """Run a rank: the body of its process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _join_group(rank, devices, port)

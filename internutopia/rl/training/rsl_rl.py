@@ -1,4 +1,4 @@
-"""Parts of rsl_rl that training uses, without Weights & Biases until somebody logs to it.
+"""Parts of rsl_rl that training uses; Weights & Biases is imported when it is first logged to.
 
 rsl_rl imports wandb wherever that is installed, and wandb makes temporary folders when it is imported, which stay
 where the process is killed or a signal ends it.
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class _Deferred(ModuleType):
-    """A module that is imported when something of it is wanted."""
+    """A module that is imported at the first access to one of its attributes."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:  # who looks through all modules wants nothing of it
@@ -25,7 +25,7 @@ class _Deferred(ModuleType):
 
 @contextmanager
 def _deferred(name: str) -> Iterator[None]:
-    """Context in which importing a module that was not imported before defers that."""
+    """Return a context in which importing a module that was not imported before defers that."""
     if name in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Records of a training run in its folder, beside the checkpoints: what it is, and how it went.
+"""Records of a training run in its folder, beside the checkpoints: its settings and its progress.
 
 `run.json` says what is trained and how, so that a run goes on as it began. `progress.csv` has a line per update. Both
 stay readable whenever the run is killed.
@@ -26,14 +26,14 @@ _LONGEST_LINE = 1000  # characters, of the log; longer is what a crash of the ma
 
 
 class RunRecord(BaseCfg):
-    """What a run is."""
+    """Record of a run."""
 
     id: str
     """Id of the task."""
     options: dict[str, Any] = {}
     """Options of the task that were chosen."""
     training: TrainingCfg
-    """How it is trained."""
+    """Training settings."""
     seed: Seed = 0
     """Seed of everything random."""
     commands: list[str] = []
@@ -48,7 +48,7 @@ class RunRecord(BaseCfg):
     """Versions of what it was started with."""
 
     def provenance(self, progress: Sequence[Progress]) -> dict[str, Any]:
-        """What a policy file says of the run that made it, in so many updates."""
+        """Return the entry of a policy file about the run that made it, after that many updates."""
         return {
             'id': self.id,
             'options': self.options,
@@ -86,7 +86,7 @@ COLUMNS = tuple(Progress.__dataclass_fields__)
 
 
 def read_run(folder: Path) -> RunRecord:
-    """What the run in a folder is. ValueError if there is none, or its record cannot be read."""
+    """Read the record of the run in a folder. ValueError if there is none, or it cannot be read."""
     file = folder / RUN
     if not file.is_file():
         raise ValueError(f'{folder} holds no training run: there is no {RUN}')
@@ -97,14 +97,14 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def write_run(folder: Path, record: RunRecord) -> None:
-    """Make the folder, and write what the run is."""
+    """Make the folder, and write the record of the run."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_whole(folder / RUN, record.model_dump_json(indent=2) + '\n')
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Have a folder, made if need be, for this process alone; if it is left empty it is removed again.
+    """Lock a folder, made if need be, for this process alone; if it is left empty it is removed again.
 
     ValueError if another process trains in it.
     """
@@ -124,7 +124,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_new(folder: Path) -> None:
-    """ValueError if a folder is taken, by a run or by anything else."""
+    """Raise ValueError if a folder is taken, by a run or by anything else."""
     if (folder / RUN).exists():
         raise ValueError(f'{folder} holds a training run: go on with it by --resume, or use another --out')
     if folder.exists() and (not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())):
@@ -132,7 +132,7 @@ def check_new(folder: Path) -> None:
 
 
 def check_same(folder: Path, record: RunRecord, asked: Mapping[str, Any]) -> None:
-    """ValueError naming what differs between a run and what is asked of it: fields of a RunRecord or its settings."""
+    """Raise ValueError naming the fields of a RunRecord, or its settings, in which a run differs from the request."""
     for name, wanted in asked.items():
         there = getattr(record, name) if name in RunRecord.model_fields else getattr(record.training, name)
         if there != wanted:
@@ -143,7 +143,7 @@ def check_same(folder: Path, record: RunRecord, asked: Mapping[str, Any]) -> Non
 
 
 def read_progress(folder: Path) -> list[Progress]:
-    """The lines of a run's log; what is none, such as a half-written last line, is left out."""
+    """Read the lines of a run's log; invalid ones, such as a half-written last line, are left out."""
     path = folder / PROGRESS
     if not path.exists():
         return []
@@ -166,7 +166,7 @@ def append_progress(folder: Path, progress: Progress) -> None:
 
 
 def cut_progress(folder: Path, updates: int) -> list[Progress]:
-    """Forget the lines after so many updates: they are made again. Returns the lines that are left."""
+    """Remove the lines after that many updates, which are made again. Returns the lines that are left."""
     kept = [line for line in read_progress(folder) if line.iteration <= updates]
     draft = folder / f'{PROGRESS}.part'
     with draft.open('w', newline='') as file:

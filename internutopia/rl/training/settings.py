@@ -30,15 +30,15 @@ class TrainingCfg(BaseCfg):
     init_std: PositiveFloat = 0.6
     """Standard deviation of the actions at the start."""
     normalize: bool = True
-    """Whether observations are normalized by their running mean and deviation."""
+    """True to normalize observations by their running mean and deviation."""
     epochs: Count = 5
-    """How often an update goes over its data."""
+    """Number of passes of an update over its data."""
     mini_batches: Count = 4
     """Number of parts that the data of an update are cut into."""
     learning_rate: PositiveFloat = 1e-3
-    """Learning rate; where it starts if there is a `desired_kl`."""
+    """Learning rate; the initial one if there is a `desired_kl`."""
     desired_kl: PositiveFloat | None = 0.01
-    """How far an update shall take the policy: the learning rate follows; None keeps the learning rate."""
+    """Target KL divergence of an update, which the learning rate adapts to; None keeps the learning rate."""
     gamma: Share = 0.99
     """Discount per step."""
     gae_lambda: Share = 0.95
@@ -48,24 +48,22 @@ class TrainingCfg(BaseCfg):
     explore: Share = 0.6
     """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
     mirror_samples: bool = False
-    """Whether it learns from every sample a second time, left and right swapped: for robots and tasks that are alike on
-    both sides."""
+    """True to learn from every sample a second time, left and right swapped: for symmetric robots and tasks."""
     start_from: PathStr | None = None
-    """ONNX file of a policy that it starts as, with the same actions and layers, and the same observations or the first
-    of them; None means at random."""
+    """ONNX file of the initial policy, with the same actions and layers, and the same observations or the first of
+    them; None means a random one."""
     critic_first: NonNegativeInt = 0
-    """Number of updates at the start in which only the critic learns: it has to know what a policy is worth that is
-    better than random."""
+    """Number of updates at the start in which only the critic learns, so that its values fit a policy that is better
+    than random."""
     save_every: Count = 25
     """Updates between two checkpoints."""
     compiled: bool = False
-    """Whether the envs step with `LearningCfg.compiled`: sooner, with other last bits. It needs llvmlite and the engine
-    `mujoco`."""
+    """True to step envs with `LearningCfg.compiled`: faster, other last bits. Needs llvmlite, and engine `mujoco`."""
     mixed_precision: bool = False
-    """Whether updates compute in bfloat16: sooner on processors (AVX-512 BF16, AMX) and GPUs that have it, slower on
+    """True to compute updates in bfloat16: faster on processors (AVX-512 BF16, AMX) and GPUs that have it, slower on
     others, and less precise. Policies always run in float32."""
     logger: Literal['tensorboard', 'wandb'] = 'tensorboard'
-    """Who gets the curves, besides `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
+    """Log writer of the curves, besides `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
     wandb_project: str = 'internutopia'
     """Project of Weights & Biases that runs are in."""
 
@@ -101,7 +99,7 @@ class TrainingCfg(BaseCfg):
         return self
 
     def rsl_rl(self) -> dict[str, Any]:
-        """These settings in the form that rsl_rl takes."""
+        """Return these settings in the form that rsl_rl takes."""
         model = {
             'class_name': 'MLPModel',
             'hidden_dims': list(self.hidden_dims),

@@ -1,4 +1,4 @@
-"""Mirrors of a task: how its observations and actions are mirrored, left and right swapped."""
+"""Mirrors of a task: mirror images of its observations and actions, left and right swapped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOME = 0.01  # rad or m, that a home pose may differ from its image
 
 
 class TaskMirrors(NamedTuple):
-    """Mirrors of what a policy and a critic see, and of actions."""
+    """Mirrors of the observations of a policy and a critic, and of actions."""
 
     policy: Mirror
     critic: Mirror
@@ -26,7 +26,7 @@ class TaskMirrors(NamedTuple):
 
 
 def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
-    """Mirrors of the task of envs that have been reset.
+    """Return the mirrors of the task of envs that have been reset.
 
     Raises:
         ValueError: actions are no joint targets, a term does not say how it is mirrored, or the robot, its home pose

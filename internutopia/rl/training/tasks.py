@@ -44,13 +44,13 @@ class Task:
 
     @property
     def name(self) -> str:
-        """A short name, as for a folder: `h1-velocity` for `InternUtopia/H1-Velocity-v0`."""
+        """Short name, as for a folder: `h1-velocity` for `InternUtopia/H1-Velocity-v0`."""
         return re.sub(r'-v\d+$', '', self.id.rpartition(':')[2].rpartition('/')[2]).lower()
 
     def config(
         self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
     ) -> Config:
-        """So many envs of it.
+        """Return a config with that many envs of it.
 
         Args:
             num_envs: number of envs.
@@ -63,14 +63,14 @@ class Task:
         return config if engine is None else engine.compute(config)
 
     def settings(self, **changes: Any) -> TrainingCfg:
-        """How it is trained, with some settings changed. ValidationError naming a setting that is wrong."""
+        """Return its training settings, with some changed. ValidationError naming a setting that is wrong."""
         training = getattr(importlib.import_module(self.module), 'training', None)
         settings = TrainingCfg() if training is None else training(**self.arguments)
         return settings.update(**changes)
 
 
 def find_task(env_id: str, options: Mapping[str, Any] | None = None) -> Task:
-    """The task of an id that the user has named. One that comes out of a file is for `look_up_task`.
+    """Return the task of an id that the user has named. One that comes out of a file is for `look_up_task`.
 
     Args:
         env_id: an id that `register_task` made known, as `module:id` if that module has to be imported for it.
@@ -84,7 +84,7 @@ def find_task(env_id: str, options: Mapping[str, Any] | None = None) -> Task:
 
 
 def look_up_task(env_id: str, options: Mapping[str, Any] | None = None, named: str = '') -> Task:
-    """The task of an id, among those of installed packages and those that the program has registered.
+    """Return the task of an id, among those of installed packages and those that the program has registered.
 
     Args:
         env_id: the id; a `module:` in front of it is passed over.
@@ -113,7 +113,7 @@ def look_up_task(env_id: str, options: Mapping[str, Any] | None = None, named: s
 
 
 def _checked(env_id: str, module: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the types that the task's function asks for."""
+    """Return options as the types in the signature of the task's function."""
     known = [name for name in inspect.signature(module.config).parameters if name not in _NOT_OPTIONS]
     hints = get_type_hints(module.config)
     checked = {}

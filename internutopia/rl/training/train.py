@@ -58,7 +58,7 @@ ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a run ended.
+    """Outcome of a run.
 
     Attributes:
         folder: where everything is.
@@ -234,7 +234,7 @@ def _distributed(config: Config, workers: int) -> Config:
 
 
 def _compiled(config: Config, engine: Engine) -> Config:
-    """The same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
+    """Return the same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
     if engine.backend != 'mujoco':
         raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: leave that setting out")
     tasks = [
@@ -256,7 +256,7 @@ def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -
 
 
 def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | None, trust: bool) -> RunRecord:
-    """The run that goes on, with as many updates as are asked for."""
+    """Return the record of the run to continue, with the requested number of updates."""
     record = read_run(folder)
     asked = task.settings(**settings)
     changes = {name: getattr(asked, name) for name in settings}
@@ -290,7 +290,7 @@ def _plot(progress: Sequence[Progress], title: str, path: Path) -> None:
 def _export(
     runner: Runner, envs: RslRlVecEnv, record: RunRecord, progress: Sequence[Progress], path: Path
 ) -> tuple[Path | None, str]:
-    """The policy file, or None and why there is none."""
+    """Write the policy file and return it, or None and the reason why there is none."""
     try:
         with envs.envs.local_core() as core:
             metadata = policy_metadata(core, record.provenance(progress))

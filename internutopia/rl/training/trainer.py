@@ -1,4 +1,4 @@
-"""Loop of a training run: that of rsl_rl, with whole checkpoints, a log, and going on where it stopped."""
+"""Loop of a training run: that of rsl_rl, with whole checkpoints, a log, and continuation of a stopped run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Runner(OnPolicyRunner):
 
     @override
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint; whoever is killed meanwhile leaves the older ones as they are.
+        """Write a checkpoint; a process killed meanwhile leaves the older ones as they are.
 
         OSError if it cannot be written; nothing of it is left then.
         """
@@ -101,7 +101,7 @@ class Runner(OnPolicyRunner):
         return infos
 
     def learn_until(self, iterations: int, stopped: Callable[[], bool] = lambda: False) -> bool:
-        """Go on until this number of updates is done or `stopped()`, asked before each step of the envs, says so.
+        """Train until this number of updates is done or `stopped()`, called before each step of the envs, is true.
 
         In a group only the first process is asked, and only before the first step after an update.
         A checkpoint is written at the end, if there was an update. Returns whether the number of updates is done.
@@ -123,7 +123,7 @@ class Runner(OnPolicyRunner):
 
     @override
     def _configure_multi_gpu(self) -> None:
-        """As the group of this process says; theirs takes GPUs only, and makes the group itself."""
+        """Configure this process by its group; the method of rsl_rl takes GPUs only, and makes the group itself."""
         if not distributed.is_initialized():
             return super()._configure_multi_gpu()
         rank, count = distributed.get_rank(), distributed.get_world_size()
@@ -165,7 +165,7 @@ class Runner(OnPolicyRunner):
         return self._act(*observations)
 
     def _stopped_together(self) -> bool:
-        """Whether the first process stops: all do between the same two updates, or one would wait for the others."""
+        """Return True if the first process stops; all have to stop between the same two updates."""
         if self.alg.storage.step > 0:
             return False
         answer = torch.tensor(self._stopped(), device=self.device)
@@ -183,4 +183,4 @@ def _last(progress: Sequence[Progress]) -> Progress:
 
 
 class _StoppedError(Exception):
-    """Leaves the loop of rsl_rl while it collects data for an update."""
+    """Raised to leave the loop of rsl_rl while it collects data for an update."""

@@ -48,4 +48,4 @@ class WandbWriter(WandbLogWriter):
 
     @override
     def save_model(self, model_path: str, it: int) -> None:
-        """Nothing: a checkpoint is a draft when it is saved, and gets its name then."""
+        """Do nothing: a checkpoint is a draft when it is saved, and gets its name then."""

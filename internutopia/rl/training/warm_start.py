@@ -17,7 +17,7 @@ from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
 from internutopia.rl.training.rsl_rl import MLPModel
 
 _UNSEEN = {'mlp.0.weight': 0.0, 'obs_normalizer._mean': 0.0, 'obs_normalizer._std': 1.0, 'obs_normalizer._var': 1.0}
-"""What stands where a policy has an observation that the one it starts as has not."""
+"""Value in place of an observation that the earlier policy does not have."""
 
 
 def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Sequence[ObservationTermCfg]) -> None:
@@ -76,12 +76,12 @@ def _metadata(model: Any) -> PolicyMetadata | None:
 
 
 def _samples(metadata: PolicyMetadata | None) -> int:
-    """How many observations the normalization of a policy file comes from."""
+    """Return the number of observations that the normalization of a policy file was computed from."""
     return 1 if metadata is None else max(int(metadata.training.get('env_steps', 0)), 1)
 
 
 def _sees_more(observations: Sequence[ObservationTermCfg], metadata: PolicyMetadata | None) -> bool:
-    """Whether these observations begin with those of a policy file, and go on."""
+    """Return True if these observations begin with those of a policy file, and have more."""
     if metadata is None or len(observations) <= (seen := len(metadata.observations)):
         return False
     own, theirs = (

@@ -7,12 +7,12 @@ from internutopia.config.robot import ControllerCfg
 
 
 class DiscreteControllerCfg(ControllerCfg):
-    """What all controllers share that take stop, forward, left and right as actions."""
+    """Base of the configs of controllers with the actions stop, forward, left and right."""
 
     forward_distance: PositiveFloat = 0.25
-    """How far a step forward goes, m."""
+    """Length of a step forward, m."""
     turn_angle: PositiveFloat = math.radians(15)
-    """How far a turn goes, rad."""
+    """Angle of a turn, rad."""
 
 
 class DiscreteMoveControllerCfg(DiscreteControllerCfg):
@@ -24,11 +24,11 @@ class DiscreteMoveControllerCfg(DiscreteControllerCfg):
     rotation_speed: PositiveFloat = 1.0
     """Rotation speed, rad/s."""
     distance_tolerance: NonNegativeFloat = 0.005
-    """How much a step forward may be short, m."""
+    """Largest shortfall of a step forward, m."""
     angle_tolerance: NonNegativeFloat = 0.01
-    """How much a turn may be short, rad."""
+    """Largest shortfall of a turn, rad."""
     patience: PositiveFloat = 3.0
-    """When a step ends at the latest, as a multiple of the time that it takes at full speed."""
+    """Longest duration of a step, as a multiple of the time that it takes at full speed."""
 
 
 class FlashControllerCfg(DiscreteControllerCfg):
@@ -36,8 +36,8 @@ class FlashControllerCfg(DiscreteControllerCfg):
 
     type: str = 'FlashController'
     radius: PositiveFloat | None = None
-    """Radius of the upright cylinder that nothing may be in, m; None, here and below: as of the robot (`Agent.of`)."""
+    """Radius of the upright cylinder that has to be free, m; None, here and below: as of the robot (`Agent.of`)."""
     height: PositiveFloat | None = None
     """Height of the cylinder, m."""
     step_height: PositiveFloat | None = None
-    """Height difference of the ground that a step may go up or down, m; what is lower is in nobody's way."""
+    """Height difference of the ground that a step may go up or down, m; lower things are no obstacles."""

@@ -11,8 +11,8 @@ class FrankaMocapTeleopControllerCfg(ControllerCfg):
     scale: Vector
     """Arm motion per hand motion along x, y, z."""
     target_position: Vector
-    """Point that the hand-held camera looks at (x, y, z), m, env frame."""
+    """Point that the hand-held camera faces (x, y, z), m, env frame."""
     origin_xyz: Vector | None = None
-    """Arm position that the hand's rest position stands for (x, y, z), m, env frame; None means the class's own."""
+    """Arm position for the rest position of the hand (x, y, z), m, env frame; None means the class's own."""
     origin_xyz_angle: Vector | None = None
     """Turn of the captured person about x, y, z, rad; None means none."""

@@ -11,9 +11,9 @@ class InverseKinematicsControllerCfg(ControllerCfg):
 
     type: str = 'InverseKinematicsController'
     robot_description_path: PathStr = ''
-    """Description of the arm for Isaac Sim (YAML). Not read by the embedded engine: the robot's own model says all."""
+    """Description of the arm for Isaac Sim (YAML). The embedded engine uses the robot's own model instead."""
     robot_urdf_path: PathStr = ''
-    """Kinematics of the arm for Isaac Sim (URDF). Not read by the embedded engine: the robot's own model says all."""
+    """Kinematics of the arm for Isaac Sim (URDF). The embedded engine uses the robot's own model instead."""
     end_effector_frame_name: str
     """Link that is brought to the target."""
     threshold: NonNegativeFloat

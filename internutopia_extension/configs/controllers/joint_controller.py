@@ -8,4 +8,4 @@ class JointControllerCfg(ControllerCfg):
 
     type: str = 'JointController'
     joint_names: list[str]
-    """Joints that actions speak of, in their order."""
+    """Joints that actions command, in their order."""

@@ -15,10 +15,10 @@ class LayoutEditMocapControllerCfg(ControllerCfg):
     scale: Vector
     """Hand motion in the scene per captured motion along x, y, z."""
     target_position: Vector
-    """Point that the camera looks at (x, y, z), m, env frame."""
+    """Point that the camera faces (x, y, z), m, env frame."""
     rh_origin_xyz: Vector | None = None
-    """Where the rest position of the right hand lies (x, y, z), m, env frame; None means the class's own."""
+    """Rest position of the right hand (x, y, z), m, env frame; None means the class's own."""
     lh_origin_xyz: Vector | None = None
-    """Where the rest position of the left hand lies (x, y, z), m, env frame; None means the class's own."""
+    """Rest position of the left hand (x, y, z), m, env frame; None means the class's own."""
     origin_xyz_angle: Vector | None = None
     """Turn of the captured person about x, y, z, rad; None means none."""

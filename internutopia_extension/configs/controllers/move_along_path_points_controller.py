@@ -18,5 +18,5 @@ class MoveAlongPathPointsControllerCfg(ControllerCfg):
     threshold: NonNegativeFloat | None = None
     """Planar distance below which a point counts as reached, m; None means 0.02."""
     look_ahead: PositiveFloat | None = None
-    """How far ahead on the path is what the robot heads for, m, so that it goes around corners without a stop; None
-    means straight for one point after the other, slowing down at each."""
+    """Distance ahead on the path that the robot heads for, m, so that it goes around corners without a stop; None means
+    straight for one point after the other, slowing down at each."""

@@ -20,7 +20,7 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     policies: dict[str, PathStr] = {}
     """Files of other walking policies by name, e.g. `'rough'` for ground that is not level."""
     policy: str | None = None
-    """Which of `policies` it walks with; None means `policy_weights_path`."""
+    """Name of the policy in `policies` to walk with; None means `policy_weights_path`."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:
@@ -32,5 +32,5 @@ class MoveBySpeedControllerCfg(ControllerCfg):
 
     @property
     def policy_file(self) -> str:
-        """The file of the policy that it walks with, as it was named."""
+        """File of the policy to walk with, as the config gives it."""
         return self.policy_weights_path if self.policy is None else self.policies[self.policy]

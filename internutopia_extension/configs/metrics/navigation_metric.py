@@ -6,11 +6,11 @@ from internutopia.navigation.units import SCALE, STEP
 
 
 class NavigationMetricCfg(MetricCfg):
-    """What is reported of navigation, for a `NavigationTask`."""
+    """Standard metrics of navigation, for a `NavigationTask`."""
 
     type: str = 'NavigationMetric'
     name: str | None = 'navigation'
     path_step: PositiveFloat = STEP
-    """Distance between points of the path that is measured, m."""
+    """Distance between points of the measured path, m."""
     path_scale: PositiveFloat = SCALE
     """Distance at which a path counts as off the reference path, m: d_th of nDTW and CLS."""

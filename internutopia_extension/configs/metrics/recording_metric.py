@@ -4,7 +4,7 @@ from internutopia.config.task import MetricCfg
 
 
 class RecordingMetricCfg(MetricCfg):
-    """Keeps what a robot observed at each step: `{step: {robot: {field: value}}}`."""
+    """Records the observations of a robot at each step: `{step: {robot: {field: value}}}`."""
 
     type: str = 'RecordingMetric'
     name: str | None = 'recording_metric'

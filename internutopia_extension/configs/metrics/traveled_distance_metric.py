@@ -1,10 +1,10 @@
-"""Config of measuring the way a robot went."""
+"""Config of measuring the path length of a robot."""
 
 from internutopia.config.task import MetricCfg
 
 
 class TraveledDistanceMetricCfg(MetricCfg):
-    """Length of the way that a robot's base went in three dimensions, m."""
+    """Length of the path of a robot's base in three dimensions, m."""
 
     type: str = 'TraveledDistanceMetric'
     name: str | None = 'traveled_distance_metric'

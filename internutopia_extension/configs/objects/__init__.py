@@ -11,15 +11,15 @@ class DynamicCubeCfg(ObjectCfg):
     color: Vector | None = None
     """Red, green and blue, 0 to 1; None means the default colour."""
     mass: PositiveFloat | None = None
-    """Mass, kg; None means what `density` and size give."""
+    """Mass, kg; None means that of `density` and size."""
     density: PositiveFloat | None = None
     """Density, kg/m^3, used when there is no `mass`; None means the default density."""
     collider: bool = True
-    """Whether other things collide with it."""
+    """True if other things collide with it."""
 
 
 class StaticCubeCfg(ObjectCfg):
-    """A box that stays where it is put, whatever runs into it; `scale` holds its edge lengths, m."""
+    """A box that stays where it is put, also in collisions; `scale` holds its edge lengths, m."""
 
     type: str = 'StaticCube'
     color: Vector | None = None
@@ -41,4 +41,4 @@ class UsdObjCfg(ObjectCfg):
     usd_path: PathStr
     """Model file: USD, URDF (`.urdf`) or MJCF (`.xml`)."""
     collider: bool = True
-    """Whether it is a rigid body that physics moves; otherwise it can only be seen."""
+    """True for a rigid body that physics moves; otherwise it is visual only."""

@@ -7,7 +7,7 @@ from internutopia.config.robot import RobotCfg
 
 
 class GenericRobotCfg(RobotCfg):
-    """A robot without a class of its own: a model file says all there is to know."""
+    """A robot without a class of its own, described by its model file."""
 
     type: str = 'GenericRobot'
     name: str = 'robot'
@@ -34,15 +34,15 @@ class GenericRobotCfg(RobotCfg):
     None, and for joints not named: that of the joint in the file, else of the motors there. Errors as for stiffness.
     """
     fixed_base: bool | None = None
-    """Whether the base is fixed to the env; None means as the model says."""
+    """True if the base is fixed to the env; None means as in the model."""
     base_link: str | None = None
-    """Link whose pose the robot reports; None means the root of the model."""
+    """Link whose pose is observed as the robot's; None means the root of the model."""
     self_collisions: bool | None = None
-    """Whether links of the robot collide with each other.
+    """True if links of the robot collide with each other.
 
     None: as the model says; True: also where a USD file switches it off (`enabledSelfCollisions`); False: none do.
     Neighbours, and links that overlap at the start, never do, unless an MJCF file says itself which links collide, or
     fixes the base to the world, which its links then touch.
     """
     initial_joint_positions: dict[str, FiniteFloat] = {}
-    """Joint positions at the start of an episode, rad (sliding joints: m); joints not named start as the model says."""
+    """Joint positions at the start of an episode, rad (sliding joints: m); other joints start as in the model."""

@@ -35,19 +35,19 @@ class RepCameraCfg(SensorCfg):
     resolution: Resolution | None = None
     """Width and height of the image, pixels; None means (64, 64)."""
     rgba: bool = True
-    """Whether to observe `rgba`, uint8 (height, width, 4)."""
+    """True to observe `rgba`, uint8 (height, width, 4)."""
     landmarks: bool = False
-    """Whether to observe `landmarks` and `bounding_box_2d_tight`: what is in the picture, where, and how much of it."""
+    """True to observe `landmarks` and `bounding_box_2d_tight`: class, box and visible share of each thing."""
     semantic_segmentation: bool = False
-    """Whether to observe `semantic_segmentation`: which kind of thing each pixel shows, uint32 (height, width)."""
+    """True to observe `semantic_segmentation`: the class of the thing at each pixel, uint32 (height, width)."""
     instance_segmentation: bool = False
-    """Whether to observe `instance_segmentation`: which thing each pixel shows, uint32 (height, width)."""
+    """True to observe `instance_segmentation`: the thing at each pixel, uint32 (height, width)."""
     depth: bool = False
-    """Whether to observe `depth`, float32 (height, width), m along the optical axis."""
+    """True to observe `depth`, float32 (height, width), m along the optical axis."""
     pointcloud: bool = False
-    """Whether to observe `pointcloud`, (n, 3), m, env frame, with the depth and camera parameters it is made from."""
+    """True to observe `pointcloud`, (n, 3), m, env frame, with the depth and camera parameters it is made from."""
     camera_params: bool = False
-    """Whether to observe `camera_params`: focal length, aperture and pose of the camera."""
+    """True to observe `camera_params`: focal length, aperture and pose of the camera."""
 
     @override
     def bytes_per_env(self) -> int:
@@ -74,6 +74,6 @@ class MocapControlledCameraCfg(SensorCfg):
 
 
 class LayoutEditMocapControlledCameraCfg(MocapControlledCameraCfg):
-    """The camera through which a captured person looks at the scene that is being edited."""
+    """The camera with which a captured person views the scene that is being edited."""
 
     type: str = 'LayoutEditMocapControlledCamera'

@@ -9,12 +9,12 @@ from internutopia.config.robot import SensorCfg
 
 
 class CollisionSensorCfg(SensorCfg):
-    """Whether the robot touches something that it does not stand on."""
+    """Contact of the robot with anything but the ground that it stands on."""
 
     name: str = 'collision'
     type: str = 'CollisionSensor'
     ground_angle: FiniteFloat = Field(default=math.pi / 4, ge=0, le=math.pi / 2)
-    """Slope, rad, up to which what is touched counts as ground."""
+    """Slope, rad, up to which a touched surface counts as ground."""
     step_height: NonNegativeFloat = 0.12
-    """Height, m, up to which a robot with feet steps on things: what it touches counts as ground however steep it is,
-    if it is that low. Sides of steps, bumps and edges are; walls and furniture are not."""
+    """Height, m, up to which a robot with feet steps on things: a touched surface counts as ground at any slope, if it
+    is that low. Sides of steps, bumps and edges are; walls and furniture are not."""

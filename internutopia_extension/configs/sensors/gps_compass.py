@@ -4,7 +4,7 @@ from internutopia.config.robot import SensorCfg
 
 
 class GPSCompassCfg(SensorCfg):
-    """Where the robot is and looks, relative to its start."""
+    """Position and heading of the robot, relative to its start."""
 
     name: str = 'gps_compass'
     type: str = 'GPSCompass'

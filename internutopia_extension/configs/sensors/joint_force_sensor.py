@@ -9,7 +9,7 @@ from internutopia.config.robot import SensorCfg
 
 
 class JointForceSensorCfg(SensorCfg):
-    """Efforts of joints, and the forces and torques that joints pass on."""
+    """Efforts of joints, and the forces and torques that joints transmit."""
 
     name: str = 'joint_forces'
     type: str = 'JointForceSensor'

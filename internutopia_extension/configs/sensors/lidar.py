@@ -16,12 +16,12 @@ class LidarCfg(SensorCfg):
 
     name: str = 'lidar'
     prim_path: str | None = None
-    """The link that it sits on: its name, or a path that ends in it; None means the root."""
+    """The link that it is mounted on: its name, or a path that ends in it; None means the root."""
     type: str = 'Lidar'
     translation: Vector = (0.0, 0.0, 0.0)
-    """Where on the link (x, y, z), m, in the link's frame."""
+    """Position on the link (x, y, z), m, in the link's frame."""
     orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
-    """How it is turned (w, x, y, z) relative to the link."""
+    """Orientation (w, x, y, z) relative to the link."""
     horizontal_fov: PositiveFloat = 2 * math.pi
     """Horizontal field of view, rad, at most 2 pi. Less than that: the first and last ray are on its borders."""
     horizontal_rays: Count = 360
@@ -31,18 +31,18 @@ class LidarCfg(SensorCfg):
     vertical_rays: Count = 1
     """Rows of rays, from the lowest to the highest; a single one is level."""
     min_range: NonNegativeFloat = 0.0
-    """Distance, m, below which nothing can be measured."""
+    """Shortest measurable distance, m."""
     max_range: PositiveFloat = 30.0
-    """Distance, m, beyond which nothing is seen."""
+    """Longest measurable distance, m."""
     miss: Literal['inf', 'max'] = 'inf'
-    """What `ranges` hold where nothing is seen: infinity (minus infinity if something is nearer than `min_range`, as
-    ROS has it), or `max_range` (`min_range`)."""
+    """Value of `ranges` where nothing is seen: infinity (minus infinity if something is nearer than `min_range`, as in
+    ROS), or `max_range` (`min_range`)."""
     pointcloud: bool = False
-    """Whether to observe `pointcloud` as well: the points that were hit, env frame."""
+    """True to observe `pointcloud`: the points that were hit, env frame."""
     exclude_robot: bool = True
-    """Whether rays pass through the robot itself; the link that the lidar sits on is never seen."""
+    """True if rays pass through the robot itself; the link that the lidar is mounted on is never seen."""
     geom_groups: list[Annotated[int, Field(ge=0, le=5)]] = [0, 1, 2]
-    """Groups of MuJoCo geoms that are seen; the default is what cameras show. Group 3 has colliders that are hidden."""
+    """Groups of MuJoCo geoms that are seen; the default is what cameras show. Group 3 holds hidden colliders."""
     noise: NonNegativeFloat = 0.0
     """Standard deviation of normal noise on the ranges, m."""
 

@@ -14,12 +14,12 @@ _MOST = 1024  # pixels along one side
 
 
 class LocalMapCfg(SensorCfg):
-    """Where there is room for the robot around it, seen from above."""
+    """Map of the free space around the robot, seen from above."""
 
     name: str = 'local_map'
     type: str = 'LocalMap'
     size: PositiveFloat = 6.4
-    """Width and depth of what is shown, m; the robot is in the middle."""
+    """Width and depth of the shown area, m; the robot is in the middle."""
     resolution: PositiveFloat = 0.1
     """Width of a pixel, m; `size` is a multiple of it. The map itself has cells of 0.05 m."""
 

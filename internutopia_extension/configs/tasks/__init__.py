@@ -28,10 +28,10 @@ class ManipulationTaskCfg(TaskCfg):
 
     type: str | None = 'ManipulationTask'
     max_steps: Count
-    """The task is done at the step after this one, or when it was reported finished before."""
+    """The task is done at the step after this one, or earlier when it is reported finished."""
     prompt: str = ''
-    """What the robot is asked to do."""
+    """Instruction to the robot."""
     target: str
-    """What the instruction is about."""
+    """Object of the instruction."""
     episode_idx: NonNegativeInt
     """Number of the episode in its data set."""

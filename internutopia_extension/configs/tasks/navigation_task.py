@@ -15,28 +15,28 @@ from internutopia_extension.configs.metrics.navigation_metric import NavigationM
 
 
 class NavigationTaskCfg(TaskCfg):
-    """A way to go for the first robot of the task; `of` makes one of an episode."""
+    """A navigation episode for the first robot of the task; `of` makes one of an episode."""
 
     type: str | None = 'NavigationTask'
     episode: NavigationEpisode
     """Start, goals and instruction."""
     success_distance: PositiveFloat | None = None
-    """Distance to a goal that counts as reached, m; None means that of the goals, which have to say one."""
+    """Distance to a goal that counts as reached, m; None means that of the goals, which must have one."""
     stop_action: bool = True
-    """Whether the robot has to say that it is there, by the stop action of a discrete controller, and the episode ends
-    with that; if not, it ends where a goal is reached."""
+    """True if the robot has to end the episode by the stop action of a discrete controller; otherwise it ends where a
+    goal is reached."""
     distance: Literal['geodesic', 'euclidean'] = 'geodesic'
-    """How distances to the goals are measured: along the shortest path on the map of the scene, or straight."""
+    """Distance to the goals: along the shortest path on the map of the scene, or straight."""
     max_actions: Count | None = None
     """Number of discrete actions at which the episode ends; None means no limit. `max_episode_steps` limits steps."""
     fall_angle: PositiveFloat | None = math.radians(50)
-    """Angle between the robot and how it stood at the start, rad, at which it has fallen; None means that it cannot."""
+    """Angle between the robot and its pose at the start, rad, at which it has fallen; None means that it cannot."""
     stuck_seconds: PositiveFloat | None = None
     """Time in which a robot that is not stuck moves or turns, s; None means that it cannot be stuck."""
     stuck_distance: PositiveFloat = 0.2
-    """How far it moves at least in that time, m."""
+    """Shortest distance that it moves in that time, m."""
     stuck_angle: PositiveFloat = math.radians(15)
-    """How far it turns at least if it does not move, rad."""
+    """Smallest angle that it turns by if it does not move, rad."""
 
     @property
     def radius(self) -> float:
@@ -45,7 +45,7 @@ class NavigationTaskCfg(TaskCfg):
 
     @classmethod
     def of(cls, episode: NavigationEpisode, robot: RobotCfg, **fields: Any) -> Self:
-        """The task of an episode.
+        """Return the task of an episode.
 
         Args:
             episode: the episode.
