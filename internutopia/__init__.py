@@ -10,7 +10,7 @@ tasks. Importing this package loads next to nothing; a name is loaded when it is
 from typing import TYPE_CHECKING
 
 from internutopia.compat.v2 import gone
-from internutopia.util.gymnasium_ids import register_own_tasks
+from internutopia.gymnasium_ids import register_own_tasks
 from internutopia.util.lazy import lazy
 
 if TYPE_CHECKING:

@@ -1,12 +1,24 @@
 """Architecture: modules import each other in one direction only; `.importlinter` says in which."""
 
-from graphlib import TopologicalSorter
+import ast
+import runpy
+from pathlib import Path
 
-import grimp
+structure = runpy.run_path(str(Path(__file__).parents[1] / 'tools' / 'structure.py'))
+TREES = {name: ast.parse(path.read_text()) for name, path in structure['files']()}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph = grimp.build_graph('internutopia', 'internutopia_extension')  # in functions and for type checking, too
-    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-    assert len(imports) > 400
-    TopologicalSorter(imports).prepare()  # CycleError with the circle
+    assert len(TREES) > 400
+    assert structure['circles'](TREES) == []  # in functions, for type checking and by string, too
+
+
+def test_no_room_holds_more_than_a_fifth_of_the_code() -> None:
+    lines = structure['lines_by_room'](TREES)
+    room, count = lines.most_common(1)[0]
+    assert count <= sum(lines.values()) / 5, room
+
+
+def test_imports_by_string_are_found() -> None:
+    tree = ast.parse("""maker = 'internutopia.rl:VectorEnv'""")
+    assert structure['imports_by_string']({'a': tree, **TREES})['a'] == {'internutopia.rl'}

@@ -52,7 +52,8 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/rl/sb3_model.py': {'pickle.loads': 1, 'torch.load': 1},
     },
     'Task of a file': {
-        'internutopia/rl/registration.py': {'gymnasium.make': 1, 'importlib.import_module': 1},
+        'internutopia/rl/registration.py': {'gymnasium.make': 1},
+        'internutopia/rl/task_envs.py': {'importlib.import_module': 1},
         'internutopia/rl/training/tasks.py': {'importlib.import_module': 2},
     },
     'Module that you name': {
@@ -60,9 +61,9 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     },
     'Installed packages': {
         'internutopia/config/typed.py': {'importlib.metadata.entry_points': 1},
-        'internutopia/util/extensions.py': {'importlib.metadata.entry_points': 2},
+        'internutopia/util/extensions.py': {'importlib.metadata.entry_points': 3},
         'internutopia/core/runner/factory.py': {'importlib.metadata.entry_points': 1},
-        'internutopia/util/gymnasium_ids.py': {
+        'internutopia/gymnasium_ids.py': {
             'importlib.metadata.entry_points': 1,
             'spec.loader.exec_module': 2,
             'sys.meta_path': 2,
@@ -107,15 +108,6 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     },
     OUR_NAMES: {
         'internutopia/bench/array_api.py': {'importlib.util.find_spec': 1},
-        'internutopia/bench/home.py': {'importlib.util.find_spec': 1},
-        'internutopia/bench/memory.py': {'importlib.util.find_spec': 1},
-        'internutopia/bench/size.py': {'importlib.util.find_spec': 1},
-        'internutopia/bench/vector_envs.py': {
-            'gymnasium.make': 1,
-            'gymnasium.make_vec': 1,
-            'importlib.import_module': 1,
-            'importlib.util.find_spec': 1,
-        },
         'internutopia/cli/init.py': {'importlib.util.find_spec': 1},
         'internutopia/cli/run.py': {'importlib.util.find_spec': 1},
         'internutopia/compat/omni/finder.py': {
@@ -127,14 +119,12 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/compat/v2/gone.py': {'sys.meta_path': 2},
         'internutopia/config/file_names.py': {'importlib.util.find_spec': 1},
         'internutopia/rendering/gl.py': {'importlib.import_module': 1},
-        'internutopia/core/runner/env_pictures.py': {'importlib.import_module': 1},
         'internutopia/util/lazy.py': {'importlib.import_module': 1},
         'internutopia/engines/isaac/app.py': {'importlib.import_module': 1},
         'internutopia/recording/recorder.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/compiled/__init__.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/training/rsl_rl.py': {'importlib.import_module': 1},
         'internutopia/rl/training/train.py': {'importlib.util.find_spec': 2},
-        'internutopia/rl/vector_env.py': {'importlib.import_module': 1},
         'internutopia/templates/package/tests/test_my_robots.py': {'gymnasium.make': 1},
         'internutopia_extension/__init__.py': {'importlib.import_module': 1, 'importlib.util.find_spec': 1},
     },

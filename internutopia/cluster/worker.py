@@ -1,6 +1,6 @@
 """Worker of a distributed run: the world, tasks and robots of some of the envs, in a process of their own.
 
-A worker knows its envs by the ids that they have in the whole run, so that names, places on the grid and error messages
+A worker uses the ids that its envs have in the whole run, so that names, places on the grid and error messages
 are those of a run in one process. Changes come in two calls: the first one checks (`prepare`, `validate`), the second
 one changes (`reset`, `step`). The second is made only if the first went well in all workers, so a mistake in the envs
 of one worker changes nothing in any.
@@ -53,7 +53,7 @@ class Reply:
 
 
 class CollectedResults(Results):
-    """Results of episodes until somebody takes them."""
+    """Results of episodes until they are taken."""
 
     def __init__(self) -> None:
         self._results: list[EpisodeRecord] = []
@@ -64,24 +64,24 @@ class CollectedResults(Results):
 
     @override
     def flush(self) -> None:
-        """They last when the process that made the `Env` has written them."""
+        """Do nothing: the process that made the `Env` writes the results."""
 
     @override
     def start_over(self, metrics_only: bool = False) -> None:
-        """Forget what nobody has taken. The process that made the `Env` gives results their form."""
+        """Drop results that were not taken. The process that made the `Env` sets their format."""
         self._results.clear()
 
     @override
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     @property
     def any(self) -> bool:
-        """Whether some came since the last call of `take`."""
+        """Return whether results came since the last call of `take`."""
         return bool(self._results)
 
     def take(self) -> list[EpisodeRecord]:
-        """All that came since the last call."""
+        """Return all that came since the last call."""
         results, self._results = self._results, []
         return results
 
@@ -100,12 +100,12 @@ class Worker(PipeServer):
 
     @property
     def runner(self) -> LocalRunner:
-        """What runs the envs."""
+        """Runner of the envs."""
         assert self._runner is not None
         return self._runner
 
     def set_up(self, spec: WorkerSpec, watcher: bytes | None) -> str:
-        """Make the classes of the main process known here, and the world; which process this is, and where."""
+        """Register the main process's classes and make the world; returns the process id and address."""
         spec.set_up_process()
         self._runner = LocalRunner(spec.config, EpisodeQueue([]), self._results)
         if watcher is not None:
@@ -113,17 +113,17 @@ class Worker(PipeServer):
         return this_place()
 
     def watch(self, begin: bytes) -> None:
-        """Have somebody stand beside the envs, made by a pickled function; see `Env.watch`."""
+        """Attach a step watcher made by a pickled function; see `Env.watch`."""
         self._unwatch = self.runner.watch(pickle.loads(begin))
 
     def unwatch(self) -> None:
-        """End that."""
+        """Detach the step watcher."""
         end, self._unwatch = self._unwatch, None
         if end is not None:
             end()
 
     def ask(self, question: bytes) -> Any:
-        """What a pickled question gives; see `WorkerEnvs.ask`."""
+        """Evaluate a pickled query; see `WorkerEnvs.ask`."""
         return pickle.loads(question)(self.runner.simulator, 0)
 
     def prepare(self, assignments: Sequence[Assignment], seed: int) -> None:
@@ -136,7 +136,7 @@ class Worker(PipeServer):
     def reset(self, env_ids: Sequence[int]) -> Reply:
         """Start the planned episodes; first observations, None for envs that get none."""
         prepared, self._prepared = self._prepared, {}
-        self.runner.simulator.start(env_ids, prepared, self.runner)
+        self.runner.simulator.start(env_ids, prepared, self.runner.begin)
         for watcher in self.runner.simulator.watchers:
             watcher.on_change()
         return self._reply(self.runner.first_observations(env_ids))
@@ -168,7 +168,7 @@ class Worker(PipeServer):
         for name in finished:
             DataHub.set_episode_finished(name)
         self.runner.simulator.set_current_time_step_index(step_count)
-        return self._reply(self.runner.advance(checked, env_ids))
+        return self._reply(self.runner.step(checked, env_ids))
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
         """The current observations of envs that hold an episode."""
@@ -176,16 +176,16 @@ class Worker(PipeServer):
         return self._reply([observations[env_id] for env_id in env_ids])
 
     def warm_up(self, steps: int, physics: bool) -> Reply:
-        """Let time pass without commands."""
+        """Advance time without commands."""
         self.runner.warm_up(steps, physics)
         return self._reply([])
 
     def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
-        """The camera that is meant; if it is one of an env, of one here."""
+        """Return the pose of a camera; a camera of an env is one of the envs here."""
         return self.runner.simulator.camera_pose(camera, size)
 
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
-        """What a camera sees of the envs here, of those that are `shown` in the whole picture."""
+        """Render a camera's picture of the envs here, of those that are `shown` in the whole picture."""
         return self.runner.simulator.render_tile(pose, size, shown)
 
     def get_state(self, env_ids: Sequence[int]) -> SceneState:
@@ -193,7 +193,7 @@ class Worker(PipeServer):
         return self.runner.get_state(env_ids)
 
     def check_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
-        """ValueError if a state does not fit."""
+        """Raise ValueError if a state does not fit."""
         check_fit(self.runner.simulator, state, env_ids)
 
     def set_state(self, state: SceneState, env_ids: Sequence[int]) -> None:

@@ -1,8 +1,8 @@
 """Batched RL env: the learner's view of the envs, batched from end to end.
 
-`BatchedRLEnv` is what all array APIs share: the `EnvApi` that tells the envs by arrays and judges them by terms. It
-knows no autoreset mode: envs that ended stand still until they are reset. Nothing in a step loops over envs, except for
-tasks that end themselves (`BaseTask.ends_itself`).
+`BatchedRLEnv` is what all array APIs share: it commands robots by arrays and evaluates terms. It has no autoreset mode:
+envs that ended stand still until they are reset. Nothing in a step loops over envs, except for tasks that end
+themselves (`BaseTask.ends_itself`).
 
 Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 """
@@ -156,12 +156,21 @@ class BatchedRLEnv:
 
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
+        runner, state = self.runner, self.state
         if self._compiled is not None and self._compiled.commands:
             self._compiled.take(actions)
         else:
-            masked_assign(self.state.last_actions, self.running, self.state.actions)
-            masked_assign(self.state.actions, self.running, actions)
-        outcome = self.runner.step(self)
+            masked_assign(state.last_actions, self.running, state.actions)
+            masked_assign(state.actions, self.running, actions)
+        with runner.stepping() as envs:
+            failures = Failures(self._invalid_actions(envs))
+            healthy = envs if failures.mask is None else envs.without(failures.mask)
+            for _ in range(self.action_repeat):
+                self._apply(healthy, state)
+                healthy = runner.advance(healthy, failures)
+            runner.count_step()
+            state.changed()  # terms compute again what they need
+            outcome = self._evaluate(envs, failures, state)
         if starting is not None and starting.any:
             self._reset(starting)
             if not self.arrays.on_device:  # there, everything is looked at later
@@ -169,7 +178,7 @@ class BatchedRLEnv:
         return outcome
 
     def begin(self, env_ids: Sequence[int]) -> None:
-        """First moments of episodes: show the robot to the terms, randomize, sample commands."""
+        """Start episodes in these envs: bind the robot to the terms, randomize, sample commands."""
         started = np.array(env_ids, np.intp)
         if not len(started):
             return
@@ -190,26 +199,20 @@ class BatchedRLEnv:
         mask[started] = True
         self._begin(self.select(mask))
 
-    def validate(self, envs: EnvSelection) -> Any:
-        """None is cut: whoever calls `step` has refused bad actions."""
+    def _invalid_actions(self, envs: EnvSelection) -> Any:
+        """Return the envs whose action cannot be applied, bool `(n,)`: None, since callers of `step` refuse those."""
 
-    def apply(self, envs: EnvSelection) -> None:
-        """Give the actions to the controller of these envs."""
+    def _apply(self, envs: EnvSelection, state: RobotState) -> None:
+        """Apply the actions of these envs through their controller."""
         if self._compiled is not None and self._compiled.commands:
             self._compiled.command()
             return
-        state, cfg = self.state, self.learning.action
+        scaled = self.learning.action.scale is not None
         with envs.masked_writes():
-            command(
-                state, self.controller, self._action_shape, cfg.scale is not None, envs.take(state.actions), envs.ids
-            )
+            command(state, self.controller, self._action_shape, scaled, envs.take(state.actions), envs.ids)
 
-    def observe(self, envs: EnvSelection) -> None:
-        """What was computed of the robots before does not hold any more; terms compute what they need."""
-        self.state.changed()
-
-    def judge(self, envs: EnvSelection, failures: Failures) -> StepOutcome:
-        """Rewards and ends; records the episodes that are over, and lets the time of terms pass in the others."""
+    def _evaluate(self, envs: EnvSelection, failures: Failures, state: RobotState) -> StepOutcome:
+        """Compute rewards and ends, record the episodes that are over, and advance the terms of the others."""
         nobody = self._nobody
         if not envs.any:
             terminated, truncated = self.arrays.zeros((2, self.env_num), 'bool')
@@ -222,7 +225,7 @@ class BatchedRLEnv:
             errors = {env_id: text for env_id, text in texts.items() if self.running[env_id]} | errors
         episodes.done = self._ask_tasks() if self._asked else nobody
         compiled = self._compiled
-        judgement = compiled.judge() if compiled else judge(self.state, episodes, self.terminations, self.rewards)
+        judgement = compiled.judge() if compiled else judge(state, episodes, self.terminations, self.rewards)
         rewards, terminated, truncated, failed = judgement[:4]
         if self.arrays.on_device:
             self._faults.send([*self.rewards.device_faults(judgement.spoilt), *self.observer.device_faults(spoilt)])
@@ -277,7 +280,7 @@ class BatchedRLEnv:
 
     def _reset(self, envs: EnvSelection) -> None:
         env_ids = envs.host_ids
-        prepared = self.runner.reset(env_ids.tolist(), self, shown=False)
+        prepared = self.runner.reset(env_ids.tolist(), self.begin, shown=False)
         where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
         self.episode_ids[where] = -1
         self._episodes.limits[where] = _NEVER

@@ -82,8 +82,7 @@ class DeviceRLEnv(BatchedRLEnv):
         self.observer.on_reset(envs)
 
     @override
-    def validate(self, envs: EnvSelection) -> Any:
-        """Which of these envs are cut, since their action is not finite or too large."""
+    def _invalid_actions(self, envs: EnvSelection) -> Any:
         actions: Any = self.state.actions
         invalid = ~(self.arrays.xp.abs(actions) <= LARGEST_NUMBER)
         actions.masked_fill_(invalid, 0.0)

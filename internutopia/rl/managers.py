@@ -102,7 +102,11 @@ class ObservationManager:
             selection.put(history[-1], selection.take(self._value(*self._terms[index])))
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
-        return columns(function(self._state), self._state, cfg.term)
+        value, last = function(self._state), self.last
+        if value.__class__ is last.__class__ and value.ndim == 2 and value.dtype == last.dtype:
+            if len(value) == len(last):
+                return value
+        return columns(value, self._state, cfg.term)
 
     def _disturbed(self, values: Sequence[Array]) -> Array:
         """The values of all terms with noise, clipped and scaled, side by side."""
@@ -178,9 +182,12 @@ class RewardManager:
     def compute(self) -> Array:
         """Rewards `(n,)` of this step."""
         total = self._state.arrays.zeros(self._state.env_num)
+        kind, shape = total.__class__, total.shape
         self.values.clear()
         for index, (cfg, function, weight) in enumerate(self._terms):
-            value = per_env(function(self._state), self._state, 'reward', cfg.term)
+            value = function(self._state)
+            if value.__class__ is not kind or value.shape != shape:
+                value = per_env(value, self._state, 'reward', cfg.term)
             self.values.append(value)
             total += weight * value
             if index in self._watched:
@@ -228,9 +235,12 @@ class TerminationManager:
     def compute(self) -> tuple[Bools, Bools]:
         """Which envs terminate and which are truncated, `(n,)` each."""
         terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
+        kind, shape, dtype = terminated.__class__, terminated.shape, terminated.dtype
         for cfg, function in self._terms:
-            ends = truncated if cfg.truncates else terminated
-            ends |= per_env(function(self._state), self._state, 'termination', cfg.term)
+            ends, value = truncated if cfg.truncates else terminated, function(self._state)
+            if value.__class__ is not kind or value.shape != shape or value.dtype != dtype:
+                value = per_env(value, self._state, 'termination', cfg.term)
+            ends |= value
         return terminated, truncated
 
 

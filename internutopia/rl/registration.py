@@ -1,43 +1,34 @@
-"""Ids of learning tasks, for `gymnasium.make` and `gymnasium.make_vec`, and the factories behind them.
+"""Ids of learning tasks, for `gymnasium.make` and `gymnasium.make_vec`.
 
 Installed packages announce their ids by entry points of the group `internutopia.learning_tasks`, each of which names a
 mapping from id to `(module, options)`, see `register_task`. `import internutopia.rl` registers them, also as
 `gymnasium.make('internutopia.rl:MyRobots/Dog-Velocity-v0')`, `import internutopia` those that come with it
-(`internutopia.util.gymnasium_ids`); nothing heavy is imported before an env is made. Keyword
+(`internutopia.gymnasium_ids`); nothing heavy is imported before an env is made. Keyword
 arguments of `gymnasium.make` are those of the function `config` of the task's module.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import registry
 
-from internutopia.util import did_you_mean
-from internutopia.util.extensions import for_each_entry_point, load_extensions
-from internutopia.util.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
+from internutopia.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
+from internutopia.rl.task_envs import make_single, make_vector, task_config
+from internutopia.util.extensions import for_each_entry_point
 
 if TYPE_CHECKING:
     import gymnasium
     from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
-    from internutopia.config import Config
-    from internutopia.rl.single_env import SingleEnv
-    from internutopia.rl.vector_env import VectorEnv
-
 __all__ = ['list_tasks', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
-
-PICTURE_OPTIONS = ('render_mode', 'width', 'height', 'camera')
-"""Arguments of `VectorEnv` that say what `render` gives, whatever the task."""
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 
 
 def register() -> None:
-    """Make the ids of installed packages known to Gymnasium; twice is fine.
+    """Register the ids of installed packages with Gymnasium; may be called twice.
 
     Episode lengths are the task's, not those of a `TimeLimit`.
     """
@@ -45,31 +36,9 @@ def register() -> None:
 
 
 def list_tasks() -> list[str]:
-    """Ids of the learning tasks of all installed packages, sorted: for `gymnasium.make` and `internutopia train`."""
+    """Return the sorted ids of all installed learning tasks: for `gymnasium.make` and `internutopia train`."""
     register()
     return sorted(env_id for env_id, spec in registry.items() if spec.vector_entry_point == VECTOR_ENTRY_POINT)
-
-
-def make_single(task: str, **options: Any) -> SingleEnv:
-    """One env of a task; `options` are those of its `config`, and `PICTURE_OPTIONS`. ValueError for an unknown one."""
-    from internutopia.rl.single_env import SingleEnv
-
-    pictures = _taken_out(options)
-    return SingleEnv(task_config(task, options), **pictures)
-
-
-def make_vector(task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', **options: Any) -> VectorEnv:
-    """Batched envs of a task; the other arguments are those of `make_single`."""
-    from internutopia.rl.vector_env import VectorEnv
-
-    pictures = _taken_out(options)
-    config = task_config(task, {**options, 'num_envs': num_envs})
-    return VectorEnv(config, autoreset_mode=autoreset_mode, **pictures)
-
-
-def _taken_out(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that are about pictures, taken out of those of a task."""
-    return {name: options.pop(name) for name in PICTURE_OPTIONS if name in options}
 
 
 def make(
@@ -80,7 +49,7 @@ def make(
     disable_env_checker: bool | None = None,
     **kwargs: Any,
 ) -> AsyncVectorEnv | SyncVectorEnv:
-    """Several copies of a registered env, as `gym.vector.make` of older versions made them.
+    """Make several copies of a registered env, as `gym.vector.make` of older versions made them.
 
     Envs made by `gymnasium.make_vec(id, num_envs)` are batched instead, and much faster.
 
@@ -108,14 +77,3 @@ def make(
 
     makers = [maker(index) for index in range(num_envs)]
     return AsyncVectorEnv(makers) if asynchronous else SyncVectorEnv(makers)
-
-
-def task_config(module: str, options: Mapping[str, Any]) -> Config:
-    """The config that a task's module gives. ValueError for an unknown option."""
-    load_extensions()
-    function = importlib.import_module(module).config
-    known = inspect.signature(function).parameters
-    for name in options:
-        if name not in known:
-            raise ValueError(f'task {module.rpartition(".")[2]!r} has no option {name!r}; {did_you_mean(name, known)}')
-    return function(**options)

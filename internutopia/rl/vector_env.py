@@ -12,7 +12,6 @@ makes the host wait for nothing (`device_core.py` says when it must).
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -38,6 +37,7 @@ from internutopia.rl.command_markers import command_markers
 from internutopia.rl.probe import EnvProbe, probe_env
 from internutopia.util.arrays import to_host, torch_views
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
+from internutopia.util.extensions import load_entry_point
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -98,8 +98,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         if distributed and render_mode is not None:
             raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
         self.core: BatchedRLEnv
-        if distributed:  # by name: it stands above the array API
-            self.core = importlib.import_module('internutopia.cluster').create_rl_env(config, learning, probe)
+        if distributed:
+            self.core = load_entry_point('internutopia.array_runners', 'ray')(config, learning, probe)
         else:
             self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
         self.num_envs = self.env_num = self.core.env_num

@@ -29,6 +29,13 @@ def for_each_entry_point(group: str, use: Callable[[Any], object]) -> None:
             )
 
 
+def load_entry_point(group: str, name: str) -> Any:
+    """Return the object behind an entry point, imported now. ImportError if no installed package announces it."""
+    for entry_point in importlib.metadata.entry_points(group=group, name=name):
+        return entry_point.load()
+    raise ImportError(f'no installed package announces {name!r} in entry points {group!r}: install internutopia again')
+
+
 def extension_packages() -> set[str]:
     """Return the names of the Python packages that announce extensions of InternUtopia."""
     every = importlib.metadata.entry_points()

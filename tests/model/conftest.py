@@ -17,7 +17,7 @@ from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, RenderR
 from internutopia.rendering.renderer import Renderer, RenderJob
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
-TOOL = Path(__file__).parents[3] / 'tools' / 'make_apartment.py'
+TOOL = Path(__file__).parents[2] / 'tools' / 'make_apartment.py'
 
 
 @pytest.fixture(scope='session')

@@ -205,7 +205,7 @@ def test_a_urdf_or_usd_says_itself_whether_its_base_is_fixed(tmp_path, caplog):
     joint = f'<joint name="j" type="revolute">{ends}<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
     links = f'<link name="world"/><link name="tip">{inertial}</link>'
     (tmp_path / 'post.urdf').write_text(f'<robot name="r">{links}{joint}</robot>')
-    example = Path(__file__).parents[3] / 'examples' / 'arm.usda'
+    example = Path(__file__).parents[2] / 'examples' / 'arm.usda'
     for asset in (tmp_path / 'post.urdf', example):
         assert compiled(robots=(RobotSpec('r', str(asset)),)).robots['r'].root.qpos < 0
     assert not caplog.records

@@ -1,7 +1,6 @@
-"""Runner interfaces: what runs envs, how it is told and asked, and what a step gives.
+"""Runner interfaces: runners of envs, step watchers and worker processes.
 
-`EnvRunner` is what the list API asks of what runs its envs: `LocalRunner` in this process, `RayRunner` on a cluster.
-`EnvApi` is what the step loop (`SimulatorRunner`) asks of whoever tells the envs what to do: by lists or by arrays.
+`EnvRunner` is the interface of runners for the list API: `LocalRunner` in this process, `RayRunner` on a cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import StepResult
-from internutopia.engines.env_selection import EnvSelection
 
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]
@@ -41,40 +39,8 @@ class Failures:
     errors: dict[int, str] = field(default_factory=dict)
 
 
-class EnvApi(Protocol):
-    """How envs are told what to do and asked what came of it; `SimulatorRunner` says in which order."""
-
-    @property
-    def action_repeat(self) -> int:
-        """How often the same action is applied in a step."""
-        ...
-
-    def begin(self, env_ids: Sequence[int]) -> None:
-        """Episodes begin in these envs: everything is in place."""
-        ...
-
-    def validate(self, envs: EnvSelection) -> Any:
-        """Check the actions of these envs before anything moves: raises if they can be refused.
-
-        Returns which envs, bool `(n,)`, are cut because their action is none; None if there are none.
-        """
-        ...
-
-    def apply(self, envs: EnvSelection) -> None:
-        """Command the robots of these envs."""
-        ...
-
-    def observe(self, envs: EnvSelection) -> None:
-        """Time has passed in these envs: look at them."""
-        ...
-
-    def judge(self, envs: EnvSelection, failures: Failures) -> Any:
-        """Rewards and ends of these envs, whose results are recorded; what `SimulatorRunner.step` returns."""
-        ...
-
-
 class StepWatcher(Protocol):
-    """Stands beside the envs of a `SimulatorRunner`, such as a viewer; called in the thread that steps them."""
+    """Callbacks in the steps of a `SimulatorRunner`, for a viewer or recorder; called in the thread that steps."""
 
     def on_step_start(self) -> None:
         """A step is about to begin; it does when this returns."""

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from internutopia.core.sensor.camera import checked_resolution
 from internutopia.rendering.camera import Frame, Quality, RenderRequest
 from internutopia.rendering.markers import Marker
 from internutopia.util import did_you_mean
+from internutopia.util.extensions import load_entry_point
 
 RENDER_MODES = ('human', 'rgb_array', 'rgb_array_list', 'depth_array')
 PICTURE_SIZE = 640, 480  # pixels
@@ -86,8 +86,7 @@ class EnvPictures:
     def on_reset(self, everywhere: bool) -> None:
         """Envs were reset, all of them or some."""
         if self.mode == 'human' and self._viewer is None:
-            # by name: the viewer stands above everything that it can show
-            self._viewer = importlib.import_module('internutopia.viewer').attach(self._env, speed=1.0)
+            self._viewer = load_entry_point('internutopia.viewers', 'browser')(self._env, speed=1.0)
             print(f'viewer: open {self._viewer.url}', flush=True)
         if everywhere:
             self._kept = [[] for _ in self._kept]

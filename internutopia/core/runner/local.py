@@ -19,13 +19,13 @@ from internutopia.core.runner.base import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
-from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
+from internutopia.engines.env_selection import select_envs
 
 Observations = dict[str, Any]
 
 
 class LocalRunner:
-    """Runs `config.env_num` envs; an `EnvRunner` for the list API, and the `EnvApi` of its simulator.
+    """Runs `config.env_num` envs; an `EnvRunner` for the list API.
 
     Args:
         config: what to run.
@@ -36,8 +36,6 @@ class LocalRunner:
         simulator: the step loop.
     """
 
-    action_repeat = 1
-
     def __init__(self, config: Config, queue: EpisodeQueue, results: Results | None = None):
         self.simulator = SimulatorRunner(config, queue, results)
         self.env_num = config.env_num
@@ -46,8 +44,7 @@ class LocalRunner:
         self.results = self.simulator.results
         self._action_filter = ActionFilter() if config.compat == '2.x' else None
         self._is_2x = config.compat == '2.x'  # there failures are cut, and metrics do not see the last step
-        self._given: Sequence[Action] | None = None
-        self._actions = BatchedActions([], [], [])
+        self._sent = BatchedActions([], [], [])  # for the next `step_wait`
 
     @property
     def envs(self) -> Sequence[EnvSlot | None]:
@@ -65,22 +62,33 @@ class LocalRunner:
 
     def reset(self, env_ids: Sequence[int]) -> tuple[list[Observations | None], list[TaskCfg | None]]:
         """Start the next episodes in these envs, in this order; None where the queue is exhausted."""
-        prepared = self.simulator.reset(env_ids, self)
+        prepared = self.simulator.reset(env_ids, self.begin)
         return self.first_observations(env_ids), [prepared[i].task_config if i in prepared else None for i in env_ids]
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
         """What was observed when episodes began in these envs; None for those that have none."""
         return [None if (slot := self.envs[env_id]) is None else slot.last.observation for env_id in env_ids]
 
-    def step(self, actions: Sequence[Action]) -> list[StepResult]:
-        """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
-        self._given = actions
-        return self._step(range(self.env_num))
+    def step(
+        self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None
+    ) -> list[StepResult]:
+        """One step of every env that runs. ValueError or KeyError for a bad action, before anything has moved.
 
-    def advance(self, actions: BatchedActions, env_ids: Sequence[int]) -> list[StepResult]:
-        """One step with actions that were checked; results of these envs."""
-        self._given, self._actions = None, actions
-        return self._step(env_ids)
+        Args:
+            actions: one for each env, or what `check_actions` returned.
+            env_ids: the envs whose results are returned; None means all. Those that do not run repeat their last one.
+        """
+        simulator, failures = self.simulator, Failures()
+        with simulator.stepping() as envs:
+            if not isinstance(actions, BatchedActions):
+                actions = self._validated(envs.host_ids.tolist(), actions)
+            actions.apply()
+            healthy = simulator.advance(envs, failures)
+            simulator.count_step()
+            simulator.batches.observe(healthy.host_ids)
+            results = self._results(envs.host_ids.tolist(), failures)
+        shown = range(self.env_num) if env_ids is None else env_ids
+        return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in shown]
 
     def check_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
         """Check the actions of running envs for a step to come; those of others are left out."""
@@ -102,7 +110,7 @@ class LocalRunner:
 
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
         """Check actions for the next step, which `step_wait` makes; there is one group."""
-        self._actions = self.check_actions(actions)
+        self._sent = self.check_actions(actions)
 
     def poll(self) -> list[int]:
         """The groups whose step can be had."""
@@ -110,7 +118,7 @@ class LocalRunner:
 
     def step_wait(self, group: int) -> list[StepResult]:
         """Make the step."""
-        return self.advance(self._actions, range(self.env_num))
+        return self.step(self._sent)
 
     def get_obs(self) -> list[Observations | None]:
         """The current observation of every env that runs an episode, its last one where the episode has ended."""
@@ -122,7 +130,15 @@ class LocalRunner:
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """Advance physics without commands; episodes do not count these steps."""
-        self.simulator.warm_up(steps if physics else 0, self)
+        simulator = self.simulator
+        with simulator.scenes.entered():
+            for _ in range(steps if physics else 0):
+                failures = Failures()
+                simulator.advance(select_envs(simulator.world, simulator.running), failures, commanded=False)
+                if failed := sorted(failures.errors):
+                    simulator.steps[failed] += 1  # the step that they failed in
+                    self._results(failed, failures)
+            simulator.results.flush()
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """A picture of all envs that hold an episode."""
@@ -153,7 +169,7 @@ class LocalRunner:
 
     def begin(self, env_ids: Sequence[int]) -> None:
         """Observe envs whose episodes begin."""
-        self.observe(EnvIdSelection(np.array(env_ids, np.intp)))
+        self.simulator.batches.observe(np.array(env_ids, np.intp))
         for env_id in env_ids:
             slot = self.simulator.slot(env_id)
             obs = self._observation(slot)
@@ -162,33 +178,14 @@ class LocalRunner:
                     obs[name]['render'] = True  # what cameras show is of this episode
             slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 
-    def validate(self, envs: EnvSelection) -> None:
-        """Check the actions of these envs, unless that was done. ValueError or KeyError for a bad one."""
-        if self._given is not None:
-            self._actions = self._validated(envs.host_ids.tolist(), self._given)
-
-    def apply(self, envs: EnvSelection) -> None:
-        """Command the robots."""
-        self._actions.apply()
-
-    def observe(self, envs: EnvSelection) -> None:
-        """Compute what batched robots observe."""
-        self.simulator.batches.observe(envs.host_ids)
-
-    def judge(self, envs: EnvSelection, failures: Failures) -> dict[int, StepResult]:
-        """Observation, reward and end of each env, by env id."""
-        env_ids, steps = envs.host_ids.tolist(), self.simulator.steps.tolist()
-        slots = self.simulator.slots(env_ids)
+    def _results(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
+        """Observation, reward and end of each of these envs, by env id."""
+        steps, slots = self.simulator.steps.tolist(), self.simulator.slots(env_ids)
         stuck = self.simulator.batches.find_stuck()
         return {
-            i: self._judge(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
+            i: self._result(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
             for i, slot in zip(env_ids, slots, strict=True)
         }
-
-    def _step(self, env_ids: Sequence[int]) -> list[StepResult]:
-        """One step; results of these envs, of those that did not run their last ones again."""
-        results: dict[int, StepResult] = self.simulator.step(self)
-        return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in env_ids]
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
         """Checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
@@ -206,7 +203,7 @@ class LocalRunner:
             return action
         return {**(action or {}), **overrides[env_id]}
 
-    def _judge(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
+    def _result(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
         limit = slot.task.config.max_episode_steps
         truncated = limit is not None and step >= limit
         if error is None:

@@ -1,16 +1,16 @@
-"""Simulator runner: the world of one process and what runs in each env, with the one step and the one reset of all.
+"""Simulator runner: the physics world of one process, the episode in each env, and the parts of a step and a reset.
 
-Whoever tells the envs what to do, by lists (`LocalRunner`) or by arrays (`rl.batched_env`), is an `EnvApi`: it says how
-robots are commanded, observed and judged, and the runner says when. The runner trusts its arguments: APIs check them.
+The list API (`LocalRunner`) and the array API (`rl.batched_env`) write their step out, around `stepping` and `advance`:
+validate, apply, physics (each as often as actions are repeated), observe, evaluate, record. The runner trusts its
+arguments: APIs check them.
 
-A step: validate, apply, physics (each as often as actions are repeated), observe, judge, record. An API that
-starts the next episodes by itself resets then.
 A reset: take episodes, prepare them, unload, load, set up tasks, begin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.runner.base import EnvApi, Failures, Image, StepWatcher
+from internutopia.core.runner.base import Failures, Image, StepWatcher
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
@@ -38,7 +38,7 @@ from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.engines.base import DeviceWorld
-from internutopia.engines.env_selection import EnvIdSelection, EnvSelection, select_envs
+from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.engines.factory import create_world
 from internutopia.model.spec import JointSpec
 from internutopia.rendering.camera import CameraPose
@@ -150,34 +150,54 @@ class SimulatorRunner:
         self._step_count = 0
         self._preparer = EpisodePreparer(self.world, config.compat)
 
-    def step(self, api: EnvApi) -> Any:
-        """One step of the envs that run; returns what `api.judge` does."""
+    @contextmanager
+    def stepping(self) -> Iterator[EnvSelection]:
+        """Context of one step; gives the envs that run. At its end results are written and watchers called."""
         for watcher in self.watchers:
             watcher.on_step_start()
         with self.scenes.entered():
-            envs = select_envs(self.world, self.world.arrays.xp.asarray(self.running, copy=True))
-            failures = Failures(api.validate(envs))
-            healthy = self._advance(api, envs, failures)
-            self.steps += self.running
-            self._step_count += 1
-            self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
-            api.observe(healthy)
             try:
-                outcome = api.judge(envs, failures)
-            finally:  # what one env's class breaks shall not cost the results of others
+                yield select_envs(self.world, self.world.arrays.xp.asarray(self.running, copy=True))
+            finally:  # an error in one env's class must not cost the results of others
                 self.results.flush()
         for watcher in self.watchers:
             watcher.on_change()
-        return outcome
 
-    def reset(self, env_ids: Sequence[int], api: EnvApi, shown: bool = True) -> dict[int, PreparedEpisode]:
+    def advance(self, envs: EnvSelection, failures: Failures, commanded: bool = True) -> EnvSelection:
+        """Step physics in these envs; returns those that are healthy.
+
+        Args:
+            envs: the envs.
+            failures: gets the envs that fail.
+            commanded: whether the robots were commanded for it, which watchers are called for.
+        """
+        if commanded:
+            for watcher in self.watchers:
+                watcher.on_commanded()
+        if isinstance(self.world, DeviceWorld):
+            failed = self.world.advance(envs.index)
+            failures.mask = failed if failures.mask is None else failures.mask | failed
+        elif envs.any and (errors := self.world.step(envs.host_ids)):
+            failures.errors |= errors
+            failures.mask = np.isin(np.arange(self.env_num), list(failures.errors))
+        return envs if failures.mask is None else envs.without(failures.mask)
+
+    def count_step(self) -> None:
+        """Count a step of the episodes that run, and of the run: sensors see if a frame is due."""
+        self.steps += self.running
+        self._step_count += 1
+        self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
+
+    def reset(
+        self, env_ids: Sequence[int], begin: Callable[[Sequence[int]], None], shown: bool = True
+    ) -> dict[int, PreparedEpisode]:
         """Start the next episodes in these envs, in this order; returns those that got one, by env id.
 
         Whatever goes wrong puts the episodes back to the head of the queue.
 
         Args:
             env_ids: the envs.
-            api: is told that episodes begin.
+            begin: called with the envs whose episodes begin, when everything is in place there.
             shown: whether a user gets the task configs, and may change them.
         """
         episodes = [self.queue.take() for _ in env_ids]
@@ -185,7 +205,7 @@ class SimulatorRunner:
         try:
             self._joints.use()
             prepared = self.prepare(taken, {env_id: self._joints.of(env_id) for env_id in taken}, shown)
-            self.start(env_ids, prepared, api)
+            self.start(env_ids, prepared, begin)
         except BaseException:
             self.queue.put_back(episodes)
             raise
@@ -204,7 +224,12 @@ class SimulatorRunner:
         before = {} if shown else {i: slot.prepared for i in episodes if (slot := self.envs[i]) is not None}
         return self._preparer.prepare(episodes, joints, before, shown)
 
-    def start(self, env_ids: Sequence[int], prepared: Mapping[int, PreparedEpisode], api: EnvApi) -> None:
+    def start(
+        self,
+        env_ids: Sequence[int],
+        prepared: Mapping[int, PreparedEpisode],
+        begin: Callable[[Sequence[int]], None],
+    ) -> None:
         """Start prepared episodes; envs without one are left without an episode.
 
         If a class of an extension fails, all of these envs are without an episode.
@@ -214,22 +239,10 @@ class SimulatorRunner:
             self.clear([i for i in env_ids if i not in prepared or prepared[i].task is None])
             try:
                 self._load(prepared)
-                api.begin(list(prepared))
+                begin(list(prepared))
             except BaseException:
                 self.clear(list(prepared))
                 raise
-
-    def warm_up(self, steps: int, api: EnvApi) -> None:
-        """Advance physics without commands; episodes do not count these steps."""
-        with self.scenes.entered():
-            for _ in range(steps):
-                envs = select_envs(self.world, self.running)
-                failures = Failures()
-                self._physics(envs, failures)
-                if failed := sorted(failures.errors):
-                    self.steps[failed] += 1  # the step that they failed in
-                    api.judge(EnvIdSelection(np.array(failed)), failures)
-            self.results.flush()
 
     def record(
         self,
@@ -343,26 +356,6 @@ class SimulatorRunner:
         if env_id not in self.scenes.loaded:
             raise EnvKeyError(env_id, f'env {env_id} runs no episode: reset it first')
         return self.scenes.loaded[env_id]
-
-    def _advance(self, api: EnvApi, envs: EnvSelection, failures: Failures) -> EnvSelection:
-        """Command the robots and let time pass, as often as an action is repeated; returns the envs that are well."""
-        for _ in range(api.action_repeat):
-            if failures.mask is not None:
-                envs = envs.without(failures.mask)
-            api.apply(envs)
-            for watcher in self.watchers:
-                watcher.on_commanded()
-            self._physics(envs, failures)
-        return envs if failures.mask is None else envs.without(failures.mask)
-
-    def _physics(self, envs: EnvSelection, failures: Failures) -> None:
-        """Let time pass in these envs."""
-        if isinstance(self.world, DeviceWorld):
-            failed = self.world.advance(envs.index)
-            failures.mask = failed if failures.mask is None else failures.mask | failed
-        elif envs.any and (errors := self.world.step(envs.host_ids)):
-            failures.errors |= errors
-            failures.mask = np.isin(np.arange(self.env_num), list(failures.errors))
 
     def _load(self, prepared: Mapping[int, PreparedEpisode]) -> None:
         self.world.load({env_id: (each.handle, each.model) for env_id, each in prepared.items()})

@@ -17,7 +17,7 @@ from internutopia.engines.isaac.world import whole_steps
 from internutopia.model.compilation import compile_scene
 from internutopia.model.spec import Drives, JointSpec, ObjectSpec, Probe, RobotSpec, SceneSpec
 
-ARM = Path(__file__).parents[4] / 'examples' / 'arm.usda'
+ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
 CRATE = """#usda 1.0
 (defaultPrim = "crate"
 upAxis = "Z")

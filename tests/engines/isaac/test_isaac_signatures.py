@@ -26,7 +26,7 @@ from internutopia.config import SimConfig
 from internutopia.engines.isaac import api, app
 from internutopia.engines.isaac.api import Box, IsaacSim
 
-RECORDED = json.loads((Path(__file__).parents[3] / 'data' / 'isaac_sim_signatures.json').read_text())
+RECORDED = json.loads((Path(__file__).parents[2] / 'data' / 'isaac_sim_signatures.json').read_text())
 ALIASES: dict[str, str] = RECORDED['aliases']
 PATHS = ['/World/env_0/robots/a', '/World/env_1/robots/a']
 ROWS = np.array([1])

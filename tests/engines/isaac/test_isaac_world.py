@@ -132,7 +132,7 @@ def test_everything_moves_as_on_the_cpu(simulator, make_isaac, make_env, make_co
 
 def test_an_arm_from_usd(simulator, make_isaac, make_env, make_config, make_task, make_robot):
     """What Isaac Sim is for: here the stand-in refers to a real USD file."""
-    arm = make_robot(usd_path=str(Path(__file__).parents[4] / 'examples' / 'arm.usda'), position=(0.3, 0, 0))
+    arm = make_robot(usd_path=str(Path(__file__).parents[3] / 'examples' / 'arm.usda'), position=(0.3, 0, 0))
     seen = []
     for make in (make_isaac, lambda *args: make_env(make_config(*args))):
         env = make([make_task(robots=[arm], max_steps=99)] * 2, 2)

@@ -22,7 +22,7 @@ from internutopia.rendering.camera import BACKGROUND, PictureKind
 from internutopia_extension import import_extensions
 
 import_extensions()
-_names = runpy.run_path(str(Path(__file__).parents[3] / 'extension' / 'sensors' / 'test_rep_camera.py'))
+_names = runpy.run_path(str(Path(__file__).parents[2] / 'extension' / 'sensors' / 'test_rep_camera.py'))
 _tests = {name: value for name, value in _names.items() if name.startswith('test_')}
 globals().update({'scout': _names['scout'], **_tests})
 for _name in _tests.keys() - {'test_a_known_box'}:

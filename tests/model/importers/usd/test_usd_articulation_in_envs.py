@@ -12,7 +12,7 @@ from internutopia.core.scene import scene
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
-ARM = Path(__file__).parents[5] / 'examples' / 'arm.usda'
+ARM = Path(__file__).parents[4] / 'examples' / 'arm.usda'
 PER_RADIAN = 180 / np.pi
 
 import_extensions()

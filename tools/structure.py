@@ -1,0 +1,134 @@
+"""Structure of the packages in figures: size and share of folders, circles of imports, env classes, docstrings.
+
+Imports by string (`'internutopia.rl:VectorEnv'`) and inside functions count as imports. `benchmarks/step_calls.py` has
+the calls of a step and a reset::
+
+    python tools/structure.py
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ('internutopia', 'internutopia_extension')
+OPENINGS = re.compile(r'(What|Which|Whether|Who|How|Where)\b')
+_MODULE = re.compile(r'internutopia\w*(\.\w+)+')
+_ENV_BASES = {'Env', 'VectorEnv', 'GymnasiumVectorEnv', 'VecEnv'}
+
+
+def files() -> Iterator[tuple[str, Path]]:
+    """Yield name and path of every module of the packages."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob('*.py')):
+            parts = path.relative_to(ROOT).with_suffix('').parts
+            yield '.'.join(parts[:-1] if parts[-1] == '__init__' else parts), path
+
+
+def lines_by_room(modules: Iterable[str]) -> Counter[str]:
+    """Count the lines of each top-level folder; modules beside the folders, and the extension, count as one each."""
+    paths, rooms = dict(files()), Counter[str]()
+    for name in modules:
+        parts = name.split('.')
+        room = parts[1] if parts[0] == PACKAGES[0] and len(parts) > 1 else parts[0]
+        rooms[room] += paths[name].read_text().count('\n')
+    return rooms
+
+
+def imports_by_string(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
+    """Modules that each module names in a string outside of docstrings."""
+    found: dict[str, set[str]] = {}
+    for name, tree in trees.items():
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = [
+            node.value.partition(':')[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+        ]
+        found[name] = {text for text in texts if _MODULE.fullmatch(text) and text in trees} - {name}
+    return found
+
+
+def circles(trees: Mapping[str, ast.Module]) -> list[str]:
+    """Modules of one circle of imports; empty if there is none. Names that users import lazily do not count."""
+    graph = grimp.build_graph(*PACKAGES)
+    imports = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    for module, names in imports_by_string(trees).items():
+        if not _is_table_of_names(module):
+            imports.setdefault(module, set()).update(names)
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return [str(module) for module in error.args[1]]
+    return []
+
+
+def _is_table_of_names(module: str) -> bool:
+    """True for a package whose names are imported when a user asks for them, and for the table of names of 2.x."""
+    return module in ('internutopia', 'internutopia.rl', 'internutopia.remote', 'internutopia.compat.v2.gone')
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings of a module, its classes and functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if text := ast.get_docstring(node):
+                yield text
+
+
+def env_classes(trees: Mapping[str, ast.Module]) -> list[str]:
+    """Classes whose name or base says that they are an env of some API, as `module:Class`."""
+    found = []
+    for name, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                bases = {ast.unparse(base).partition('[')[0].rpartition('.')[2] for base in node.bases}
+                if bases & _ENV_BASES or re.search(r'(Env|Envs)$', node.name) and 'step' in _methods(node):
+                    found.append(f'{name}:{node.name}')
+    return found
+
+
+def _methods(node: ast.ClassDef) -> set[str]:
+    return {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+
+
+def main() -> None:
+    """Print the figures."""
+    paths = dict(files())
+    texts = {name: path.read_text() for name, path in paths.items()}
+    trees = {name: ast.parse(text) for name, text in texts.items()}
+    rooms = lines_by_room(trees)
+    total = sum(rooms.values())
+    print(f'{total:,} lines in {len(texts)} files')
+    for room, count in rooms.most_common(6):
+        print(f'  {room:24} {count:7,} lines, {count / total:4.0%}')
+    print('circle of imports:', ' -> '.join(circles(trees)) or 'none')
+    guests = [
+        name
+        for name, text in texts.items()
+        if name.startswith(('internutopia.core.', 'internutopia.rl', 'internutopia.engines'))
+        and re.search(r'^\s*(from|import) internutopia\.compat', text, re.M)
+    ]
+    print(f'files of core, rl and engines that import compat: {len(guests)}')
+    envs = env_classes(trees)
+    print(f'env classes: {len(envs)}: {", ".join(envs)}')
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for name, path in paths.items():
+        if path.stem not in ('__init__', '__main__'):
+            names[path.stem].append(name)
+    shared = sorted((stem for stem, modules in names.items() if len(modules) > 2), key=lambda stem: -len(names[stem]))
+    print(f'names of more than two modules: {", ".join(f"{stem} {len(names[stem])}" for stem in shared) or "none"}')
+    docs = [text for tree in trees.values() for text in docstrings(tree)]
+    print(f'docstrings that open with What, Which, ...: {sum(map(bool, map(OPENINGS.match, docs)))} of {len(docs):,}')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
