@@ -20,20 +20,20 @@ __all__ = ['attach']
 def attach(
     env: Any, *, host: str = '127.0.0.1', port: int = 0, speed: float | None = None, paused: bool = False
 ) -> Viewer:
-    """Show the envs of a program at `viewer.url` until `viewer.close()`, at best before that of the env.
+    """Show the envs of a program at `viewer.url` until `viewer.close()`, which should precede `env.close()`.
 
-    Whoever has the address, which has a secret token in it, can see the envs and move the robots.
+    The address contains a secret token; it gives access to the envs and to the control of the robots.
 
     Args:
         env: an `Env`, a `gym_env.Env` or an `rl.VectorEnv`, in one process or distributed, or remote envs; on MuJoCo or
             MuJoCo Warp.
-        host: where to listen; the default can be reached from this machine alone.
-        port: where to listen, 0 for any free port.
+        host: address to listen at; the default can be reached from this machine only.
+        port: port to listen at, 0 for any free one.
         speed: simulated time per time; None for as fast as it goes. Pages can change it.
-        paused: whether the first step waits until a page says `Run`.
+        paused: True to hold the first step until `Run` is pressed on a page.
 
     Raises:
-        TypeError: it is no env that the viewer knows.
+        TypeError: the viewer does not support this kind of env.
         NotImplementedError: the envs are on another engine.
         RemoteError: remote envs cannot be looked at; a `VersionMismatchError` if their MuJoCo is another version.
         ValueError: the speed is not positive.

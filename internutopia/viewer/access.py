@@ -1,4 +1,4 @@
-"""Env access: what the viewer asks of envs and tells them, the same for the list API and the array API."""
+"""Env access: the viewer's queries and commands to envs, the same for the list API and the array API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from internutopia.viewer.robot_controls import SPEEDS, RobotCommand, RobotContro
 
 @dataclass(frozen=True)
 class ArmPose:
-    """Where an arm is: the frame of its targets in the env frame, and its end effector in that frame.
+    """Pose of an arm: the frame of its targets in the env frame, and its end effector in that frame.
 
     Each is a position `(3,)` [m] and an orientation `(4,)`.
     """
@@ -31,38 +31,38 @@ class ArmPose:
 
 
 class EnvAccess(Protocol):
-    """Envs of one runner."""
+    """Access to the envs of one runner."""
 
     runner: SimulatorRunner
     world: BatchedWorld
     step_dt: float  # [s]
 
     def controls(self, env_id: int) -> dict[str, RobotControls]:
-        """What the robots of an env that holds an episode can be told, by name."""
+        """Return the controls of the robots of an env that holds an episode, by name."""
         ...
 
     def command(self, env_id: int, controls: RobotControls, command: RobotCommand | None) -> None:
-        """Tell a robot something from now on instead of what the program says; None lets that count again."""
+        """Command a robot from now on in place of the program; None hands it back to the program."""
         ...
 
     def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
-        """Where an arm of a robot is; only those in `controls` have one."""
+        """Return the pose of an arm of a robot; it must be in `controls`."""
         ...
 
     def figures(self, env_id: int) -> dict[str, Any]:
-        """How the last step went in an env that holds an episode: reward and what it is made of."""
+        """Return the figures of the last step in an env that holds an episode: reward and its terms."""
         ...
 
     def result(self, env_id: int) -> dict[str, Any]:
-        """What came of the episode that has ended in an env: metrics by name."""
+        """Return the result of the episode that has ended in an env: metrics by name."""
         ...
 
 
 def access_to(env: Any) -> EnvAccess:
-    """The access to an env of this process.
+    """Return the access to an env of this process.
 
     Raises:
-        TypeError: it is none that the viewer knows.
+        TypeError: the viewer does not support this kind of env.
         NotImplementedError: its envs are in other processes, or on an engine that the viewer cannot show.
     """
     if isinstance(env, VectorEnv):
@@ -76,7 +76,7 @@ def access_to(env: Any) -> EnvAccess:
 
 
 def access_beside(owner: SimulatorRunner | BatchedRLEnv) -> EnvAccess:
-    """The access to the envs of the list API, or of the array API, by what steps them.
+    """Return the access to the envs of a runner of the list API or the array API.
 
     NotImplementedError if they are on an engine that the viewer cannot show.
     """
@@ -92,7 +92,7 @@ def _checked_world(runner: SimulatorRunner) -> BatchedWorld:
 
 
 class _ListAccess:
-    """`vec_env.Env` and `gym_env.Env`: what robots are told are actions of controllers."""
+    """Access to `vec_env.Env` and `gym_env.Env`; commands are actions of controllers."""
 
     def __init__(self, runner: SimulatorRunner):
         self.runner = runner
@@ -123,7 +123,7 @@ class _ListAccess:
 
 
 class _ArrayAccess:
-    """`rl.VectorEnv`: robots are told velocities, a command of the learning task."""
+    """Access to `rl.VectorEnv`; commands are velocities, a command of the learning task."""
 
     def __init__(self, core: BatchedRLEnv):
         self._core = core

@@ -1,4 +1,4 @@
-"""Controls: what the pages ask for, read by the thread that steps the envs and written by those of the server.
+"""Controls: input of the pages, read by the thread that steps the envs and written by those of the server.
 
 Pages share them: what is chosen on one is chosen on all.
 """
@@ -15,25 +15,25 @@ from internutopia.viewer.robot_controls import RobotCommand
 from internutopia.viewer.wishes import Wishes
 
 Ray = tuple[tuple[float, ...], tuple[float, ...]]
-"""Origin [m] and direction, of a page."""
+"""Origin [m] and direction of a ray of a page."""
 PAUSE_POLL = 0.1  # s: a paused run looks that often for signals and for what the pages ask for
 _BEHIND = 0.1  # s: a run that is later than this does not try to catch up
 
 
 class Controls:
-    """What is shown, and how fast time passes.
+    """Input of all pages: envs to show, commands, and speed of the run.
 
     Args:
         env_id: the env that is shown.
         speed: simulated time per time, None for as fast as it goes.
-        paused: whether the run stands still.
+        paused: True if the run is paused.
 
     Attributes:
-        all_envs: whether all envs are shown, and not only one.
-        follow: the robot that stays in the middle; None for nobody, `''` for the first one.
+        all_envs: True to show all envs, False to show one.
+        follow: the robot that stays in the middle; None for no robot, `''` for the first one.
         joints: targets [rad or m] that are held, by env id and robot, then by joint.
-        commands: what robots are told, by env id and robot.
-        sent: env ids and robots that go where somebody clicks.
+        commands: commands to robots, by env id and robot.
+        sent: env ids and robots that go to clicked points.
         cameras: those that are shown, as robot and sensor.
     """
 
@@ -55,31 +55,31 @@ class Controls:
 
     @property
     def paused(self) -> bool:
-        """Whether the run stands still."""
+        """True if the run is paused."""
         return self._paused
 
     def wishes(self) -> Wishes:
-        """What is asked for now."""
+        """Return the current wishes."""
         with self._changed:
             return Wishes(
                 *(self.env_id, self.all_envs, self.follow, self.cameras), dict(self.joints), dict(self.commands)
             )
 
     def pause(self, paused: bool) -> None:
-        """Let the run stand still, or go on."""
+        """Pause or resume the run."""
         with self._changed:
             self._paused = paused
             self._changed.notify_all()
 
     def single_step(self) -> None:
-        """Let a run that stands still make one step."""
+        """Make one step in a paused run."""
         with self._changed:
             self._paused = True
             self._steps += 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nobody asks for anything any more: let the run go on."""
+        """Discard all input and resume the run."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -91,22 +91,22 @@ class Controls:
             self.joints[env_id, robot] = {**held, joint: target}  # a new one: the old one may be being read
 
     def release(self, env_id: int, robot: str) -> None:
-        """Give a robot back to the program."""
+        """Hand a robot back to the program."""
         with self._changed:
             self.joints.pop((env_id, robot), None)
             self.commands.pop((env_id, robot), None)
 
     def command(self, env_id: int, robot: str) -> RobotCommand:
-        """What a robot is told; nothing, if the program tells it."""
+        """Return the command to a robot; an empty one if the program controls it."""
         return self.commands.get((env_id, robot)) or RobotCommand()
 
     def tell(self, env_id: int, robot: str, **changes: Any) -> None:
-        """Change fields of what a robot is told."""
+        """Change fields of the command to a robot."""
         with self._changed:
             self.commands[env_id, robot] = replace(self.command(env_id, robot), **changes)
 
     def tell_arm(self, env_id: int, robot: str, arm: str, pose: tuple[float, ...]) -> None:
-        """Bring the end effector of an arm to a pose, see `RobotCommand.poses`."""
+        """Move the end effector of an arm to a pose, see `RobotCommand.poses`."""
         with self._changed:
             self.tell(env_id, robot, poses={**self.command(env_id, robot).poses, arm: pose})
 
@@ -116,18 +116,18 @@ class Controls:
             self.tell(env_id, robot, closed={**self.command(env_id, robot).closed, gripper: closed})
 
     def click(self, ray: Ray) -> None:
-        """Somebody clicked on what is shown."""
+        """Record a click on the scene."""
         with self._changed:
             self._clicks.append(ray)
 
     def take_clicks(self) -> list[Ray]:
-        """The clicks since the last call."""
+        """Return and clear the clicks since the last call."""
         with self._changed:
             clicks, self._clicks = self._clicks, []
             return clicks
 
     def wait(self, step_dt: float, while_paused: Callable[[], None]) -> None:
-        """Return when the next step, of `step_dt` [s], may be made; `while_paused` is called now and then."""
+        """Wait until the next step, of `step_dt` [s], may be made; `while_paused` is called periodically."""
         with self._changed:
             while self._paused and not self._steps and not self._closed:
                 while_paused()

@@ -1,7 +1,7 @@
-"""Env view: the viewer's place beside the envs, in the process that has them.
+"""Env view: the viewer's part in the process that holds the envs.
 
-It takes frames of them between steps, and tells robots what pages wish. Nothing that a page does not wish for changes
-what the envs go through.
+It takes frames of them between steps and applies the commands of pages to robots. Without such commands the viewer
+changes nothing in the envs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from internutopia.viewer.wishes import Wishes
 
 
 class EnvView:
-    """Looks at the envs of a runner, and moves their robots; a `StepWatcher` of it until `close`.
+    """View of the envs of a runner that also moves their robots; a `StepWatcher` of it until `close`.
 
     Args:
         access: to the envs.
         first_env: id, in the whole run, of the env that has id 0 here. Frames and wishes have ids of the run.
-        name: tells views of several viewers apart.
+        name: id of the viewer, among several.
     """
 
     def __init__(self, access: EnvAccess, first_env: int = 0, name: str = ''):
@@ -50,20 +50,20 @@ class EnvView:
         self._runner.watchers.append(self)
 
     def close(self) -> None:
-        """Give the robots back to the program; twice is fine."""
+        """Hand the robots back to the program; idempotent."""
         if self in self._runner.watchers:
             self._runner.watchers.remove(self)
             self.tell(Wishes())
 
     def tell(self, wishes: Wishes) -> None:
-        """Tell robots what pages wish from now on."""
+        """Command robots as pages wish from now on."""
         if wishes.env_id != self._wishes.env_id:
             self._result = {}
         self._wishes = wishes
         self._command_robots()
 
     def look(self, wishes: Wishes, env_ids: Iterable[int], report: bool) -> Frame:
-        """What those envs look like that are here and hold an episode, and with `report` what panels say."""
+        """Return a frame of the local envs that hold an episode, with `report` also the contents of panels."""
         self.tell(wishes)
         envs = [self._snapshot(env_id) for env_id in env_ids if self._slot(env_id) is not None]
         chosen = wishes.env_id
@@ -87,10 +87,10 @@ class EnvView:
         return Frame(envs, facts, float(to_host(self._world.times)[local]), said, arms)
 
     def on_step_start(self) -> None:
-        """A step is about to begin."""
+        """Do nothing; required of a `StepWatcher`."""
 
     def on_commanded(self) -> None:
-        """The robots were commanded: hold the joints that a page moves."""
+        """Hold the joints that a page moves, after the robots were commanded."""
         for (env_id, robot), targets in self._wishes.joints.items():
             local = env_id - self._first
             if self._slot(env_id) is None or robot not in self._world.scene(local).robots:
@@ -102,7 +102,7 @@ class EnvView:
             view.set_targets(np.array([local]), positions=[list(held.values())], joints=list(held))
 
     def on_change(self) -> None:
-        """A step or a reset was made: robots of new episodes are told, too; a result is remembered."""
+        """Command the robots of new episodes and keep results, after a step or a reset."""
         if self._wishes.commands or self._commanded:
             self._command_robots()
         slot = self._episode[0]
@@ -110,12 +110,12 @@ class EnvView:
             self._result = self._access.result(self._wishes.env_id - self._first)
 
     def _slot(self, env_id: int) -> EnvSlot | None:
-        """The episode in an env; None if there is none, or the env is elsewhere."""
+        """Return the episode in an env; None if there is none, or the env is in another process."""
         local = env_id - self._first
         return self._runner.envs[local] if 0 <= local < self._runner.env_num else None
 
     def _command_robots(self) -> None:
-        """Tell robots what pages wish; those that pages wish nothing of any more are given back."""
+        """Command robots as pages wish; hand back those without a command any more."""
         before, self._commanded = self._commanded, {}
         for env_id, robot in self._wishes.commands:
             local = env_id - self._first
@@ -135,13 +135,13 @@ class EnvView:
         return EnvSnapshot(env_id, origin, self._shown(world.scene(local)), world.full_state(local))
 
     def _shown(self, scene: CompiledScene) -> ShownScene:
-        """What is shown of a scene; of the same one the same."""
+        """Return the shown scene of an episode; the same object for the same scene."""
         if scene not in self._scenes:
             self._scenes[scene] = ShownScene.of(scene)
         return self._scenes[scene]
 
     def _facts(self, env_id: int, slot: EnvSlot) -> EpisodeFacts:
-        """What panels offer for an episode."""
+        """Return the facts that panels show of an episode."""
         controls = self._access.controls(env_id - self._first)
         robots = [self._robot_facts(env_id - self._first, name, controls[name]) for name in slot.task.robots]
         scene = slot.task_config.scene_asset_path or 'no scene'
@@ -163,7 +163,7 @@ class EnvView:
         return RobotFacts(limits, held, controls, cameras)
 
     def _arms(self, facts: EpisodeFacts) -> dict[ArmKey, ArmPose]:
-        """Where the arms of an episode are."""
+        """Return the poses of the arms of an episode."""
         return {
             (facts.env_id, robot.name, arm): self._access.arm_pose(facts.env_id - self._first, robot.name, arm)
             for robot in facts.robots
@@ -171,7 +171,7 @@ class EnvView:
         }
 
     def _pictures(self, facts: EpisodeFacts, slot: EnvSlot) -> dict[tuple[str, str], NDArray[np.uint8]]:
-        """What those cameras see that are wanted."""
+        """Return the pictures of the requested cameras."""
         offered = {(robot.name, name) for robot in facts.robots for name in robot.cameras}
         wanted = offered & self._wishes.cameras
         return {(robot, name): to_rgb(slot.task.robots[robot].sensors[name].get_data()) for robot, name in wanted}

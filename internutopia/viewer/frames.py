@@ -1,4 +1,4 @@
-"""Frames: what pages are shown of envs at one instant."""
+"""Frames: states of envs at one instant, for pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from internutopia.viewer.targets import ArmKey
 
 @dataclass(frozen=True)
 class Report:
-    """What panels say of the env that is shown: figures, and pictures of cameras by robot and sensor."""
+    """Contents of the panels of the env that is shown: figures, and pictures of cameras by robot and sensor."""
 
     figures: Mapping[str, Any]
     pictures: Mapping[tuple[str, str], NDArray[np.uint8]]
@@ -25,13 +25,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Frame:
-    """What envs looked like after a step or reset.
+    """States of envs after a step or reset.
 
     Attributes:
         envs: those that are shown and hold an episode.
         episode: that of the env that is shown.
         time: of that episode [s].
-        report: None where panels can wait.
+        report: contents of the panels; None to leave them as they are.
         arms: of that env.
     """
 

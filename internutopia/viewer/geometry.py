@@ -1,7 +1,7 @@
 """Geometry of a compiled model as a page shows it: a GLB file for each body that moves by itself.
 
-Bodies that are fixed to others are drawn with them, so that what stands still is one file, that of the world (body 0).
-Shown is what the renderer shows: geoms of visible groups with their colours, and textures of meshes, planes and height
+Bodies that are fixed to others are drawn with them, so that all static geometry is one file (body 0).
+It has what the renderer shows: geoms of visible groups with their colours, and textures of meshes, planes and height
 fields; other shapes have the mean colour of their texture. Not shown: skins, flexes, tendons and the sky.
 """
 
@@ -27,7 +27,7 @@ _GAMMA = 2.2  # colours of models are those of a screen, colours of GLB files ar
 
 @dataclass(frozen=True)
 class _Surface:
-    """Triangles `faces` `(m, 3)` of `vertices` `(k, 3)` [m] with `normals` `(k, 3)`; `uv` `(k, 2)` is for textures."""
+    """Triangles: `faces` `(m, 3)` of `vertices` `(k, 3)` [m] with `normals` `(k, 3)`; `uv` `(k, 2)` is for textures."""
 
     vertices: Floats
     normals: Floats
@@ -36,7 +36,7 @@ class _Surface:
 
 
 def moving_bodies(model: mujoco.MjModel) -> NDArray[np.intp]:
-    """Of each body, the one that it is fixed to and that moves by itself, `(nbody,)`; 0 where nothing moves."""
+    """Return for each body the moving body to which it is fixed, `(nbody,)`; 0 for static bodies."""
     moving = np.arange(model.nbody)
     for body in range(1, model.nbody):
         if not model.body_jntnum[body] and model.body_mocapid[body] < 0:
@@ -45,7 +45,7 @@ def moving_bodies(model: mujoco.MjModel) -> NDArray[np.intp]:
 
 
 def body_files(model: mujoco.MjModel) -> dict[int, bytes]:
-    """GLB files in the frames of the bodies that move by themselves, by body, of those that have anything to see."""
+    """Return GLB files by moving body, in its frame; bodies without visible geometry are left out."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     moving = moving_bodies(model)
@@ -72,7 +72,7 @@ def body_files(model: mujoco.MjModel) -> dict[int, bytes]:
 
 
 def _look(model: mujoco.MjModel, geom: int) -> tuple[int, tuple[float, ...]]:
-    """Texture (-1 for none) and colour of a geom; where a texture cannot be shown, its mean is in the colour."""
+    """Return texture (-1 for none) and colour of a geom; the colour has the mean of a texture that cannot be shown."""
     material = model.geom_matid[geom]
     rgba = model.geom_rgba[geom].astype(float)
     if material < 0:
@@ -102,7 +102,7 @@ def _pixels(model: mujoco.MjModel, texture: int) -> NDArray[np.uint8]:
 
 
 def _surface(model: mujoco.MjModel, geom: int) -> _Surface | None:
-    """The surface of a geom in its own frame; None for a kind that is not shown."""
+    """Return the surface of a geom in its own frame; None for a kind that is not shown."""
     from trimesh import creation
 
     size, kind = model.geom_size[geom], mujoco.mjtGeom(model.geom_type[geom])
@@ -130,7 +130,7 @@ def _surface(model: mujoco.MjModel, geom: int) -> _Surface | None:
 
 
 def _flat(mesh: Trimesh) -> _Surface:
-    """Every triangle with vertices of its own, so that edges stay sharp."""
+    """Give every triangle its own vertices, so that edges stay sharp."""
     vertices = mesh.triangles.reshape(-1, 3)
     normals = np.repeat(mesh.face_normals, 3, axis=0)
     return _Surface(vertices, normals, np.zeros((len(vertices), 2)), np.arange(len(vertices)).reshape(-1, 3))
@@ -141,7 +141,7 @@ def _smooth(mesh: Trimesh, vertices: Floats) -> _Surface:
 
 
 def _mesh(model: mujoco.MjModel, mesh: int) -> _Surface:
-    """A vertex for each combination of position, normal and texture coordinates."""
+    """Build a surface with a vertex for each combination of position, normal and texture coordinates."""
     rows = slice(model.mesh_faceadr[mesh], model.mesh_faceadr[mesh] + model.mesh_facenum[mesh])
     textured = model.mesh_texcoordadr[mesh] >= 0
     columns = [model.mesh_face[rows].ravel(), model.mesh_facenormal[rows].ravel()]

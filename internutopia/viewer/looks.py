@@ -1,4 +1,4 @@
-"""Looks: what a viewer asks the process that has the envs, and what it gets to see."""
+"""Looks: requests of a viewer to the process that holds the envs, and their replies."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class SeenEnv:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look has seen.
+    """Reply to a look.
 
     Attributes:
-        frame: all of it but the envs.
-        envs: those.
-        scenes: theirs, by digest, but for those that were known.
+        frame: the frame without its envs.
+        envs: envs of the frame.
+        scenes: their scenes by digest, without those that were known.
     """
 
     frame: Frame
@@ -43,14 +43,14 @@ class Seen:
     scenes: Mapping[bytes, ShownScene]
 
     def to_frame(self, scenes: Mapping[bytes, ShownScene]) -> Frame:
-        """The frame, with envs in these scenes."""
+        """Return the frame, with its envs in these scenes."""
         envs = [EnvSnapshot(env.env_id, env.origin, scenes[env.scene], env.state) for env in self.envs]
         return replace(self.frame, envs=envs)
 
 
 @dataclass(frozen=True)
 class Look:
-    """Looks at envs with the view of that name, which is made if it is not there; see `EnvView.look`.
+    """Request for a frame from the view of that name, which is created if missing; see `EnvView.look`.
 
     `known`: digests of the scenes that need not be sent.
     """
@@ -62,7 +62,7 @@ class Look:
     known: frozenset[bytes]
 
     def __call__(self, owner: Any, first_env: int) -> Seen:
-        """What is seen of the envs of `owner`, of which the first has this id in the whole run."""
+        """Look at the envs of `owner`; the first of them has id `first_env` in the whole run."""
         access = access_beside(owner)
         view = _view_of(access.runner, self.name) or EnvView(access, first_env, self.name)
         frame = view.look(self.wishes, self.env_ids, self.report)
@@ -73,17 +73,17 @@ class Look:
 
 @dataclass(frozen=True)
 class LastLook:
-    """Closes the view of that name."""
+    """Request to close the view of that name."""
 
     name: str
 
     def __call__(self, owner: Any, first_env: int) -> None:
-        """Close it; if it is not there, nothing happens."""
+        """Close the view if there is one."""
         view = _view_of(access_beside(owner).runner, self.name)
         if view is not None:
             view.close()
 
 
 def _view_of(runner: SimulatorRunner, name: str) -> EnvView | None:
-    """The view of a name that stands beside envs."""
+    """Return the view of a name that is attached to envs."""
     return next((each for each in runner.watchers if isinstance(each, EnvView) and each.name == name), None)

@@ -21,7 +21,7 @@ _NOBODY: str = 'nobody'
 
 @dataclass(frozen=True)
 class EpisodeFacts:
-    """What panels say of the episode in the env that is shown."""
+    """Facts that panels show of the episode in the env that is shown."""
 
     env_id: int
     title: str
@@ -29,11 +29,11 @@ class EpisodeFacts:
 
 
 class Panels:
-    """The panels of all pages of a server.
+    """Panels of all pages of a server.
 
     Args:
         server: of the pages.
-        controls: gets what is asked for.
+        controls: receives the input.
         env_num: number of envs.
     """
 
@@ -48,7 +48,7 @@ class Panels:
         self._figures = self._gui.add_markdown('')
 
     def show_episode(self, episode: EpisodeFacts | None) -> None:
-        """Offer what there is in the env that is shown."""
+        """Show the robots, joints and cameras of the env that is shown."""
         if episode == self._episode:
             return
         before, self._episode = self._episode, episode
@@ -65,19 +65,19 @@ class Panels:
                 self._follow = self._add_follow([robot.name for robot in robots])
 
     def show_figures(self, figures: Mapping[str, Any]) -> None:
-        """Say how the episode goes."""
+        """Show figures of the episode."""
         title = 'no episode' if self._episode is None else self._episode.title
         rows = [f'| {name} | {_text(value)} |' for name, value in figures.items()]
         self._figures.content = '\n'.join([f'**{title}**', '', '| | |', '|---|---|', *rows])
         self._pause.label = 'Run' if self._controls.paused else 'Pause'
 
     def show_joints(self, time: float, positions: Callable[[str], NDArray[np.float64]]) -> None:
-        """Say where the joints are at a time [s] of the episode; `positions` of a robot `(dof,)` [rad or m]."""
+        """Show the joint positions at a time [s] of the episode; `positions` of a robot `(dof,)` [rad or m]."""
         for panel in self._robots:
             panel.show(time, positions(panel.robot.name))
 
     def show_pictures(self, pictures: Mapping[tuple[str, str], NDArray[np.uint8]]) -> None:
-        """Show what cameras see, RGB `(height, width, 3)` by robot and sensor."""
+        """Show pictures of cameras, RGB `(height, width, 3)` by robot and sensor."""
         for panel in self._robots:
             panel.show_pictures(pictures)
 
@@ -96,7 +96,7 @@ class Panels:
             controls.all_envs = everything.value
 
     def _add_follow(self, robots: Sequence[str]) -> viser.GuiDropdownHandle[str]:
-        """Offer robots to follow, once there are some: the first one would overwrite what a page chose before."""
+        """Add the choice of a robot to follow once there are robots; else the first would overwrite a page's choice."""
         self._controls.follow = robots[0]
         options: tuple[str, ...] = (_NOBODY, *robots)
         hint = 'The robot that stays in the middle.'

@@ -1,4 +1,4 @@
-"""Pictures of camera sensors, in the colours of a page."""
+"""Conversion of camera pictures to RGB."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NO_PICTURE = np.zeros((1, 1, 3), np.uint8)
 
 
 def to_rgb(data: Mapping[str, Any]) -> NDArray[np.uint8]:
-    """RGB `(height, width, 3)` of what a camera gives: its colours, or its depth in grey, the nearest brightest.
+    """Convert a camera's data to RGB `(height, width, 3)`: its colours, or its depth in grey, the nearest brightest.
 
-    One black pixel if it gives neither.
+    Returns one black pixel if it has neither.
     """
     if 'rgba' in data:
         return data['rgba'][..., :3]

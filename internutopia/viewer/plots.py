@@ -1,4 +1,4 @@
-"""Joint plots: positions of joints over time, as many as somebody wants."""
+"""Joint plots: positions of joints over time, in any number of plots."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PLOTTED = 300  # points
 
 
 class JointPlots:
-    """The plots of a robot, one until somebody asks for more.
+    """Joint plots of a robot, one at first.
 
     Args:
-        gui: where they are added.
+        gui: GUI to which they are added.
         joints: names, in the order of joint arrays.
     """
 
@@ -34,7 +34,7 @@ class JointPlots:
         self._add()
 
     def show(self, time: float, positions: NDArray[np.float64]) -> None:
-        """The joints are at these positions `(dof,)` [rad or m] at a time [s] of the episode."""
+        """Plot the joint positions `(dof,)` [rad or m] at a time [s] of the episode."""
         if self._history and time < self._history[-1][0]:
             self._history.clear()  # another episode
         if not self._history or time > self._history[-1][0]:
@@ -57,7 +57,7 @@ class JointPlots:
 
 
 class _JointPlot:
-    """One plot, and which joint is in it."""
+    """Plot of one joint, with the choice of the joint."""
 
     def __init__(self, gui: viser.GuiApi, joints: tuple[str, ...], joint: str):
         from viser import uplot

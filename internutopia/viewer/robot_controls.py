@@ -1,4 +1,4 @@
-"""Robot controls: what a person can tell a robot to do, by its controllers, and the actions that this becomes."""
+"""Robot controls: commands of a person to a robot's controllers, and the resulting actions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEEDS = ('forward [m/s]', 'lateral [m/s]', 'yaw rate [rad/s]')
 
 @dataclass(frozen=True)
 class VelocityControl:
-    """The controller or command `name` that takes speeds, with a range for each of their labels."""
+    """Controller or command `name` that takes speeds, with a range for each of their labels."""
 
     name: str
     labels: tuple[str, ...]
@@ -31,13 +31,13 @@ class VelocityControl:
 
 @dataclass(frozen=True)
 class RobotControls:
-    """What a robot can be told; names are those of its controllers.
+    """Controls of a robot; names are those of its controllers.
 
     Attributes:
         robot: its name.
-        velocity: how fast to drive or walk, if it does.
+        velocity: control of its speed, if it drives or walks.
         goal: the controller that goes to a point of the ground, if it has one.
-        goal_is_path: whether that one takes a list of points.
+        goal_is_path: True if that controller takes a list of points.
         arms: those that bring an end effector to a pose.
         grippers: those that open and close fingers.
     """
@@ -52,13 +52,13 @@ class RobotControls:
 
 @dataclass(frozen=True)
 class RobotCommand:
-    """What a robot is told.
+    """Command to a robot.
 
     Attributes:
         speeds: one for each label of its velocity [m/s or rad/s]; None for standing still.
         goal: point of the ground `(3,)` [m], env frame, to go to; it counts instead of speeds.
         poses: by arm, position [m] and orientation (w, x, y, z) `(7,)` in the frame of the arm's targets.
-        closed: by gripper, whether it shall be closed.
+        closed: by gripper, True to close it.
     """
 
     speeds: tuple[float, ...] | None = None
@@ -67,7 +67,7 @@ class RobotCommand:
     closed: Mapping[str, bool] = field(default_factory=dict)
 
     def actions(self, controls: RobotControls) -> dict[str, Any]:
-        """The action of the robot for the list API, by controller. A robot that can walk is told to in any case."""
+        """Return the robot's action for the list API, by controller; a robot that can walk always gets a velocity."""
         actions: dict[str, Any] = {}
         if self.goal is not None and controls.goal is not None:
             actions[controls.goal] = [[self.goal]] if controls.goal_is_path else [self.goal]
@@ -83,7 +83,7 @@ class RobotCommand:
 
 
 def controls_of(name: str, robot: BaseRobot) -> RobotControls:
-    """The controls of a robot of the list API; of several controllers for speeds, or for points, the first."""
+    """Return the controls of a robot of the list API; of several controllers for speeds, or for points, the first."""
     controllers = robot.get_controllers()
 
     def named(*classes: type) -> list[str]:

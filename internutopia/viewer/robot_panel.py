@@ -1,4 +1,4 @@
-"""Robot panel: what a page says of a robot of the env that is shown, and asks of it."""
+"""Robot panel: state and input of a robot of the env that is shown."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _UNLIMITED = math.pi  # rad or m: range of the slider of a joint without limits
 
 @dataclass(frozen=True)
 class RobotFacts:
-    """What panels offer for a robot.
+    """Facts that panels show of a robot.
 
     Attributes:
         joints: names with limits `(low, high)` [rad or m] in the order of joint arrays.
         held: those of them that hold a target.
-        controls: what it can be told.
+        controls: its controls.
         cameras: names of its sensors that take pictures.
     """
 
@@ -38,17 +38,17 @@ class RobotFacts:
 
     @property
     def name(self) -> str:
-        """Of the robot."""
+        """Name of the robot."""
         return self.controls.robot
 
 
 class RobotPanel:
-    """Buttons, sliders, pictures and plots of a robot.
+    """Panel with buttons, sliders, pictures and plots of a robot.
 
     Args:
-        gui: where they are added.
-        controls: gets what is asked for.
-        robot: what it is about.
+        gui: GUI to which they are added.
+        controls: receives the input.
+        robot: the robot to show.
         env_id: its env.
     """
 
@@ -79,7 +79,7 @@ class RobotPanel:
                 self._plots = JointPlots(gui, list(robot.joints))
 
     def show(self, time: float, positions: NDArray[np.float64]) -> None:
-        """The joints are at these positions `(dof,)` [rad or m] at a time [s] of the episode."""
+        """Show the joint positions `(dof,)` [rad or m] at a time [s] of the episode."""
         held = self._controls.joints.get(self._key, {})
         named = dict(zip(self.robot.joints, positions.tolist(), strict=True))
         for name, slider in self._joints.items():
@@ -96,7 +96,7 @@ class RobotPanel:
                 box.value = False
 
     def show_pictures(self, pictures: Mapping[tuple[str, str], NDArray[np.uint8]]) -> None:
-        """What cameras see, RGB `(height, width, 3)` by robot and sensor; others show nothing."""
+        """Show pictures of cameras, RGB `(height, width, 3)` by robot and sensor; others are cleared."""
         for camera, image in self._pictures.items():
             picture = pictures.get((self.robot.name, camera))
             image.visible = picture is not None
@@ -104,7 +104,7 @@ class RobotPanel:
                 image.image = picture
 
     def remove(self) -> None:
-        """Take it away."""
+        """Remove the panel."""
         self._folder.remove()
 
     def _add_speeds(self, control: VelocityControl) -> None:

@@ -1,4 +1,4 @@
-"""Page server: viser's web server, which answers at addresses that begin with a secret token, and nowhere else."""
+"""Page server: viser's web server, which answers only at addresses that begin with a secret token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _starting = threading.Lock()
 Routes = Mapping[str, Callable[[str], None]]
-"""What takes the query of a request, by its path below the token; ValueError if it is a wrong one."""
+"""Handlers of a request's query, by the path below the token; they raise a ValueError for an invalid query."""
 
 
 def start_server(host: str, port: int, token: str, routes: Routes) -> viser.ViserServer:
@@ -42,19 +42,19 @@ def start_server(host: str, port: int, token: str, routes: Routes) -> viser.Vise
 
 
 def stop_server(server: viser.ViserServer) -> None:
-    """Stop a server; its pages say that they are not connected."""
+    """Stop a server; its pages show that they are not connected."""
     with _silence():
         server.stop()
 
 
 def address_of(server: viser.ViserServer, token: str) -> str:
-    """The address that a browser is given."""
+    """Return the address for a browser."""
     host = server.get_host()
     return f'http://{f"[{host}]" if ":" in host else host}:{server.get_port()}/{token}/'
 
 
 def _check_address(host: str, port: int) -> None:
-    """OSError if nothing can listen there: viser itself would go on to other ports, or wait forever."""
+    """Raise an OSError if the address is not free: viser itself would try other ports, or wait forever."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -66,7 +66,7 @@ def _check_address(host: str, port: int) -> None:
 
 @contextmanager
 def _behind_token(token: str, routes: Routes) -> Iterator[None]:
-    """Context in which a server of viser, which has no such option, starts as one that asks for a token.
+    """Return a context in which a viser server starts with a required token, for which viser has no option.
 
     Its page connects to the address that it was loaded from, so that the token need not be given twice.
     """
@@ -101,7 +101,7 @@ def _behind_token(token: str, routes: Routes) -> Iterator[None]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a record of the server tells more than that somebody sent what is no request of a page, or went."""
+    """Return True for log records of the server, except those of malformed requests and closed connections."""
     from websockets.exceptions import WebSocketException
 
     error = record.exc_info and record.exc_info[1]
@@ -110,7 +110,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Context in which viser prints nothing; the viewer's own user says where it is."""
+    """Return a context in which viser prints nothing; the caller announces the address."""
     import rich
 
     console = rich.get_console()

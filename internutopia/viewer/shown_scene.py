@@ -1,4 +1,4 @@
-"""Shown scene: what pages need of a compiled scene; it can be sent to other processes."""
+"""Shown scene: the parts of a compiled scene that pages need; it can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from internutopia.model.compiled import CompiledScene
 
 @dataclass(frozen=True)
 class ShownRobot:
-    """Where a robot is in a model: its `root` body, and the addresses of its joint positions in `qpos` `(dof,)`."""
+    """Addresses of a robot in a model: its `root` body, and the addresses of its joint positions in `qpos` `(dof,)`."""
 
     root: int
     qpos: NDArray[np.intp]
@@ -22,7 +22,7 @@ class ShownRobot:
 
 @dataclass(frozen=True, eq=False)
 class ShownScene:
-    """A model with its robots, by name; `digest` is that of the compiled scene."""
+    """Model with its robots, by name; `digest` is that of the compiled scene."""
 
     digest: bytes
     model: mujoco.MjModel
@@ -30,6 +30,6 @@ class ShownScene:
 
     @classmethod
     def of(cls, scene: CompiledScene) -> ShownScene:
-        """What is shown of a compiled scene."""
+        """Create the shown scene of a compiled scene."""
         robots = {name: ShownRobot(robot.root.body, robot.qpos) for name, robot in scene.robots.items()}
         return cls(scene.digest, scene.model, robots)

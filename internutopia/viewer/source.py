@@ -1,4 +1,4 @@
-"""Env sources: where the viewer has its frames from, in this process (`LocalSource`) or in workers (`WorkerSource`)."""
+"""Env sources: sources of the viewer's frames, in this process (`LocalSource`) or in workers (`WorkerSource`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from internutopia.viewer.wishes import MOST_SHOWN, Wishes
 
 
 class EnvSource(Protocol):
-    """Envs that can be looked at between their steps.
+    """Source of frames of envs between their steps.
 
     Attributes:
-        env_num: how many there are.
+        env_num: number of envs.
         step_dt: length of a step [s].
-        watchers: who is told, in this process, that steps are made.
+        watchers: objects notified, in this process, of steps.
     """
 
     env_num: int
@@ -31,23 +31,23 @@ class EnvSource(Protocol):
     watchers: list[StepWatcher]
 
     def tell(self, wishes: Wishes) -> None:
-        """Tell robots what pages wish from now on."""
+        """Command robots as pages wish from now on."""
         ...
 
     def look(self, wishes: Wishes, report: bool) -> Frame:
-        """What is wished to be seen, with `report` also what panels say; tells as `tell` does."""
+        """Return the wished frame, with `report` also the contents of panels; commands robots as `tell` does."""
         ...
 
     def close(self) -> None:
-        """Give the robots back to the program."""
+        """Hand the robots back to the program."""
         ...
 
 
 def source_of(env: Any) -> EnvSource:
-    """The source of the frames of an env.
+    """Return the source of the frames of an env.
 
     Raises:
-        TypeError: it is none that the viewer knows.
+        TypeError: the viewer does not support this kind of env.
         NotImplementedError: its envs are on an engine that the viewer cannot show.
     """
     workers = getattr(env, 'workers', None)
@@ -55,7 +55,7 @@ def source_of(env: Any) -> EnvSource:
 
 
 class LocalSource:
-    """Envs of this process; an `EnvSource`."""
+    """Source for envs of this process; an `EnvSource`."""
 
     def __init__(self, access: EnvAccess):
         self.env_num, self.step_dt = access.world.env_num, access.step_dt
@@ -64,12 +64,12 @@ class LocalSource:
         self.tell, self.close = self._view.tell, self._view.close
 
     def look(self, wishes: Wishes, report: bool) -> Frame:
-        """What is wished to be seen."""
+        """Return the wished frame."""
         return self._view.look(wishes, _shown(wishes, self.env_num), report)
 
 
 class WorkerSource:
-    """Envs in workers, which are asked between their steps; an `EnvSource`.
+    """Source for envs in workers, which answer between their steps; an `EnvSource`.
 
     A compiled scene is sent by a worker when it is shown first; then only states are. Workers that die or are in the
     middle of a step do not answer: what was seen last of their envs stays, until the next look.
@@ -87,14 +87,14 @@ class WorkerSource:
         self._workers.ask(dict.fromkeys(range(len(workers.groups)), look))  # whatever cannot be shown is found here
 
     def tell(self, wishes: Wishes) -> None:
-        """Tell robots what pages wish from now on."""
+        """Command robots as pages wish from now on."""
         told = self._groups_told(wishes)
         look = Look(self._name, wishes, (), False, frozenset(self._scenes))
         self._ask(dict.fromkeys(told | self._told, look))
         self._told = told
 
     def look(self, wishes: Wishes, report: bool) -> Frame:
-        """What is wished to be seen."""
+        """Return the wished frame."""
         shown = _shown(wishes, self.env_num)
         chosen, scenes = self._group_of(wishes.env_id), dict(self._scenes)
         looked_at = {chosen, *map(self._group_of, shown)}
@@ -122,7 +122,7 @@ class WorkerSource:
         return replace(frame, envs=envs)
 
     def close(self) -> None:
-        """Give the robots back to the program."""
+        """Hand the robots back to the program."""
         self._ask(dict.fromkeys(range(len(self._workers.groups)), LastLook(self._name)))
 
     def _ask(self, questions: Mapping[int, Any]) -> dict[int, Any]:
@@ -139,5 +139,5 @@ class WorkerSource:
 
 
 def _shown(wishes: Wishes, env_num: int) -> range:
-    """Ids of the envs that are shown."""
+    """Return the ids of the envs that are shown."""
     return range(min(env_num, MOST_SHOWN)) if wishes.all_envs else range(wishes.env_id, wishes.env_id + 1)

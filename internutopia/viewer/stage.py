@@ -1,6 +1,6 @@
 """Stage: envs as 3D nodes of a page, a node for each body that moves by itself, with an instance in each env.
 
-Geometry is sent when other scenes come; a frame is two arrays for each body that has moved.
+Geometry is sent when the scenes change; a frame is two arrays for each body that has moved.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NEAREST, _FARTHEST = 0.6, 5.0  # m, of the camera from a robot
 
 @dataclass(frozen=True)
 class EnvSnapshot:
-    """An env at one instant.
+    """State of an env at one instant.
 
-    `origin` `(3,)` [m] is where it is shown, `state` that of MuJoCo (`mjSTATE_INTEGRATION`), a copy.
+    `origin` `(3,)` [m] is its position on the page, `state` that of MuJoCo (`mjSTATE_INTEGRATION`), a copy.
     """
 
     env_id: int
@@ -39,10 +39,10 @@ class EnvSnapshot:
 
 
 class Stage:
-    """What all pages of a server show of envs.
+    """3D scene of the envs on all pages of a server.
 
     Attributes:
-        shift: how far everything is moved `(3,)` [m], beside the origins of the envs.
+        shift: offset of everything `(3,)` [m], in addition to the origins of the envs.
     """
 
     def __init__(self, server: viser.ViserServer):
@@ -55,7 +55,7 @@ class Stage:
         self._view: tuple[int, str | None] = (0, None)  # what the cameras were placed for
 
     def show(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
-        """Show envs; `follow` is the robot of the first one that stays in the middle, None for nobody."""
+        """Show envs; `follow` is the robot of the first one that stays in the middle, None for no robot."""
         if not envs or follow not in envs[0].scene.robots:
             follow = None
         shown = [(env.env_id, env.scene) for env in envs]
@@ -74,12 +74,12 @@ class Stage:
             self._view = view
 
     def joint_positions(self, robot: str) -> NDArray[np.float64]:
-        """Joint positions `(dof,)` [rad or m] of a robot of the env that was shown first."""
+        """Return the joint positions `(dof,)` [rad or m] of a robot of the env that was shown first."""
         cast = self._casts[0]
         return cast.data[0].qpos[cast.scene.robots[robot].qpos]
 
     def point_under(self, ray: Ray) -> tuple[float, ...] | None:
-        """What a ray of a page hits first in the env that was shown first `(3,)` [m], env frame; None for nothing."""
+        """Return the first point of the env shown first that a ray hits `(3,)` [m], env frame; None for no hit."""
         origin, direction = (np.array(part, np.float64) for part in ray)
         cast, geom = self._casts[0], np.zeros(1, np.int32)
         origin -= self.shift
@@ -88,7 +88,7 @@ class Stage:
         return None if distance < 0.0 else tuple((origin + distance * direction).tolist())
 
     def _cast(self, envs: Sequence[EnvSnapshot]) -> None:
-        """Put other scenes on stage."""
+        """Replace the scenes on the stage."""
         for cast in self._casts:
             cast.remove()
         by_scene: dict[ShownScene, list[int]] = {}
@@ -102,14 +102,14 @@ class Stage:
             self._casts.append(_Cast(self._server, f'/envs/scene_{number}', scene, indices, files))
 
     def _shift(self, envs: Sequence[EnvSnapshot], follow: str | None) -> NDArray[np.float64]:
-        """How far everything is moved `(3,)` [m], so that a robot stays in the middle; heights stay."""
+        """Return the offset `(3,)` [m] that keeps a robot in the middle; its height is 0."""
         if follow is None:
             return np.zeros(3)
         root = self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root]
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
     def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
-        """Stand where everything that matters can be seen: beside a robot, or above all envs."""
+        """Place the cameras of pages beside a robot, or above all envs."""
         target = np.array([0.0, 0.0, 0.5])
         if len(envs) > 1 or follow is None:
             low, high = (limit([env.origin for env in envs], axis=0) for limit in (np.min, np.max))
@@ -123,7 +123,7 @@ class Stage:
 
 
 class _Cast:
-    """The nodes of the envs that run one scene: of those shown, the ones of `indices`; `data` is their state."""
+    """Nodes of the envs that run one scene: of those shown, the ones of `indices`; `data` is their state."""
 
     def __init__(
         self, server: viser.ViserServer, path: str, scene: ShownScene, indices: list[int], files: dict[int, bytes]
@@ -136,43 +136,43 @@ class _Cast:
                        for body, file in files.items()}  # fmt: skip
 
     def update(self, envs: Sequence[EnvSnapshot]) -> None:
-        """Compute where the bodies are."""
+        """Compute the poses of the bodies."""
         for index, data in zip(self.indices, self.data, strict=True):
             mujoco.mj_setState(self.scene.model, data, envs[index].state, _STATE)
             mujoco.mj_kinematics(self.scene.model, data)
 
     def pose(self, origins: NDArray[np.float64]) -> None:
-        """Put all bodies in their places, in envs that stand at `origins` `(n, 3)` [m]."""
+        """Set the poses of all bodies, in envs at `origins` `(n, 3)` [m]."""
         for body, node in self._nodes.items():
             positions = np.array([data.xpos[body] for data in self.data]) + origins
             node.pose(positions, np.array([data.xquat[body] for data in self.data]))
 
     def reach(self, robot: str) -> float:
-        """Distance from a robot's root to the farthest point of it [m]."""
+        """Return the distance from a robot's root to its farthest point [m]."""
         model, data = self.scene.model, self.data[0]
         root = self.scene.robots[robot].root
         own = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[root])
         return float((np.linalg.norm(data.geom_xpos[own] - data.xpos[root], axis=-1) + model.geom_rbound[own]).max())
 
     def remove(self) -> None:
-        """Take the nodes away."""
+        """Remove the nodes."""
         for node in self._nodes.values():
             node.handle.remove()
 
 
 class _Node:
-    """A body in one env; browsers move it faster than an instance of many."""
+    """Node of a body in one env; browsers move it faster than one of many instances."""
 
     def __init__(self, server: viser.ViserServer, path: str, file: bytes, _: int):
         self.handle = server.scene.add_glb(path, file, cast_shadow=False, receive_shadow=False)
 
     def pose(self, positions: NDArray[np.float64], wxyzs: NDArray[np.float64]) -> None:
-        """Put it at `positions` `(1, 3)` [m] with orientations `(1, 4)`."""
+        """Set position `(1, 3)` [m] and orientation `(1, 4)`."""
         self.handle.position, self.handle.wxyz = positions[0], wxyzs[0]
 
 
 class _Instances:
-    """A body in many envs."""
+    """Node of a body in many envs."""
 
     def __init__(self, server: viser.ViserServer, path: str, file: bytes, count: int):
         level = np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
@@ -181,13 +181,13 @@ class _Instances:
         )
 
     def pose(self, positions: NDArray[np.float64], wxyzs: NDArray[np.float64]) -> None:
-        """Put the instances at `positions` `(n, 3)` [m] with orientations `(n, 4)`."""
+        """Set positions `(n, 3)` [m] and orientations `(n, 4)` of the instances."""
         self.handle.batched_positions = positions.astype(np.float32)
         self.handle.batched_wxyzs = wxyzs.astype(np.float32)
 
 
 def _light(server: viser.ViserServer) -> None:
-    """Light from the sky and from one side: viser's own lights are too bright for colours that are meant for MuJoCo."""
+    """Add light from the sky and from one side: viser's default lights are too bright for colours made for MuJoCo."""
     server.scene.configure_default_lights(False)
     server.scene.configure_environment_map(None)
     server.scene.add_light_hemisphere(

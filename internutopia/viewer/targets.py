@@ -1,7 +1,7 @@
-"""Targets: handles in the scene by which arms are moved, and marks where robots are sent.
+"""Targets: handles in the scene that move arms, and marks at the goals of robots.
 
 A handle is a child of the frame of its arm's targets, so that its pose is the target itself. It follows the end
-effector until somebody moves it.
+effector until it is moved.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _MARK_SIZE = 0.06  # m, radius
 
 
 class Targets:
-    """The handles and marks on all pages of a server.
+    """Handles and marks on all pages of a server.
 
     Args:
         server: of the pages.
-        controls: gets what is asked for.
+        controls: receives the input.
     """
 
     def __init__(self, server: viser.ViserServer, controls: Controls):
@@ -61,7 +61,7 @@ class Targets:
 
 
 class _ArmHandle:
-    """The handle of one arm."""
+    """Handle of one arm."""
 
     def __init__(self, scene: viser.SceneApi, controls: Controls, key: ArmKey):
         self._controls, self._key = controls, key
@@ -71,7 +71,7 @@ class _ArmHandle:
         self._handle.on_update(self._tell)
 
     def show(self, pose: ArmPose, shift: NDArray[np.float64]) -> None:
-        """The arm is at a pose."""
+        """Show the arm's pose."""
         position, orientation = pose.frame
         self._frame.position, self._frame.wxyz = position + shift, orientation
         env_id, robot, arm = self._key
@@ -79,7 +79,7 @@ class _ArmHandle:
             self._handle.position, self._handle.wxyz = pose.end_effector
 
     def remove(self) -> None:
-        """Take it away."""
+        """Remove the handle."""
         self._frame.remove()
 
     async def _tell(self, event: Any) -> None:  # on the server's loop: updates stay in their order

@@ -1,8 +1,8 @@
 """Viewer: a live page of the envs of a runner, in any browser.
 
-The run is looked at between its steps, at most `RATE` times per second and only while a page is open: a frame has
+Frames are taken between steps, at most `RATE` times per second and only while a page is open: a frame has
 copies of the states of the envs that are shown, wherever they are (`EnvSource`). A thread of the viewer turns it into
-poses; a frame that it has no time for is replaced by the next one.
+poses; a frame that it cannot handle in time is replaced by the next one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _LONGEST_REST = 0.2  # s
 
 
 class Viewer:
-    """Shows envs to browsers; a context manager. See `attach` for the arguments.
+    """Viewer of envs in browsers; a context manager. See `attach` for the arguments.
 
     Attributes:
-        url: the address to open.
-        pages: how many are open.
-        server: viser's server of the pages, for what else shall be on them.
-        routes: what takes requests of scripts on the pages, see `start_server`.
+        url: address to open.
+        pages: number of open pages.
+        server: viser's server of the pages, for further elements on them.
+        routes: handlers of requests of scripts on the pages, see `start_server`.
     """
 
     def __init__(self, source: EnvSource, host: str, port: int, speed: float | None, paused: bool):
@@ -67,7 +67,7 @@ class Viewer:
         source.watchers.append(self)
 
     def close(self) -> None:
-        """Close the page, and give the robots back to the program; twice is fine."""
+        """Close the page, and hand the robots back to the program; idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -80,11 +80,11 @@ class Viewer:
         stop_server(self.server)
 
     def command(self, env_id: int, robot: str) -> RobotCommand | None:
-        """What pages tell a robot; None if they leave it to the program."""
+        """Return the command of pages to a robot; None if the program controls it."""
         return self._controls.commands.get((env_id, robot))
 
     def release(self, env_id: int, robot: str) -> None:
-        """Give a robot back to the program, as the button does."""
+        """Hand a robot back to the program, as the button does."""
         self._controls.release(env_id, robot)
 
     def __enter__(self) -> Viewer:
@@ -96,15 +96,15 @@ class Viewer:
         self.close()
 
     def on_step_start(self) -> None:
-        """A step is about to begin: wait while the run is paused, or faster than wanted."""
+        """Wait before a step while the run is paused, or faster than the chosen speed."""
         self._controls.wait(self._source.step_dt, self._take_frame)
         self._tell()
 
     def on_commanded(self) -> None:
-        """The robots were commanded."""
+        """Do nothing; required of a `StepWatcher`."""
 
     def on_change(self) -> None:
-        """A step or a reset was made: take a frame if one is due."""
+        """Take a frame after a step or a reset if one is due."""
         if self.pages and time.perf_counter() >= self._next_frame:
             self._take_frame()
 
@@ -115,7 +115,7 @@ class Viewer:
         self.pages = len(self.server.get_clients())
 
     def _tell(self) -> None:
-        """Tell robots what pages wish, if that is something else than before."""
+        """Command robots as pages wish, if the wishes have changed."""
         if not (self._controls.joints or self._controls.commands or self._told.joints or self._told.commands):
             return
         wishes = self._controls.wishes()
@@ -124,7 +124,7 @@ class Viewer:
             self._told = wishes
 
     def _take_frame(self) -> None:
-        """Have a look, for the viewer's thread."""
+        """Take a frame for the viewer's thread."""
         now = time.perf_counter()
         wishes = self._controls.wishes()
         reports = now >= self._next_report
@@ -141,7 +141,7 @@ class Viewer:
             self._arrived.notify_all()
 
     def _draw(self) -> None:
-        """Show frames: the body of the viewer's thread."""
+        """Show frames; runs in the viewer's thread."""
         stage = Stage(self.server)
         panels = Panels(self.server, self._controls, self._source.env_num)
         targets = Targets(self.server, self._controls)
@@ -169,7 +169,7 @@ class Viewer:
                 self._arrived.wait_for(lambda: self._closed, min(rest, _LONGEST_REST))
 
     def _send(self, frame: Frame, wishes: Wishes, point: tuple[float, ...] | None) -> None:
-        """Somebody clicked on a point of a frame: send those robots of the env there that go where people click."""
+        """Send robots to a point that was clicked in a frame: those of its env that go to clicked points."""
         if point is not None and frame.episode is not None and not wishes.all_envs:
             for env_id, robot in self._controls.sent:
                 if env_id == frame.episode.env_id:

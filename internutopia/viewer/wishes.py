@@ -1,4 +1,4 @@
-"""Wishes: what pages wish of envs at one instant; they can be sent to other processes."""
+"""Wishes: requests of pages to envs at one instant; they can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from internutopia.viewer.robot_controls import RobotCommand
 
 MOST_SHOWN = 64
-"""Envs that are shown at a time."""
+"""Maximum number of envs shown at a time."""
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What pages wish of envs.
+    """Requests of pages to envs.
 
     Attributes:
         env_id: the env that is shown.
-        all_envs: whether all envs are shown, and not only one.
-        follow: the robot that stays in the middle; None for nobody, `''` for the first one.
+        all_envs: True to show all envs, False to show one.
+        follow: the robot that stays in the middle; None for no robot, `''` for the first one.
         cameras: those whose pictures are shown, as robot and sensor.
         joints: targets [rad or m] that are held, by env id and robot, then by joint.
-        commands: what robots are told, by env id and robot.
+        commands: commands to robots, by env id and robot.
     """
 
     env_id: int = 0
@@ -35,5 +35,5 @@ class Wishes:
 
     @property
     def told(self) -> frozenset[tuple[int, str]]:
-        """The robots, with their envs, that are told anything."""
+        """Return the robots, with their envs, that have a command."""
         return frozenset((*self.joints, *self.commands))
