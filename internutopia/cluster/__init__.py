@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def create_runner(config: DistributedConfig, distribution: DistributionCfg, queue: EpisodeQueue) -> EnvRunner:
-    """What runs the envs of a distributed config.
+    """Create the runner of the envs of a distributed config.
 
     ValueError for a kind of distribution that is not there, ImportError if its library is missing.
     """
@@ -32,7 +32,7 @@ def create_runner(config: DistributedConfig, distribution: DistributionCfg, queu
 
 
 def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe: EnvProbe) -> DistributedRLEnv:
-    """What runs the envs of a distributed config for the array API; errors are those of `create_runner`."""
+    """Create the runner of a distributed config for the array API; errors are those of `create_runner`."""
     assert config.distribution_config is not None
     checked = _checked(config.distribution_config)
     from internutopia.cluster.rl_env import DistributedRLEnv

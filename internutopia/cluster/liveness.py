@@ -1,4 +1,4 @@
-"""Watchdog that notices at once that a process which one talks to has ended.
+"""Watchdog that detects at once that a peer process has ended.
 
 A process that ends, in whatever way, closes its connections in that moment. So a connection is kept to each process
 that matters, over which nothing is said. A machine that has lost its power closes nothing: it is asked now and then by
@@ -51,7 +51,7 @@ class Peer:
         return connection
 
     def answers(self) -> bool:
-        """Whether it is there."""
+        """Return whether the process is there."""
         try:
             self.connect().close()
         except OSError:
@@ -77,11 +77,11 @@ def in_thread(function: Callable[[], _T]) -> Future[_T]:
 
 
 class Inquiry:
-    """Asks a process again and again whether others are lost.
+    """Repeated query to a process for others that are lost.
 
     Args:
-        peer: who is asked.
-        ask: asks it: who is lost, if any.
+        peer: process that is queried.
+        ask: queries it; returns the lost process, if any.
     """
 
     def __init__(self, peer: Peer, ask: Callable[[], Peer | None]):
@@ -90,7 +90,7 @@ class Inquiry:
         self._looks = 0  # without an answer, counted as time in which this process was not stopped itself
 
     def look(self) -> Peer | None:
-        """Who is lost, if any; to be called at intervals of `_ASK_INTERVAL`."""
+        """Return the lost process, if any; to be called at intervals of `_ASK_INTERVAL`."""
         if self._answer is not None and not self._answer.done():
             self._looks += 1
             if self._looks * _ASK_INTERVAL < _SILENCE:
@@ -102,7 +102,7 @@ class Inquiry:
 
 
 class Watchdog:
-    """Waits until one of some processes has ended."""
+    """Watchdog over some processes, which waits until one of them has ended."""
 
     def __init__(self) -> None:
         self._stopped, self._stop = socket.socketpair()

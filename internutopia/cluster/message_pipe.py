@@ -47,7 +47,7 @@ class MessagePipe:
         return self._source
 
     def send(self, *parts: Part) -> None:
-        """Send a message, given in parts. BrokenPipeError if nobody is there."""
+        """Send a message, given in parts. BrokenPipeError if the other end is closed."""
         size = sum(map(len, parts))
         if size > _LONG and self._outbox is not None and self._outbox.write(parts, size):
             parts, size = (), -size
@@ -56,7 +56,7 @@ class MessagePipe:
             data = data[os.write(self._target, data) :]
 
     def poll(self, timeout: float) -> bool:
-        """Whether there is a message, or the end, within so many seconds."""
+        """Return whether there is a message, or the end, within so many seconds."""
         return bool(self._events.poll(1e3 * timeout))
 
     def receive(self) -> bytearray | None:
@@ -71,7 +71,7 @@ class MessagePipe:
         return self._inbox.read(-size)
 
     def close(self) -> None:
-        """Close everything; twice is fine."""
+        """Close everything; may be called twice."""
         for fd in (self._source, self._target):
             if fd >= 0:
                 with suppress(OSError):
@@ -82,7 +82,7 @@ class MessagePipe:
                 memory.close()
 
     def _read(self, size: int) -> bytearray | None:
-        """So many bytes; None if the pipe ends before."""
+        """Read so many bytes; None if the pipe ends before."""
         data = bytearray(size)
         rest = memoryview(data)
         while rest:
@@ -117,7 +117,7 @@ class _Memory:
         return bytearray(memoryview(self._mapped(size))[:size])
 
     def close(self) -> None:
-        """Give the memory back; twice is fine."""
+        """Release the memory; may be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd, self._map = -1, None

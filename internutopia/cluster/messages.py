@@ -13,7 +13,7 @@ _ALIGNMENT = 16  # bytes, of arrays in a message
 
 
 def to_message(value: Any) -> list[Part]:
-    """A value as parts of a message, in which classes of the main script may be.
+    """Convert a value to parts of a message, in which classes of the main script may be.
 
     These are the number of further parts and their sizes (int64); what was pickled; each array.
     """

@@ -134,14 +134,14 @@ def _layout(value: Any) -> Layout:
 
 
 def _form(value: Any) -> tuple[Any, ...]:
-    """What values have in common that make a group: their layout, and type and shape of their arrays."""
+    """Return what the values of a group have in common: their layout, and type and shape of their arrays."""
     layout = _layout(value)
     (leaves,) = reader(layout)([value])
     return layout, tuple([(leaf.dtype.str, leaf.shape) if _is_nested(leaf) else None for leaf in leaves])
 
 
 def _is_nested(value: Any) -> bool:
-    """Whether a value is flattened: a dict, list or tuple of exactly that class, or an array of numbers or text.
+    """Return whether a value is flattened: exactly a dict, list or tuple, or an array of numbers or text.
 
     Long sequences of numbers are not.
     """
@@ -152,7 +152,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _is_numbers(values: Sequence[Any]) -> bool:
-    """Whether a sequence holds nothing but numbers, and sequences of numbers."""
+    """Return whether a sequence holds only numbers, and sequences of numbers."""
     return all(
         type(value) is float or type(value) is int or (type(value) in _SEQUENCES and _is_numbers(value))
         for value in values

@@ -13,7 +13,7 @@ from internutopia.util import log
 
 
 class PipeLink:
-    """Calls a worker, one call after the other.
+    """Caller of a worker through pipes, one call after the other.
 
     Attributes:
         served: the call of Ray that the worker is in, as long as it serves this.
@@ -35,7 +35,7 @@ class PipeLink:
         self.served = actor.serve.remote(os.getpid(), fds)
 
     def welcome(self) -> None:
-        """It is ready, or its pipe has ended: what it has now of its own ends with it."""
+        """Close what was lent to the worker, which is ready, or whose pipe has ended."""
         self._close_lent()
         self._server = int.from_bytes(self.pipe.receive() or b'', 'little')
 
@@ -57,7 +57,7 @@ class PipeLink:
             return False, error
 
     def on_received(self) -> None:
-        """The answer has been put where it will be found: another call can be made."""
+        """Mark the answer as stored: another call can be made."""
         self.busy, self.intact = False, True
 
     def kill(self) -> None:
@@ -67,7 +67,7 @@ class PipeLink:
                 os.kill(self._server, signal.SIGKILL)
 
     def close(self) -> None:
-        """Let it serve no longer; twice is fine."""
+        """Stop serving; may be called twice."""
         self._close_lent()
         self.pipe.close()
 

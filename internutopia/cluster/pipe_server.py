@@ -18,7 +18,7 @@ from internutopia.util.errors import located
 from internutopia.util.garbage import collections_put_off
 
 MISTAKES = ValueError, KeyError, OSError
-"""Errors of a user; those of others are told with the place in the code."""
+"""Errors of the user; all others are reported with the place in the code."""
 
 
 class PipeServer:
@@ -68,7 +68,7 @@ class PipeServer:
 
 
 def _yield_to_caller() -> None:
-    """Do not take the processor from who wakes this thread: who calls several workers shall first call them all.
+    """Yield the processor to the thread that wakes this one, so that it can first call all workers.
 
     It gets no less time for that: Linux only tells a thread of `SCHED_BATCH` to wait its turn (sched(7)).
     """

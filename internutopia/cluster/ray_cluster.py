@@ -91,12 +91,12 @@ class Cluster:
 
     @property
     def runtime_env(self) -> dict[str, Any]:
-        """What the processes of workers need; those of a cluster that was started here have it from this process."""
+        """Runtime environment of workers; those of a cluster that was started here inherit it from this process."""
         return {} if self._folder is not None else {'env_vars': {_INLINE_LIMIT: os.environ[_INLINE_LIMIT]}}
 
     @property
     def alive(self) -> bool:
-        """Whether calls can be made."""
+        """True if calls can be made."""
         import ray
 
         return self._lost is None and not self._ended and ray.is_initialized()
@@ -124,7 +124,7 @@ class Cluster:
                 self._changed.notify_all()
 
     def wait(self, results: Sequence[Any], num_returns: int, timeout: float = math.inf) -> list[Any]:
-        """Those of some results that are there: at least `num_returns`, unless it takes longer than `timeout` [s]."""
+        """Return the results that have arrived: at least `num_returns`, unless it takes longer than `timeout` [s]."""
         import ray
 
         if not results:
@@ -170,7 +170,7 @@ class Cluster:
             killed.result()
 
     def keep_logs(self) -> str:
-        """Keep the logs of a cluster that was started here beyond its end; where they are."""
+        """Keep the logs of a cluster that was started here beyond its end; returns their folder."""
         if self._reaper is None or self._folder is None:
             return 'the logs of the Ray cluster'
         self._reaper.keep_folder()
@@ -192,14 +192,14 @@ class Cluster:
             self._reaper.end()
 
     def release(self) -> None:
-        """One Env less. The last one ends the connection; if the cluster is gone, nobody waits for that."""
+        """Release the connection for one Env. The last one ends it, without waiting if the cluster is gone."""
         with _lock:
             self.envs -= 1
             if not self.envs and self._lost is None:
                 self.end()
 
     def check(self) -> None:
-        """ConnectionError if the cluster is gone, or the connection was ended."""
+        """Raise ConnectionError if the cluster is gone, or the connection was ended."""
         if self._lost is not None:
             raise self._lost_error()
         if not self.alive:
@@ -213,7 +213,7 @@ class Cluster:
         )
 
     def _find_lost(self, timeout: float) -> None:
-        """Something went wrong: find out whether the cluster is why, for at most so many seconds."""
+        """Check, for at most so many seconds, whether the cluster is the reason of an error."""
         end = time.monotonic() + timeout
         while self._lost is None:
             self._mark_lost(next((peer for peer in self._peers if not peer.answers()), None))
@@ -299,7 +299,7 @@ def _end() -> None:
 
 
 def _leave_to_parent() -> None:
-    """In a forked child: the connection is its parent's, whose processes shall not end with the child."""
+    """Leave the connection to the parent of a forked child: its processes shall not end with the child."""
     global _current, _inherited
     if _current is not None:
         _current, _inherited = None, True
@@ -307,7 +307,7 @@ def _leave_to_parent() -> None:
 
 
 def _exit_at_once() -> None:
-    """End a forked child. Ray would wait for threads that it does not have, or say things over its parent's sockets."""
+    """End a forked child. Ray would wait for threads that it does not have, or write to its parent's sockets."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # broken, closed, none
             stream.flush()
@@ -350,20 +350,20 @@ def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Clu
 
 
 def _make_folder() -> str:
-    """A folder for the logs and sockets of a cluster, where Ray would have it, too; sockets must have short names."""
+    """Create a folder for the logs and sockets of a cluster, in Ray's usual place; sockets must have short names."""
     folder = os.environ.get('RAY_TMPDIR') or ('/tmp' if sys.platform == 'darwin' else None)
     return tempfile.mkdtemp(prefix='ray', dir=folder)
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """What an exception was caused by in the beginning."""
+    """Return the first cause of an exception."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _session() -> tuple[str, str]:
-    """What tells this connection to Ray from others that this process had: address of the cluster, job."""
+    """Return what distinguishes this connection to Ray from others of this process: address of the cluster, job."""
     import ray
 
     context = ray.get_runtime_context()
@@ -372,7 +372,7 @@ def _session() -> tuple[str, str]:
 
 @contextmanager
 def _sockets_that_close() -> Iterator[None]:
-    """Context in which gRPC, which looks once in a process, is told to close sockets in threads of its own.
+    """Context in which gRPC, which reads the setting once in a process, closes sockets in threads of its own.
 
     Otherwise that is left to calls of Ray. After the last one there are none: each connection would leave two sockets.
     """

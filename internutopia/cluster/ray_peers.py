@@ -30,7 +30,7 @@ def peers_of(address: str) -> list[Peer]:
 
 
 def inquiry_of(peers: Sequence[Peer], call: Callable[[], AbstractContextManager[None]]) -> Inquiry | None:
-    """Asks the GCS for the raylet, in the context of calls; None from outside of the cluster."""
+    """Return an inquiry to the GCS about the raylet, in the context of calls; None from outside of the cluster."""
     import ray
 
     if len(peers) < 2:

@@ -1,4 +1,4 @@
-"""Ray runner: the envs of a distributed run, stepped by worker processes on a Ray cluster, led from here.
+"""Ray runner: the envs of a distributed run, stepped by worker processes on a Ray cluster, controlled from here.
 
 A call that changes something in several workers is two: the first checks in all of them, and only if that went well
 everywhere, the second changes. The death of a worker costs the steps of its running episodes (`remote_episodes.py`),
@@ -37,7 +37,7 @@ from internutopia.core.task.scene_builder import check_implemented
 
 
 class RayRunner(EnvRunner):
-    """Runs `proc_num * env_num` envs; see `EnvRunner`. Worker `k` has envs `k * env_num .. (k + 1) * env_num - 1`."""
+    """Runner of `proc_num * env_num` envs, see `EnvRunner`: worker `k` has `k * env_num .. (k + 1) * env_num - 1`."""
 
     def __init__(self, config: DistributedConfig, distribution: RayDistributionCfg, queue: EpisodeQueue):
         check_implemented(config)
@@ -83,7 +83,7 @@ class RayRunner(EnvRunner):
 
     @override
     def reset(self, env_ids: Sequence[int]) -> tuple[list[dict[str, Any] | None], list[TaskCfg | None]]:
-        """Episodes on a worker that dies meanwhile are started again on the next one."""
+        """Reset envs; episodes on a worker that dies meanwhile are started again on the next one."""
         self._steps.settle(self._episodes.by_group(env_ids))
         envs = self._episodes.envs
         episodes = [self.queue.take() for _ in env_ids]
@@ -156,7 +156,7 @@ class RayRunner(EnvRunner):
 
     @override
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
-        """Envs whose worker has died are not in the picture."""
+        """Render the envs, except those whose worker has died."""
         shown = [i for i, env in enumerate(self.envs) if env is not None and env.lost is None]
         group = self._group_of_camera(camera)
         try:
@@ -219,7 +219,7 @@ class RayRunner(EnvRunner):
         return self._unwatch
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
-        """Have questions answered in workers; see `WorkerEnvs`. Nobody answers once this is closed."""
+        """Evaluate queries in workers; see `WorkerEnvs`. There are no answers once this is closed."""
         if self._closed:
             return {}
         idle = [group for group in questions if group not in self._steps.pending]
@@ -241,7 +241,7 @@ class RayRunner(EnvRunner):
             watcher.on_change()
 
     def _unwatch(self) -> None:
-        """End what `watch` has begun; twice is fine."""
+        """End what `watch` has begun; may be called twice."""
         if self._watcher is not None:
             self._watcher = None
             self._call_all('unwatch', lambda group: (), range(len(self.groups)))
@@ -255,7 +255,7 @@ class RayRunner(EnvRunner):
         return results
 
     def _prepare_and_reset(self, env_ids: Sequence[int], started: Mapping[int, RemoteEpisode]) -> None:
-        """Have workers reset envs; those that get no episode are left without one."""
+        """Reset envs in workers; those that get no episode are left without one."""
         todo = self._episodes.by_group(env_ids)
         while todo:
             self._episodes.check_retries(started[i] for ids in todo.values() for i in ids if i in started)
@@ -283,7 +283,7 @@ class RayRunner(EnvRunner):
     def _note_deaths(
         self, outcomes: Mapping[int, Any], todo: Mapping[int, list[int]], started: Mapping[int, RemoteEpisode]
     ) -> list[int]:
-        """The groups whose worker has died while it should start episodes, which is remembered of these."""
+        """Record the deaths of workers while they started episodes; returns their groups."""
         died = [group for group, outcome in outcomes.items() if isinstance(outcome, WorkerDiedError)]
         self._episodes.on_death_at_start(started[i] for group in died for i in todo[group] if i in started)
         return died

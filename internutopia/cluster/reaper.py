@@ -28,7 +28,7 @@ _TIMEOUT = 10.0  # s that processes may take to end after they were killed
 
 
 class Reaper:
-    """Ends processes that were started in `marking`, and removes a folder, with this program, or when `end` is called.
+    """Handle of the process that ends those started in `marking` and removes a folder, with this program or on `end`.
 
     Args:
         folder: what is removed at last.
@@ -62,7 +62,7 @@ class Reaper:
                     os.environ[each] = old
 
     def keep_folder(self) -> None:
-        """Let the folder stay: somebody may want to read it."""
+        """Keep the folder, so that its logs can be read."""
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
             self._process.stdin.write(b'keep')

@@ -1,4 +1,4 @@
-"""Remote episodes: what the main process knows of the episodes that workers run, and of those that were lost.
+"""Remote episodes: the main process's record of the episodes that workers run, and of those that were lost.
 
 The queue, the results and what is known of every env are here, so the death of a worker costs nothing but the steps of
 its running episodes: they go back to the head of the queue, and their envs report `truncated` with the reason.
@@ -39,7 +39,7 @@ class RemoteEpisode:
 
 
 class RemoteEpisodes:
-    """What each env holds, by group: those of one worker.
+    """Episodes of all envs, by group: the envs of one worker.
 
     Args:
         groups: env ids of each, as many in all.
@@ -64,13 +64,13 @@ class RemoteEpisodes:
         self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
 
     def __getitem__(self, env_id: int) -> RemoteEpisode:
-        """What an env holds that has an episode."""
+        """Return the record of an env that has an episode."""
         env = self.envs[env_id]
         assert env is not None
         return env
 
     def put(self, env_id: int, env: RemoteEpisode | None, obs: dict[str, Any] | None = None) -> None:
-        """An env holds an episode that has begun with this observation, or none."""
+        """Set the episode of an env, which has begun with this observation, or none."""
         self.envs[env_id], self.last[env_id] = env, EMPTY_RESULT
         if env is not None:
             info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
@@ -78,7 +78,7 @@ class RemoteEpisodes:
         self._active.clear()
 
     def restore(self, env_id: int, state: EnvState) -> None:
-        """An env was put into a state."""
+        """Update the record of an env that was put into a state."""
         self[env_id].ended, self.last[env_id] = state.ended, copy.deepcopy(state.last)
         self._active.clear()
 
@@ -104,7 +104,7 @@ class RemoteEpisodes:
         return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
 
     def on_step(self, group: int, results: Sequence[StepResult]) -> dict[int, StepResult]:
-        """A group has made a step, of which the active envs report these results; they are returned by env id."""
+        """Record a step of a group, of which the active envs report these results; they are returned by env id."""
         by_env = dict(zip(self.active(group), results, strict=True))
         for env_id, result in by_env.items():
             self.last[env_id] = result
@@ -115,7 +115,7 @@ class RemoteEpisodes:
         return by_env
 
     def result_without_step(self, env_id: int) -> StepResult:
-        """What an env reports that has made no step: nothing, or its last result again."""
+        """Return the result of an env that has made no step: nothing, or its last result again."""
         env, last = self.envs[env_id], self.last[env_id]
         if env is None:
             return EMPTY_RESULT
@@ -127,7 +127,7 @@ class RemoteEpisodes:
         return repeat_result(last)
 
     def on_worker_death(self, group: int, reason: str) -> None:
-        """A worker has died: its running episodes go back to the queue, but for those that are given up."""
+        """Put the running episodes of a dead worker back into the queue, but for those that are given up."""
         back: list[Episode] = []
         for env_id in self.active(group):
             env = self[env_id]
@@ -146,11 +146,11 @@ class RemoteEpisodes:
         log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
 
     def on_death_at_start(self, envs: Iterable[RemoteEpisode]) -> None:
-        """A worker has died while it started these episodes."""
+        """Record the death of a worker that was starting these episodes."""
         self._deaths.update(env.episode.id for env in envs)
 
     def check_retries(self, envs: Iterable[RemoteEpisode]) -> None:
-        """RuntimeError if too many workers have died with one of these episodes."""
+        """Raise RuntimeError if too many workers have died with one of these episodes."""
         for env in envs:
             if self._deaths[env.episode.id] > self._retries:
                 raise RuntimeError(

@@ -21,7 +21,7 @@ class RemoteSteps:
 
     Args:
         pool: the workers.
-        episodes: what each env holds; is told what comes of steps.
+        episodes: of all envs; updated with the results of steps.
         results: get those of the episodes that end, in the order of groups.
 
     Attributes:
@@ -38,7 +38,7 @@ class RemoteSteps:
         self._signatures = [SignatureCache() for _ in episodes.groups]
 
     def begin(self, groups: Collection[int], actions: Any) -> None:
-        """Have workers make a step with the envs that run. ValueError or KeyError for a bad action: none has moved."""
+        """Begin a step of the envs that run. ValueError or KeyError for a bad action: none has moved."""
         packed, known = dict[int, Packed](), False
         while todo := {group: envs for group in groups if (envs := self._episodes.active(group))}:
             packed = {group: pack([actions[env_id] for env_id in envs]) for group, envs in todo.items()}
@@ -61,26 +61,26 @@ class RemoteSteps:
         return idle + self._pool.poll(calls, block=not idle)
 
     def finish(self, groups: Sequence[int]) -> list[StepResult]:
-        """What the envs of groups report whose step was begun. Raises what a step ended with."""
+        """Return the results of groups whose step was begun. Raises what a step ended with."""
         outcomes, errors = self._take_in(groups)
         raise_first(errors)
         env_ids = (env_id for group in groups for env_id in self._episodes.groups[group])
         return [outcomes.get(env_id) or self._episodes.result_without_step(env_id) for env_id in env_ids]
 
     def settle(self, groups: Iterable[int]) -> None:
-        """Take in what came of steps of these groups that were interrupted."""
+        """Receive the results of interrupted steps of these groups."""
         left = [group for group in groups if group in self.pending]
         if left:
             self._take_in(left)
 
     def on_worker_death(self, group: int) -> None:
-        """Another worker has taken the place of the one of a group."""
+        """Update a group whose worker was replaced."""
         self._signatures[group] = SignatureCache()
 
     def _validate(
         self, todo: Mapping[int, Iterable[int]], packed: Mapping[int, Packed], tasks: Mapping[int, Sequence[int]]
     ) -> bool:
-        """Have actions checked; whether all workers have done that. ValueError or KeyError for a bad one."""
+        """Check actions in workers; returns whether all have done that. ValueError or KeyError for a bad one."""
         arguments = {group: (list(env_ids), packed[group]) for group, env_ids in todo.items()}
         answers = self._pool.call_each('validate', arguments)
         died = [group for group, answer in answers.items() if isinstance(answer, WorkerDiedError)]
@@ -91,9 +91,9 @@ class RemoteSteps:
         return not died
 
     def _take_in(self, groups: Sequence[int]) -> tuple[dict[int, StepResult], dict[int, Exception]]:
-        """Wait for steps, and take each in while others are still made: results by env id, exceptions by group.
+        """Wait for steps, and receive each while others are still made: results by env id, exceptions by group.
 
-        A step stays pending until it has come: whoever interrupts this can have it later.
+        A step stays pending until it has come: after an interrupt it can be received later.
         """
         outcomes, errors = dict[int, StepResult](), dict[int, Exception]()
         records: dict[int, Sequence[EpisodeRecord]] = {}
@@ -117,6 +117,6 @@ class RemoteSteps:
         return outcomes, dict(sorted(errors.items()))
 
     def _count(self, group: int) -> None:
-        """A step was made, or nobody will ever know."""
+        """Count a step that was made, or whose result is lost."""
         del self.pending[group]
         self.counts[group] += 1

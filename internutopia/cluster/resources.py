@@ -15,7 +15,7 @@ _FORWARDED = ('INTERNUTOPIA_', 'MUJOCO_', 'PYOPENGL_')
 
 @dataclass(frozen=True)
 class WorkerResources:
-    """What one worker reserves, and the threads that its world gets."""
+    """Resources that one worker reserves, and the number of threads of its world."""
 
     cpus: float
     gpus: float
@@ -23,7 +23,7 @@ class WorkerResources:
 
 
 def worker_resources(config: DistributedConfig, distribution: RayDistributionCfg) -> WorkerResources:
-    """What each worker reserves. ValueError if the cluster has not enough GPUs.
+    """Return the resources that each worker reserves. ValueError if the cluster has not enough GPUs.
 
     CPUs that are free are divided, so that workers always find room, if need be in a fraction of a CPU. GPUs are
     reserved as the config says, but not by its default if physics runs on the CPU.

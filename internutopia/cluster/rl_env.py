@@ -1,9 +1,9 @@
 """Distributed RL env: the learner's view of envs that are in several processes, led from here.
 
 It is to `rl.VectorEnv` what `BatchedRLEnv` is in one process, with the same numbers to the bit. Each worker steps,
-judges and restarts its envs; the queue of episodes and the results are here. Arrays of all envs are here, too: workers
-of this machine write their rows of them, and a pipe to each of them wakes it and says when it is done. Workers of other
-machines get and give their rows as Ray objects.
+evaluates and restarts its envs; the queue of episodes and the results are here. Arrays of all envs are here, too:
+workers of this machine write their rows of them, and a pipe to each of them wakes it and says when it is done. Workers
+of other machines get and give their rows as Ray objects.
 
 The episodes of a worker that dies go back to the queue, as in the list API; its envs are truncated with the reason.
 """
@@ -54,7 +54,7 @@ _NOTHING = RLReply({}, ())
 
 @dataclass
 class SharedState:
-    """What learners may look at and change of the state of the envs: see `RobotState`."""
+    """State of the envs that learners may read and change: see `RobotState`."""
 
     steps: NDArray[np.int64]
     levels: Array
@@ -120,7 +120,7 @@ class DistributedRLEnv:
 
     @property
     def runner(self) -> Any:
-        """There is none here. RuntimeError."""
+        """Not available: RuntimeError."""
         raise RuntimeError('the robots, scenes and pictures of a distributed VectorEnv are in its workers, not here')
 
     def seed(self, seed: int | Sequence[int]) -> None:
@@ -155,7 +155,7 @@ class DistributedRLEnv:
         self._tell_change()
 
     def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
-        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count.
+        """Apply actions `(n, k)` to the running envs, make a step, and evaluate it. Rows of other envs do not count.
 
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
@@ -186,19 +186,19 @@ class DistributedRLEnv:
         return outcome
 
     def compute_observations(self) -> Array:
-        """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
+        """Compute observations `(n, dim)`, the caller's own; zero for envs without an episode."""
         return self._observations().copy()
 
     def compute_first_observations(self, envs: EnvSelection) -> Array:
-        """Observations `(m, dim)` of envs that have just started."""
+        """Compute observations `(m, dim)` of envs that have just started."""
         return envs.take(self._observations()).copy()
 
     def last_observations(self) -> Array:
-        """What was observed last `(n, dim)`, the caller's own."""
+        """Return the last observations `(n, dim)`, the caller's own."""
         return self._observations().copy()
 
     def compute_critic_observations(self) -> Array:
-        """What the critic sees `(n, dim)`. RuntimeError before the first reset."""
+        """Compute the observations of the critic `(n, dim)`. RuntimeError before the first reset."""
         if not self._started:
             raise RuntimeError('reset the envs first')
         if not self._critic_seen:
@@ -207,7 +207,7 @@ class DistributedRLEnv:
         return self._shared['critic'].copy()
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
-        """Have questions answered in workers; see `WorkerEnvs`. Nobody answers once this is closed."""
+        """Evaluate queries in workers; see `WorkerEnvs`. There are no answers once this is closed."""
         if self._closed:
             return {}
         critic_seen = self._critic_seen
@@ -251,7 +251,7 @@ class DistributedRLEnv:
             self._episodes[env_id] = None
 
     def _start(self, starts: Sequence[Start]) -> None:
-        """Have workers start episodes."""
+        """Start episodes in workers."""
         todo, done = self._by_worker(starts), list[int]()
         while todo:
             self._check_retries(starts)
@@ -274,7 +274,7 @@ class DistributedRLEnv:
         return sorted_out
 
     def _exchange(self, requests: Mapping[int, Request]) -> dict[int, RLReply]:
-        """Have workers do something; the replies of those that have not died meanwhile."""
+        """Send requests to workers; returns the replies of those that have not died meanwhile."""
         self._settle()
         self._critic_seen = False
         replies = self._replies(self._workers.exchange(requests))
@@ -282,7 +282,7 @@ class DistributedRLEnv:
         return replies
 
     def _settle(self) -> None:
-        """Take in what came of a call that was interrupted."""
+        """Receive the results of an interrupted call."""
         self._replies(self._workers.settle())
 
     def _replies(self, answers: Mapping[int, RLReply | None]) -> dict[int, RLReply]:
@@ -293,7 +293,7 @@ class DistributedRLEnv:
         return replies
 
     def _outcome(self, errors: dict[int, str]) -> StepOutcome:
-        """What a step led to, those envs included whose workers have died since the one before."""
+        """Return the outcome of a step, including envs whose workers have died since the one before."""
         shared = self._shared
         rewards, terminated, truncated, failed, stuck = (shared[name].copy() for name in OUTCOME)
         metrics = {name: shared[metric_field(name)].copy() for name in self.learning.metrics}
@@ -307,7 +307,7 @@ class DistributedRLEnv:
         return StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
 
     def _on_death(self, worker: int, reason: str) -> None:
-        """A worker has died: its running episodes go back to the queue, and its rows are what they were before."""
+        """Put the running episodes of a dead worker back into the queue, and restore its rows to those before."""
         rows = slice(worker * self._each, (worker + 1) * self._each)
         slot, observations = self._shared['slot'][0], self._shared['observations']
         if self._stepping:

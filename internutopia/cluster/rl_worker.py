@@ -42,12 +42,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class RLWorkerSpec(WorkerSpec):
-    """What a worker is to be: one of those that share `total` envs.
+    """Specification of a worker: one of those that share `total` envs.
 
     Attributes:
         total: number of envs of all workers.
         terms: the registered terms, pickled by Ray.
-        recorded: whether somebody wants the results of episodes.
+        recorded: whether the results of episodes are requested.
     """
 
     total: int
@@ -66,7 +66,7 @@ class Start:
 
 @dataclass(frozen=True)
 class RLReply:
-    """What a request led to, besides arrays, by ids of the whole run.
+    """Reply to a request, besides arrays, by ids of the whole run.
 
     Attributes:
         errors: why envs were cut.
@@ -94,7 +94,7 @@ class RLWorker(PipeServer):
         self._observed = False
 
     def set_up(self, spec: RLWorkerSpec, number: int) -> str:
-        """Make what is registered in the main process known here, and the envs; which process this is, and where."""
+        """Register the main process's classes and make the envs; returns the process id and address."""
         spec.set_up_process()
         add_terms(unpickled(spec.terms))
         config = spec.config
@@ -115,7 +115,7 @@ class RLWorker(PipeServer):
         self._arrays = {name: own_rows(name, array, rows) for name, array in memory.items()}
 
     def exchange(self, request: Request) -> RLReply | None:
-        """Do something; None says that all went well, and no episode ended."""
+        """Run a request; None says that all went well, and no episode ended."""
         method, *arguments = request
         errors: Mapping[int, str] = {}
         exception = answer = None
@@ -174,7 +174,7 @@ class RLWorker(PipeServer):
         return {}
 
     def _assign(self, starts: Sequence[Start], seed: int) -> NDArray[np.bool_]:
-        """Have episodes ready for envs, in their order; the mask of these envs."""
+        """Queue episodes for envs, in their order; returns the mask of these envs."""
         if starts:
             self._queue.seed = seed
         self._queue.assign(starts)
@@ -186,7 +186,7 @@ class RLWorker(PipeServer):
         return self._arrays['observations'][self._arrays['slot'][0]]
 
     def _take_over(self) -> None:
-        """Have what the main process may have written."""
+        """Apply what the main process may have written."""
         if self._core.started:
             state = self._core.state
             state.steps[:], state.levels[:] = self._arrays['steps'], self._arrays['levels']
@@ -218,7 +218,7 @@ _METHODS = {'step': RLWorker._step, 'reset': RLWorker._reset, 'clear': RLWorker.
 
 
 def own_rows(name: str, array: NDArray[Any], rows: slice) -> NDArray[Any]:
-    """What some of the envs have of an array of all."""
+    """Return the rows of some envs in an array of all."""
     return array if name == 'slot' else array[:, rows] if name == 'observations' else array[rows]
 
 
@@ -228,12 +228,12 @@ def metric_field(name: str) -> str:
 
 
 class _AssignedEpisodes(EpisodeQueue):
-    """Gives the episodes that it was told to give."""
+    """Queue of the episodes that were assigned."""
 
     _assigned: deque[Episode | None] = deque()
 
     def assign(self, starts: Iterable[Start]) -> None:
-        """Give these next."""
+        """Queue these episodes."""
         self._assigned = deque(
             None
             if start.episode_id is None or start.task_index is None
@@ -247,4 +247,4 @@ class _AssignedEpisodes(EpisodeQueue):
 
     @override
     def put_back(self, episodes: Iterable[Episode | None]) -> None:
-        """Whoever has assigned them has them still."""
+        """Do nothing: the process that assigned the episodes still holds them."""

@@ -25,7 +25,7 @@ class RLWorkers:
     Args:
         config: what to run.
         distribution: where.
-        make_spec: says what workers are to be.
+        make_spec: makes the specifications of workers.
         shared: arrays of all envs.
         on_death: called with the number of a worker that has died, and the reason, when another one is on its way.
     """

@@ -67,7 +67,7 @@ class SharedArrays(Mapping[str, NDArray[Any]]):
         return len(self._arrays)
 
     def close(self) -> None:
-        """Give back the file descriptor; the arrays stay as long as somebody holds them."""
+        """Give back the file descriptor; the arrays stay as long as they are referenced."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

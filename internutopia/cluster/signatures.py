@@ -1,4 +1,4 @@
-"""Signature cache: the actions that a worker is known to take, so that a step need not wait for it to check them.
+"""Signature cache: the actions that a worker is known to accept, so that a step need not wait for it to check them.
 
 A step changes nothing anywhere if one worker refuses its actions: all of them check first, which costs a call. Most
 controllers refuse an action for its signature only (shapes and types), or if it is not finite. What they took once in
@@ -28,7 +28,7 @@ class SignatureCache:
         self._tasks: dict[Signature, set[int]] = {}
 
     def covers(self, actions: Packed, tasks: Sequence[int]) -> bool:
-        """Whether actions, each with the index of the task that runs in its env, are sure to be taken."""
+        """Return whether actions, each with the index of the task that runs in its env, are sure to be accepted."""
         for group in actions.groups:
             known = self._tasks.get(_signature(group))
             if known is None or not known.issuperset(map(tasks.__getitem__, group.rows)):
@@ -36,7 +36,7 @@ class SignatureCache:
         return True
 
     def add(self, actions: Packed, tasks: Sequence[int]) -> None:
-        """These were taken, and only their signature mattered."""
+        """Add actions that were accepted, for which only their signature mattered."""
         for group in actions.groups:
             self._tasks.setdefault(_signature(group), set()).update(map(tasks.__getitem__, group.rows))
 

@@ -1,6 +1,6 @@
 """Waiting for workers: calls under way, and what happens to those that are not answered.
 
-A worker that hangs is not dead, so nothing ends the wait for it. It is told of in warnings, at growing intervals, and
+A worker that hangs is not dead, so nothing ends the wait for it. It is reported in warnings, at growing intervals, and
 killed if a `step_timeout` says so. Only time counts in which this process has waited: not what it does in between, nor
 what the machine sleeps.
 """
@@ -24,7 +24,7 @@ _MIXED_INTERVAL = 0.002  # s for which calls of one kind are waited for, where t
 
 @dataclass(eq=False)
 class Call:
-    """A call under way: what is asked of a worker, and which process of it has been asked, from 1.
+    """Call under way: the request to a worker, and the number of the process that got it, from 1.
 
     Attributes:
         worker: its number.
@@ -50,12 +50,12 @@ class Call:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing will come through the link any more: it has come, or its message was interrupted."""
+        """True if nothing more will come through the link: the answer has come, or its message was interrupted."""
         return self.answer != () or (self.link is not None and not self.link.intact)
 
 
 class Patience:
-    """Waits for calls.
+    """Wait for calls, with warnings and a time limit.
 
     Args:
         cluster: where workers are.
@@ -87,7 +87,7 @@ class Patience:
                 return done
 
     def look(self, calls: Collection[Call]) -> None:
-        """Count the time since the last look, a second ago, for calls that are not done. ConnectionError as above."""
+        """Count the time since the last count, a second ago, for calls that are not done. ConnectionError as above."""
         self._cluster.check()
         now, before = time.monotonic(), self._looked
         if now - before < _LOOK_INTERVAL / 2:

@@ -76,7 +76,7 @@ class WorkerPool:
             raise
 
     def check(self) -> None:
-        """ConnectionError if Ray is gone."""
+        """Raise ConnectionError if Ray is gone."""
         self._cluster.check()
 
     def call_async(self, worker: int, method: str, *arguments: Any) -> Call:
@@ -133,7 +133,7 @@ class WorkerPool:
             yield worker, death
 
     def is_near(self, worker: int) -> bool:
-        """Whether calls of a worker go through pipes: it is on this machine, and what this process has can be had."""
+        """Return whether calls of a worker go through pipes: it is here, and can open files of this process."""
         if worker in self._setups:
             self._wait_ready(worker)
         return self._links[worker] is not None
@@ -157,7 +157,7 @@ class WorkerPool:
         worker_class: type[Any],
         make_spec: Callable[[DistributedConfig], Any],
     ) -> None:
-        """Say what workers are to be."""
+        """Make the specifications of workers."""
         import ray
 
         resources = worker_resources(config, distribution)
@@ -175,7 +175,7 @@ class WorkerPool:
             self._setups[worker] = self._actors[worker].set_up.remote(self._spec, *self._set_up_arguments(worker))
 
     def _replace(self, worker: int, reason: str) -> None:
-        """Have another one in the place of a worker that has died."""
+        """Replace a worker that has died."""
         self._cluster.keep_logs()
         self._cluster.kill(self._actors[worker])
         self._spawn(worker)
@@ -228,7 +228,7 @@ class WorkerPool:
         return link
 
     def _unserved(self, worker: int, link: PipeLink) -> PipeLink | None:
-        """What there is instead of a link that a worker does not serve."""
+        """Return the replacement of a link that a worker does not serve."""
         from ray.exceptions import RayError, RayTaskError
 
         try:
@@ -244,7 +244,7 @@ class WorkerPool:
         return link
 
     def _settle(self, worker: int) -> None:
-        """Have the way to a worker free: a call that was interrupted may still be under way."""
+        """Clear the way to a worker: a call that was interrupted may still be under way."""
         link, call = self._links[worker], self._calls.get(worker)
         if link is not None and link.busy and call is not None:
             self._patience.wait([call], 1)
@@ -267,7 +267,7 @@ class WorkerPool:
             call.answer = False, InterruptedError(f'`{call.method}` was interrupted')
 
     def _answer(self, call: Call) -> Any:
-        """What came of a call that is done: its result, or the exception that it ended with."""
+        """Return the outcome of a call that is done: its result, or the exception that it ended with."""
         from ray.exceptions import RayError, RayTaskError
 
         self._receive(call)
@@ -283,7 +283,7 @@ class WorkerPool:
             return WorkerDiedError(call.worker, f'worker {call.worker} {reason}')
 
     def describe(self, worker: int) -> str:
-        """Which worker that is, where, and with which envs, for messages."""
+        """Return the number, place and envs of a worker, for messages."""
         first = worker * self._envs_each
         return f'worker {worker} ({self._places[worker]}, envs {first} to {first + self._envs_each - 1})'
 
@@ -299,7 +299,7 @@ class WorkerPool:
 
 
 def _with_traceback(error: Any) -> Exception:
-    """What was raised in a worker; if it is no mistake of the user, with the place."""
+    """Return what was raised in a worker; with its place, if it is no mistake of the user."""
     cause: Exception = error.cause
     if not isinstance(cause, ValueError | KeyError | OSError):
         cause.add_note(str(error))  # its traceback there

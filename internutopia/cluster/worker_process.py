@@ -16,7 +16,7 @@ from internutopia.core.registries import REGISTRIES
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a worker is to be: `registries` are the registered classes by kind and name, pickled by Ray."""
+    """Specification of a worker: `registries` are the registered classes by kind and name, pickled by Ray."""
 
     config: Config
     registries: bytes
@@ -24,12 +24,12 @@ class WorkerSpec:
 
     @classmethod
     def of(cls, config: Config, **fields: Any) -> Self:
-        """For a worker of this config, with the classes and the environment of this process."""
+        """Make the specification of a worker of this config, with the classes and the environment of this process."""
         registries = pickled({kind: dict(classes) for kind, classes in REGISTRIES.items()})
         return cls(config, registries, worker_environment(), **fields)
 
     def set_up_process(self) -> None:
-        """Make the environment and the classes of the main process known in this one."""
+        """Set up the environment and the registered classes of the main process in this one."""
         os.environ.update(self.environment)
         install_stand_ins(self.config)  # before the modules of those classes are imported
         for kind, classes in unpickled(self.registries).items():
@@ -37,14 +37,14 @@ class WorkerSpec:
 
 
 def pickled(value: Any) -> bytes:
-    """A value for a worker, classes of the main script included."""
+    """Pickle a value for a worker, classes of the main script included."""
     from ray import cloudpickle
 
     return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
 
 
 def unpickled(data: bytes) -> Any:
-    """The value. ImportError that says what to do if its module is not there."""
+    """Unpickle a value. ImportError that says what to do if its module is not there."""
     try:
         return pickle.loads(data)
     except ImportError as error:
@@ -55,7 +55,7 @@ def unpickled(data: bytes) -> Any:
 
 
 def this_place() -> str:
-    """Which process this is, and where."""
+    """Return the id of this process and the address of its machine."""
     import ray
 
     return f'process {os.getpid()} on {ray.util.get_node_ip_address()}'

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SceneHandle(Protocol):
-    """A scene that is ready to be loaded; what it holds is the backend's own business."""
+    """Scene that is ready to be loaded; its contents are private to the backend."""
 
     @property
     def robot_names(self) -> tuple[str, ...]:
@@ -86,10 +86,10 @@ class World(ABC):
 
     @abstractmethod
     def get_state(self, env_id: int) -> PhysicsState:
-        """Everything that the physics of an env depends on, its changes of the model included; a copy."""
+        """Return everything that the physics of an env depends on, its changes of the model included; a copy."""
 
     def get_states(self, env_ids: EnvIds) -> list[PhysicsStates]:
-        """What `get_state` gives for each of these envs, for many of them at once."""
+        """Return what `get_state` returns for each of these envs, for many of them at once."""
         states: list[PhysicsStates] = []
         for env_id in env_ids.tolist():
             state = self.get_state(env_id)
@@ -99,7 +99,7 @@ class World(ABC):
 
     @abstractmethod
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
-        """Why an env cannot be put into a state, None if it can."""
+        """Return why an env cannot be put into a state, None if it can."""
 
     @abstractmethod
     def set_state(self, env_id: int, state: PhysicsState) -> None:
@@ -127,22 +127,22 @@ class World(ABC):
 
     @abstractmethod
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """Render pictures of envs as seen from anywhere, in `SimConfig.render_quality` unless told otherwise.
+        """Render pictures of envs as seen from anywhere, in `SimConfig.render_quality` by default.
 
         NoOpenGLError if nothing can be rendered here.
         """
 
     @abstractmethod
     def labels(self, env_id: int) -> SceneLabels:
-        """What `Frame.labels` of an env refers to. ValueError if it runs no scene."""
+        """Return the labels that `Frame.labels` of an env refers to. ValueError if it runs no scene."""
 
     @abstractmethod
     def close(self) -> None:
-        """Free threads and memory. Twice is fine."""
+        """Free threads and memory; may be called twice."""
 
 
 class DeviceWorld(World):
-    """A world whose views give and take torch tensors, and which the host need not wait for.
+    """World whose views return and accept torch tensors, and which the host need not wait for.
 
     What `World` says of float32 arrays holds for tensors on `device`. Some envs are said by a mask `(env_num,)`:
     which ones they are need not be known on the host; see `EnvIds`.
@@ -153,7 +153,7 @@ class DeviceWorld(World):
 
     @contextmanager
     def masked_writes(self, mask: Any) -> Iterator[None]:
-        """While this is entered, setters that are given the ids of all envs change those of a mask only."""
+        """Return a context in which setters that are passed the ids of all envs change those of a mask only."""
         outer, self.write_mask = self.write_mask, mask
         try:
             yield
@@ -162,7 +162,7 @@ class DeviceWorld(World):
 
     @abstractmethod
     def advance(self, mask: Any) -> Any:
-        """`step` of the envs of a mask, without waiting. Returns which of them failed, bool `(env_num,)`."""
+        """Step the envs of a mask, without waiting. Returns which of them failed, bool `(env_num,)`."""
 
     @abstractmethod
     def reset_to_start(self, mask: Any) -> None:

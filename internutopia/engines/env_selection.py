@@ -32,12 +32,12 @@ class EnvSelection(Protocol):
 
     @property
     def index(self) -> Any:
-        """What to index arrays of all envs with, to write a number: the ids or the mask."""
+        """Index into arrays of all envs, to write a number: the ids or the mask."""
         ...
 
     @property
     def any(self) -> bool:
-        """Whether there may be any."""
+        """True if the selection may hold an env."""
         ...
 
     def take(self, array: Any) -> Any:
@@ -49,11 +49,11 @@ class EnvSelection(Protocol):
         ...
 
     def joined(self, others: EnvSelection) -> EnvSelection:
-        """These and others, which are of the same kind."""
+        """Return these envs and others, which are of the same kind."""
         ...
 
     def without(self, others: Any) -> EnvSelection:
-        """Those that are not in a mask `(n,)`."""
+        """Return the envs that are not in a mask `(n,)`."""
         ...
 
     def masked_writes(self) -> AbstractContextManager[None]:
@@ -77,15 +77,15 @@ class EnvIdSelection:
         array[self.ids] = values
 
     def joined(self, others: EnvSelection) -> EnvIdSelection:
-        """These and others."""
+        """Return these envs and others."""
         return EnvIdSelection(np.union1d(self.ids, others.host_ids))
 
     def without(self, others: NDArray[np.bool_]) -> EnvIdSelection:
-        """Those that are not in a mask of the host."""
+        """Return the envs that are not in a mask of the host."""
         return EnvIdSelection(self.ids[~others[self.ids]])
 
     def masked_writes(self) -> AbstractContextManager[None]:
-        """Nothing to do: setters are told the ids."""
+        """Do nothing: setters are passed the ids."""
         return nullcontext()
 
 
@@ -113,11 +113,11 @@ class EnvMaskSelection:
         masked_assign(array, self.index, values)
 
     def joined(self, others: EnvSelection) -> EnvMaskSelection:
-        """These and others, of a mask, too."""
+        """Return these envs and others, of a mask, too."""
         return EnvMaskSelection(self._world, self.index | others.index)
 
     def without(self, others: Any) -> EnvMaskSelection:
-        """Those that are not in a mask of the host or the device."""
+        """Return the envs that are not in a mask of the host or the device."""
         return EnvMaskSelection(self._world, self.index & ~self._world.arrays.asarray(others))
 
     def masked_writes(self) -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ from internutopia.util.log import warn_once
 def create_world(
     config: SimConfig, env_num: int, env_origins: NDArray[np.float64], device_arrays: bool = False
 ) -> World:
-    """The world of `config.backend`.
+    """Create the world of `config.backend`.
 
     With `device_arrays`, a `DeviceWorld` whose arrays are torch tensors, if the backend has one.
 

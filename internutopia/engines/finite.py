@@ -12,13 +12,13 @@ from internutopia.util.errors import EnvValueError
 
 
 def check_finite(env_ids: EnvIds, name: str, quantity: str, values: Any) -> None:
-    """EnvValueError if numbers for envs, `(n, ...)` or broadcastable, are not finite; None, and tensors, may be.
+    """Raise EnvValueError if numbers for envs, `(n, ...)` or broadcastable, are not finite; None, and tensors, may be.
 
     Args:
         env_ids: the envs `(n,)`.
         name: of the robot or body.
         quantity: called so in the message.
-        values: what it gets; tensors of a device are not looked at, since the host would have to wait.
+        values: the values; tensors of a device are not checked, since the host would have to wait.
     """
     if values is None or is_tensor(values):
         return
@@ -31,7 +31,7 @@ def check_finite(env_ids: EnvIds, name: str, quantity: str, values: Any) -> None
 
 
 def check_orientations(env_ids: EnvIds, name: str, orientations: Any) -> None:
-    """The same of quaternions `(n, 4)`, which may not have length zero either."""
+    """Check quaternions `(n, 4)` likewise; their length may not be zero either."""
     check_finite(env_ids, name, 'orientation', orientations)
     if orientations is None or is_tensor(orientations):
         return

@@ -1,4 +1,4 @@
-"""Target check: position targets that are far outside of joint limits, as those in degrees are, are said once."""
+"""Target check: one warning for position targets far outside of joint limits, as those in degrees are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAR = 2 * math.pi  # rad or m beyond a limit: controllers that push against it 
 
 
 class TargetCheck:
-    """Warns once of targets of an articulation that are far outside of its joint limits.
+    """One-time warning for targets of an articulation that are far outside of its joint limits.
 
     Args:
         view: the articulation, in all envs.
@@ -38,7 +38,7 @@ class TargetCheck:
         return bounds[joints]
 
     def check(self, env_ids: EnvIds, targets: Any, joints: Any) -> None:
-        """Warn if a target `(n, k)` of some joints is beyond its bound; on a device only the first are looked at."""
+        """Warn if a target `(n, k)` of some joints is beyond its bound; on a device only the first are checked."""
         if self._done:
             return
         bounds, values = self.bounds(joints), to_host(targets)

@@ -27,7 +27,7 @@ Array = NDArray[np.float32]
 EnvIds = NDArray[np.intp]
 
 LARGEST_NUMBER = 1e10
-"""Largest number that an engine is given; of a state that has a larger one, MuJoCo says that it diverged."""
+"""Largest number that is passed to an engine; MuJoCo reports a state that has a larger one as diverged."""
 
 
 class BodyView(ABC):
@@ -79,15 +79,15 @@ class CameraView(ABC):
 
     @abstractmethod
     def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
-        """How the camera projects onto pictures of `size` (width, height) [pixels]."""
+        """Return the projection of the camera onto pictures of `size` (width, height) [pixels]."""
 
     @abstractmethod
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """Render what it sees now in each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+        """Render the picture of each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
 
     @abstractmethod
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """What it sees now in all envs, pictures `(env_num, ...)` of `size` (width, height) [pixels], see `Frame`.
+        """Render the current pictures of all envs, `(env_num, ...)` of `size` (width, height) [pixels], see `Frame`.
 
         They are arrays of the kind that `World.arrays` makes. NoOpenGLError if nothing can be rendered here.
         """
@@ -103,11 +103,11 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def get_joint_positions(self) -> Array:
-        """`(env_num, dof)` [rad or m]."""
+        """Return joint positions `(env_num, dof)` [rad or m]."""
 
     @abstractmethod
     def get_joint_velocities(self) -> Array:
-        """`(env_num, dof)` [rad/s or m/s]."""
+        """Return joint velocities `(env_num, dof)` [rad/s or m/s]."""
 
     @abstractmethod
     def get_joint_efforts(self) -> Array:
@@ -119,7 +119,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def measure(self, probe: Probe) -> Array:
-        """What a probe of the robot's model measures, `(env_num, k)`, see `Probe`.
+        """Return the measurements of a probe of the robot's model, `(env_num, k)`, see `Probe`.
 
         Values are those of the last substep, at its beginning; in a fresh episode, those of its first instant.
         KeyError if the model has no such probe.
@@ -230,7 +230,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
-        """Raw control signals `(n, nu)` of the model's own actuators, in the model's order; as large as targets."""
+        """Set raw control signals `(n, nu)` of the model's own actuators, in the model's order; as large as targets."""
 
     @property
     @abstractmethod

@@ -35,14 +35,14 @@ MODULES = {
     'omni.usd': f'{_HERE}.usd',
     'omni.replicator.core': f'{_HERE}.replicator',
 }
-"""What can be imported, and the module whose own names each offers."""
+"""Importable names, and the module whose own names each offers."""
 _PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)}
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
 _MIRROR = f'{_HERE}.mirror'
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds the stand-ins and fills them."""
+    """Finder and loader of the stand-ins."""
 
     @override
     def find_spec(
@@ -68,7 +68,7 @@ class _Finder(MetaPathFinder, Loader):
 
 
 class _Signpost(MetaPathFinder):
-    """Finds nothing: where an import of `omni` would fail, the error says how the stand-ins are asked for."""
+    """Finder of nothing: where an import of `omni` fails, its error says how to install the stand-ins."""
 
     @override
     def find_spec(
@@ -90,7 +90,7 @@ _SIGNPOST = _Signpost()
 
 
 def announce() -> None:
-    """Have a failing import of `omni` say how the stand-ins are asked for."""
+    """Add to the error of a failing import of `omni` how to install the stand-ins."""
     if _SIGNPOST not in sys.meta_path:
         sys.meta_path.append(_SIGNPOST)
 
@@ -125,17 +125,17 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether the stand-ins can be imported."""
+    """Return whether the stand-ins can be imported."""
     return _FINDER in sys.meta_path
 
 
 def is_stand_in(module: object) -> bool:
-    """Whether it is one of these modules, not one of Isaac Sim."""
+    """Return whether a module is one of these, not one of Isaac Sim."""
     return getattr(getattr(module, '__spec__', None), 'loader', None) is _FINDER
 
 
 def _is_probe(name: str) -> bool:
-    """Whether a finder is asked by `importlib.util.find_spec` for a package: by somebody who looks for Isaac Sim."""
+    """Return whether `importlib.util.find_spec` calls a finder for a package: code that looks for Isaac Sim."""
     return '.' not in name and sys._getframe(3).f_globals.get('__name__') == importlib.util.__name__
 
 

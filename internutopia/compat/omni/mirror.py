@@ -42,7 +42,7 @@ def current_stage() -> Usd.Stage:
 
 
 def forget() -> None:
-    """Let go of the stage; the next call makes another one."""
+    """Release the stage; the next call makes another one."""
     global _mirror
     _mirror = None
 

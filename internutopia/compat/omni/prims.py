@@ -27,12 +27,12 @@ def get_prim_at_path(prim_path: str, fabric: bool = False) -> Usd.Prim:
 
 
 def is_prim_path_valid(prim_path: str, fabric: bool = False) -> bool:
-    """Whether there is a prim."""
+    """Return whether there is a prim."""
     return get_prim_at_path(prim_path).IsValid()
 
 
 def is_prim_root_path(prim_path: str) -> bool:
-    """Whether it is the path of the root, `/`."""
+    """Return whether a path is that of the root, `/`."""
     return prim_path == '/'
 
 
@@ -117,7 +117,7 @@ def set_prim_property(prim_path: str, property_name: str, property_value: Any) -
 
 
 def set_prim_visibility(prim: Usd.Prim, visible: bool) -> None:
-    """Say whether a prim is visible."""
+    """Set whether a prim is visible."""
     from pxr import UsdGeom
 
     image = UsdGeom.Imageable(prim)

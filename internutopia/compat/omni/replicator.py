@@ -6,7 +6,7 @@ from internutopia.core.scene.scene import IScene
 
 
 class Orchestrator:
-    """Renders when told to."""
+    """Orchestrator of frames on demand."""
 
     def step(
         self, rt_subframes: int = -1, pause_timeline: bool = True, delta_time: float | None = None, **options: object

@@ -40,12 +40,12 @@ def get_stage_up_axis() -> str:
 
 
 def is_stage_loading() -> bool:
-    """Whether the stage is still being loaded: never."""
+    """Return whether the stage is still being loaded: never."""
     return False
 
 
 def update_stage() -> None:
-    """Accepted: there is nothing that would have to be told."""
+    """Do nothing: the stage is always up to date."""
 
 
 def add_reference_to_stage(usd_path: str, prim_path: str, prim_type: str = 'Xform') -> Usd.Prim:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UsdContext:
-    """What holds the stage."""
+    """Context that holds the stage."""
 
     def get_stage(self) -> Usd.Stage:
         """The stage, up to date with the envs."""

@@ -11,12 +11,12 @@ from internutopia.core.runner.base import EnvRunner, EpisodeView
 from internutopia.core.runner.step_result import StepResult
 
 GYM_BEFORE_RESET = StepResult({}, 0.0, False, False, None)
-"""What a step of `gym_env.Env` gives before the first reset."""
+"""Result of a step of `gym_env.Env` before the first reset."""
 _FINISHED = StepResult(None, -1.0, True, False, None)
 
 
 class ListApi2x:
-    """What the list API of one run does otherwise than without the switch.
+    """Behaviour of the list API of one run that differs from that without the switch.
 
     Attributes:
         unrewarded: what a task without a reward is worth at each step.
@@ -31,11 +31,11 @@ class ListApi2x:
 
     @classmethod
     def of(cls, config: Config) -> ListApi2x | None:
-        """The behaviour of 2.x if a config asks for it."""
+        """Return the behaviour of 2.x if a config requests it."""
         return cls(config) if config.compat == '2.x' else None
 
     def start_results(self, runner: EnvRunner) -> None:
-        """Have results written as in 2.x, to a file that is empty at the start; a run to be resumed keeps our form.
+        """Write results as in 2.x, to a file that is empty at the start; a run to be resumed keeps the current form.
 
         OSError if another run writes to the file; the runner is closed then.
         """
@@ -48,7 +48,7 @@ class ListApi2x:
             raise
 
     def results(self, results: Iterable[StepResult], envs: Iterable[EpisodeView | None]) -> list[StepResult]:
-        """What a script gets to see of the results of a step, each with what its env holds."""
+        """Return the results of a step as a script of 2.x gets them, each with what its env holds."""
         return [self._result(result, env) for result, env in zip(results, envs, strict=True)]
 
     def reset(
@@ -57,7 +57,7 @@ class ListApi2x:
         check: Callable[[Sequence[Any]], list[int]],
         reset: Callable[[Sequence[int]], tuple[list[Any], list[Any]]],
     ) -> tuple[list[Any], list[Any]]:
-        """What `reset` returns for a list that may hold bad ids.
+        """Reset the envs of a list that may hold bad ids; returns the result of `reset`.
 
         Args:
             given: the list.
@@ -69,7 +69,7 @@ class ListApi2x:
         return [None if k is None else obs[k] for k in places], [None if k is None else infos[k] for k in places]
 
     def check_local(self, call: str) -> None:
-        """NotImplementedError in a distributed run."""
+        """Raise NotImplementedError in a distributed run."""
         if self._distributed:
             raise NotImplementedError(f"{call}: not in a distributed run with compat='2.x', as in 2.x")
 

@@ -37,7 +37,7 @@ class Gone:
     instead: str
 
     def message(self, name: str) -> str:
-        """What a user is told who asks for one of the names."""
+        """Return the error message for one of the names."""
         what = f'{self.place}.{name}' if '.' in self.place else f'{self.place} type {name!r}'
         return f'{what} of InternUtopia 2.x is not here: {self.instead}'
 

@@ -38,7 +38,7 @@ class IsaacsimArticulation(IArticulation):
         return self._plain
 
     def is_valid(self) -> bool:
-        """Whether the robot still exists in its env."""
+        """Return whether the robot still exists in its env."""
         return True
 
     def save_status(self) -> None:

@@ -21,16 +21,16 @@ class gym_adapter:  # noqa: N801 - the public name of 2.x
         self.joint_names_sim = joint_names_sim
 
     def gym2sim(self, action: Any) -> Any:
-        """Takes an action (..., k) in the order of the policy to the order of the simulation."""
+        """Reorder an action (..., k) from the order of the policy to the order of the simulation."""
         return self.rearange_order(action, self.joint_names_gym, self.joint_names_sim)
 
     def sim2gym(self, obs: Any) -> Any:
-        """Takes joint values (..., k) in the order of the simulation to the order of the policy."""
+        """Reorder joint values (..., k) from the order of the simulation to the order of the policy."""
         return self.rearange_order(obs, self.joint_names_sim, self.joint_names_gym)
 
     @staticmethod
     def rearange_order(src: Any, from_joint_names: list[str], to_joint_names: list[str]) -> Any:
-        """Picks the values of `to_joint_names`, in that order.
+        """Select the values of `to_joint_names`, in that order.
 
         Args:
             src: Values (..., k) with one entry per name in `from_joint_names`.

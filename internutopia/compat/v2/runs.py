@@ -13,5 +13,5 @@ def install_stand_ins(config: Config) -> None:
 
 
 def ignores_gpus(config: Config) -> bool:
-    """Whether GPUs that a distributed run asks for are not reserved: scripts of 2.x had to ask for some."""
+    """Return whether GPUs that a distributed run requests are not reserved: scripts of 2.x had to request some."""
     return config.compat == '2.x' and config.simulator.device == 'cpu'

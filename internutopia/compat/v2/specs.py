@@ -16,7 +16,7 @@ Only of those that differ from the model in more than being ordered breadth firs
 
 
 def takes_raw_lengths(*scale: float) -> bool:
-    """Whether a USD file of this scale counts in the lengths that are written, whatever its `metersPerUnit`.
+    """Return whether a USD file of this scale counts in the lengths that are written, whatever its `metersPerUnit`.
 
     2.x put a file below a prim with its scale, on a stage in metres that knew nothing of the file's unit: where a scale
     other than 1 is given, files count in raw lengths.

@@ -8,13 +8,13 @@ from internutopia.util import log
 
 
 class Warner:
-    """Remembers what it has warned of."""
+    """Logger of warnings, each of which is given once."""
 
     def __init__(self) -> None:
         self._warned: set[Hashable] = set()
 
     def warn(self, message: str, about: Hashable = None) -> None:
-        """Say something, once about each thing; without one, each message once."""
+        """Log a warning, once about each thing; without one, each message once."""
         key = message if about is None else about
         if key not in self._warned:
             self._warned.add(key)

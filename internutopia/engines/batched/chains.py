@@ -68,7 +68,7 @@ def _pose(position: Array, orientation: Array | None = None) -> Array:
 
 
 def _motion(axis: Array, amount: float, slides: bool) -> Array:
-    """What a joint at position `amount` does."""
+    """Return the motion of a joint at position `amount`."""
     if slides:
         return _pose(amount * axis)
     quaternion = np.empty(4)

@@ -165,7 +165,7 @@ class EnvBatch(BatchArrays):
         return {name: np.array(row[0]) for name, row in rows.items()} | self.changed_fields(slot, scene)
 
     def get_states(self, slots: slice | Slots) -> Arrays:
-        """What of the state of slots changes from step to step, `(m, ...)`; live arrays, where there are any."""
+        """Return the part of the state of slots that each step changes, `(m, ...)`; live arrays where possible."""
         return {**self._get_engine_states(slots), 'fresh': self._unmeasured[slots]}
 
     def changed_fields(self, slot: int, scene: CompiledScene) -> Arrays:
@@ -247,7 +247,7 @@ class EnvBatch(BatchArrays):
 
     @abstractmethod
     def _get_engine_states(self, slots: slice | Slots) -> Arrays:
-        """All that belongs to the state of slots, `(m, ...)`, their models aside; the names are the engine's own."""
+        """Return the state of slots, `(m, ...)`, without their models; the names are the engine's own."""
 
     @abstractmethod
     def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
@@ -255,7 +255,7 @@ class EnvBatch(BatchArrays):
 
     @abstractmethod
     def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
-        """What a slot that runs a scene has of a model field."""
+        """Return the value of a model field in a slot that runs a scene."""
 
     def _write_model(self, slot: int, scene: CompiledScene) -> None:
         """Give a slot the float fields of its scene's model, undoing what was changed there before."""

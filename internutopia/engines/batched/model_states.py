@@ -1,6 +1,6 @@
 """Model states: what seldom changes of the states of envs, kept until it does.
 
-To look at all models after each step would cost more than the step of a small robot. What has per-slot values is
+To compare all models after each step would cost more than the step of a small robot. What has per-slot values is
 compared with what it was only when a batch says that it may have changed, and for all slots at once.
 """
 
@@ -27,7 +27,7 @@ class ModelStates:
     def of(
         self, env_batch: EnvBatch, slots: NDArray[np.integer], scenes: Sequence[CompiledScene]
     ) -> list[PhysicsState]:
-        """Those of slots, which run these scenes; the same objects as before where nothing changed."""
+        """Return the model states of slots that run these scenes; the same objects as before where nothing changed."""
         models = self._batches.setdefault(env_batch, _BatchModels())
         models.forget_changed(env_batch)
         states: list[PhysicsState] = []
@@ -40,7 +40,7 @@ class ModelStates:
 
 
 class _BatchModels:
-    """What is known of the models of one batch: by slot, its scene and its model state."""
+    """Cached scenes and model states of one batch, by slot."""
 
     def __init__(self) -> None:
         self.states: dict[int, tuple[CompiledScene, PhysicsState]] = {}

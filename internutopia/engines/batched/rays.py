@@ -15,7 +15,7 @@ Geoms = NDArray[np.bool_]  # of a model, `(ngeom,)`
 
 @dataclass(frozen=True)
 class Sight:
-    """What rays see of the models of a batch.
+    """Visibility of geoms to rays in the models of a batch.
 
     Attributes:
         groups: of the geoms that are seen.

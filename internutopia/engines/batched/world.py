@@ -298,7 +298,7 @@ class BatchedWorld(World):
         return self.rendered_model(scene), state, scene.labels.geom_labels
 
     def _model_state(self, env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
-        """What seldom changes of the state of a slot, which runs a scene."""
+        """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
         fields = env_batch.changed_fields(slot, scene)
         return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
 
@@ -339,7 +339,7 @@ class BatchedWorld(World):
         return cast(EnvBatch, self._env_batch[env_id])
 
     def batch_arrays(self, env_batch: EnvBatch) -> BatchArrays:
-        """What views read and write of a batch."""
+        """Return the arrays of a batch that views read and write."""
         return env_batch
 
     def upload(self, index: Index) -> Index:
@@ -356,7 +356,7 @@ class BatchedWorld(World):
 
     @abstractmethod
     def _structure(self, scene: CompiledScene) -> bytes:
-        """Equal for scenes whose envs can share a batch."""
+        """Return a key that is equal for scenes whose envs can share a batch."""
 
     def _env_batch_for(self, structure: bytes, scene: CompiledScene, count: int) -> EnvBatch:
         """The batch of a structure, with room for `count` more envs."""
@@ -383,7 +383,7 @@ class BatchedWorld(World):
         self._update_placement()
 
     def _update_placement(self) -> None:
-        """Envs came or went. Those that come back to the slots they had leave `placement` as it was."""
+        """Update the slots of envs; `placement` stays the same object if all envs have the slots that they had."""
         self.version += 1
         self.placement = self.slot.tobytes() + self.batch_id.tobytes()
 
@@ -402,5 +402,5 @@ class BatchedWorld(World):
 
 
 def _collision_flags(scene: CompiledScene) -> NDArray[np.int8]:
-    """Whether links of each robot collide with each other, as a number of `_FLAGS`."""
+    """Return whether the links of each robot collide with each other, as a number of `_FLAGS`."""
     return np.array([_FLAGS.index(robot.self_collisions) for robot in scene.source.robots], np.int8)

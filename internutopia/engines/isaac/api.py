@@ -1,4 +1,4 @@
-"""Isaac Sim interface: what the world asks of Isaac Sim, whatever its version, in numpy arrays.
+"""Isaac Sim interface: the calls that the world makes to Isaac Sim, whatever its version, in numpy arrays.
 
 Arrays here are float32, their rows are those of a handle's `paths`, and poses are in the world frame, quaternions
 `(w, x, y, z)`. Velocities are those of the centre of mass, as PhysX has them.
@@ -84,23 +84,23 @@ class ArticulationHandle(PrimHandle):
 
     @abstractmethod
     def velocities(self) -> tuple[Floats, Floats]:
-        """Of the roots, as of `BodyHandle`."""
+        """Return the velocities of the roots, as `BodyHandle.velocities`."""
 
     @abstractmethod
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
-        """Of the roots of some rows."""
+        """Set the velocities of the roots of some rows."""
 
     @abstractmethod
     def joint_positions(self) -> Floats:
-        """`(n, dof)` [rad or m]."""
+        """Return joint positions `(n, dof)` [rad or m]."""
 
     @abstractmethod
     def joint_velocities(self) -> Floats:
-        """`(n, dof)` [rad/s or m/s]."""
+        """Return joint velocities `(n, dof)` [rad/s or m/s]."""
 
     @abstractmethod
     def joint_efforts(self) -> Floats:
-        """What is measured along the joints' axes `(n, dof)` [N·m or N]."""
+        """Return the efforts measured along the joints' axes `(n, dof)` [N·m or N]."""
 
     @abstractmethod
     def set_joint_positions(self, values: Any, rows: Rows) -> None:
@@ -124,7 +124,7 @@ class ArticulationHandle(PrimHandle):
 
     @abstractmethod
     def disable_gravity(self) -> None:
-        """Let gravity pull at no link."""
+        """Disable gravity on all links."""
 
 
 class CameraHandle(PrimHandle):
@@ -132,7 +132,7 @@ class CameraHandle(PrimHandle):
 
     @abstractmethod
     def picture(self, annotator: str) -> NDArray[Any] | None:
-        """`(n, height, width, channels)` of the last frame that was rendered; None or empty before the first."""
+        """Return `(n, height, width, channels)` of the last frame that was rendered; None or empty before the first."""
 
 
 class IsaacSim(ABC):
@@ -141,7 +141,7 @@ class IsaacSim(ABC):
     @property
     @abstractmethod
     def physics_scene(self) -> str:
-        """Its prim path."""
+        """Prim path of the physics scene."""
 
     @abstractmethod
     def new_stage(self) -> None:
@@ -153,7 +153,7 @@ class IsaacSim(ABC):
 
     @abstractmethod
     def add_asset(self, file: str, path: str) -> None:
-        """Refer to a USD file."""
+        """Add a reference to a USD file."""
 
     @abstractmethod
     def add_body(self, path: str, mass: float | None, density: float | None) -> None:
@@ -169,7 +169,7 @@ class IsaacSim(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Make physics of what is on the stage."""
+        """Start physics with the prims on the stage."""
 
     @abstractmethod
     def step(self) -> None:
@@ -200,7 +200,7 @@ class IsaacSim(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the stage; the app goes on."""
+        """Release the stage; the app keeps running."""
 
     def __init__(self, names: SimpleNamespace, load_camera_class: Callable[[], Any], dt: float, config: SimConfig):
         self.names = names
@@ -226,7 +226,7 @@ class IsaacSim(ABC):
         )
 
     def isolate(self, paths: Sequence[str]) -> None:
-        """Let nothing of one env collide with anything of another."""
+        """Disable collisions between envs."""
         cloner = self.names.GridCloner(spacing=0.0)
         cloner.filter_collisions(
             physicsscene_path=self.physics_scene,

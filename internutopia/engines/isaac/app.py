@@ -97,7 +97,7 @@ def start_isaac_sim(config: SimConfig, dt: float) -> IsaacSim:
 
 
 def load_names() -> tuple[str, SimpleNamespace]:
-    """The newest set of names that is there, and what its names stand for."""
+    """Return the newest set of names that is available, and the objects of its names."""
     missing: list[str] = []
     for generation, table in NAMES.items():
         try:
@@ -108,7 +108,7 @@ def load_names() -> tuple[str, SimpleNamespace]:
 
 
 def look_up(place: str) -> Any:
-    """What a `module:attribute` stands for; the module itself without an attribute."""
+    """Resolve a `module:attribute`; the module itself without an attribute."""
     module, _, attribute = place.partition(':')
     found = importlib.import_module(module)
     return getattr(found, attribute) if attribute else found

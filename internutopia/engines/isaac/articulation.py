@@ -63,7 +63,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     @override
     def get_joint_efforts(self) -> Array:
-        """What Isaac Sim measures along the joints' axes."""
+        """Return the efforts that Isaac Sim measures along the joints' axes."""
         return self.joints.efforts()
 
     @override
@@ -72,7 +72,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     @override
     def measure(self, probe: Probe) -> Array:
-        """Of probes, those of efforts and of nothing can be had."""
+        """Return the measurements of a probe; only those of efforts and of nothing are supported."""
         if probe not in self._layout.probes:
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
         if probe.kind == 'frame':
@@ -203,7 +203,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
-        """It lasts until the stage is another one."""
+        """Set whether links collide with each other, until the stage is rebuilt."""
         self._handle.set_self_collisions(enabled, self._by_env.rows_of(env_ids)[1][:, 0])
 
     @override
@@ -248,7 +248,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         return chain_of(compiled.model, compiled.robots[self.name], base, tip)
 
     def holds(self, prims: EnvPrims) -> bool:
-        """Whether an env with these prims has the robot."""
+        """Return whether an env with these prims has the robot."""
         robot = prims.compiled.robots.get(self.name)
         return robot is not None and robot.signature == self._layout.signature
 
@@ -293,12 +293,12 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         self.joints.move(env_ids, state['joints'], state['speeds'])
 
     def on_new_stage(self) -> None:
-        """The stage is another one: tell it what it does not know of the robot."""
+        """Write the robot's settings to a new stage."""
         self.links.masses.forget()
         self.joints.on_new_stage()
 
     def finite(self) -> NDArray[np.bool_]:
-        """Which envs have a state without NaN, `(env_num,)`; those without the robot, too."""
+        """Return whether the state of each env is finite, `(env_num,)`; True for those without the robot."""
         if not self._anywhere():
             return np.ones(self._world.env_num, bool)
         arrays = (*self.get_root_poses(), self.get_joint_positions(), self.get_joint_velocities())

@@ -1,4 +1,4 @@
-"""Asset checks: what scenes on Isaac Sim may be made of, and where the prims of an asset are on a stage.
+"""Asset checks: supported contents of scenes on Isaac Sim, and the paths of an asset's prims on a stage.
 
 Isaac Sim reads USD. What a scene's model asks for beyond what is in its files has to have a counterpart in Isaac Sim:
 `check_scene` refuses what has none before anything is loaded.
@@ -26,7 +26,7 @@ _MEASURED = ('effort', 'frame')  # kinds of probes
 
 
 def check_assets(scene: SceneSpec) -> None:
-    """ValueError for assets that Isaac Sim does not read, naming the file. FileNotFoundError for missing ones."""
+    """Raise ValueError for assets that Isaac Sim does not read, naming the file. FileNotFoundError for missing ones."""
     parts = [(f'robot {robot.name!r}', robot.asset) for robot in scene.robots]
     parts += [(f'object {obj.name!r}', obj.asset) for obj in scene.objects if obj.asset is not None]
     if scene.asset is not None:
@@ -41,7 +41,7 @@ def check_assets(scene: SceneSpec) -> None:
 
 
 def check_scene(scene: SceneSpec, compiled: CompiledScene) -> None:
-    """NotImplementedError for what the scene asks for and Isaac Sim has no counterpart of, naming it."""
+    """Raise NotImplementedError for features of the scene that Isaac Sim has no counterpart of, naming them."""
     if scene.joints:
         raise NotImplementedError(
             f"joint {scene.joints[0].path!r}: backend 'isaac_sim' has the joints that are in its files, "
@@ -90,12 +90,12 @@ def check_scene(scene: SceneSpec, compiled: CompiledScene) -> None:
 
 
 def host_name(name: str, known: Collection[str], robot: RobotSpec) -> str:
-    """What a joint or link of an asset is called in the host's model of a robot, which has the names `known`."""
+    """Return the name of a joint or link of an asset in the host's model of a robot, which has the names `known`."""
     return name if name in known else robot.synonyms.get(name, name)
 
 
 def prim_paths(file: Path) -> dict[str, str]:
-    """Where the bodies of an asset are, by their short names: paths below the prim that refers to the file.
+    """Return the paths of an asset's bodies below the prim that refers to the file, by their short names.
 
     A reference brings what is below the file's default prim.
     """
@@ -111,14 +111,14 @@ def path_below(file: Path, prim: str) -> str:
 
 
 def _is_fixed(robot: RobotSpec) -> bool:
-    """Whether the asset itself has its root fixed."""
+    """Return whether the asset itself has a fixed root."""
     file = resolve(robot.asset)
     return _facts(file, content_key(file)).fixed
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is remembered of an asset: its `prim_paths`, and whether nothing in it moves freely."""
+    """Cached facts of an asset: its `prim_paths`, and whether nothing in it moves freely."""
 
     bodies: dict[str, str]
     fixed: bool

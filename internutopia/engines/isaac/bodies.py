@@ -16,7 +16,7 @@ from internutopia.engines.views import Array, BodyView, EnvIds
 
 
 def kind_of(prims: EnvPrims, name: str) -> str:
-    """How a body moves: `'static'` for an object that stays, `'free'`, `'jointed'`, or `'kinematic'`."""
+    """Return how a body moves: `'static'` for an object that stays, `'free'`, `'jointed'`, or `'kinematic'`."""
     body = prims.compiled.bodies[name]
     if body.mocap >= 0:
         return 'static' if name in dict(prims.objects) else 'kinematic'
@@ -123,7 +123,7 @@ class IsaacBodyView(IsaacView, BodyView):
             self.set_velocities(env_ids, state['linear'], state['angular'])
 
     def holds(self, prims: EnvPrims) -> bool:
-        """Whether an env with these prims has the body."""
+        """Return whether an env with these prims has the body."""
         return self.name in prims.compiled.bodies and kind_of(prims, self.name) == self.kind
 
     @override
@@ -138,7 +138,7 @@ class IsaacBodyView(IsaacView, BodyView):
         return (prims.body(self.name),) if self.holds(prims) else None
 
     def _centres(self) -> NDArray[np.float64]:
-        """Where the centres of mass are in the frames of the bodies, by env `(env_num, 3)` [m]."""
+        """Return the centres of mass in the frames of the bodies, by env `(env_num, 3)` [m]."""
         stage, centres = self._found
         if stage != self._world.stage:
             centres = np.zeros((self._world.env_num, 3))

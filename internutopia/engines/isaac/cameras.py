@@ -1,6 +1,6 @@
-"""Camera views on Isaac Sim, batched: what its RTX renderer sees.
+"""Camera views on Isaac Sim, batched, rendered with its RTX renderer.
 
-Pictures are rendered when somebody asks for them, once per change of the world: sensors ask at the rendering interval.
+Pictures are rendered on request, once per change of the world: sensors request them at the rendering interval.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class IsaacCameraView(IsaacView, CameraView):
 
     @override
     def pictures(self, size: Size, kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """NotImplementedError for labels, which Isaac Sim does not know of."""
+        """Return the pictures of all envs; NotImplementedError for labels, which Isaac Sim does not support."""
         if 'labels' in kinds:
             raise NotImplementedError("backend 'isaac_sim' cannot tell objects apart in pictures (bounding boxes)")
         cached = self._cache.get((size, kinds))

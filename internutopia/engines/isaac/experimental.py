@@ -144,7 +144,7 @@ class ExperimentalPrims(PrimHandle):
 
 
 class _Moving(ExperimentalPrims):
-    """What has velocities."""
+    """Views over prims that have velocities."""
 
     def velocities(self) -> tuple[Floats, Floats]:
         """Linear and angular velocities, `(n, 3)` each."""

@@ -46,7 +46,7 @@ class IsaacJoints(IsaacView):
         return self._read('velocity', lambda handle: handle.joint_velocities())
 
     def efforts(self) -> Array:
-        """What Isaac Sim measures along the joints' axes, `(env_num, dof)` [N·m or N]."""
+        """Return the efforts that Isaac Sim measures along the joints' axes, `(env_num, dof)` [N·m or N]."""
         return self._read('effort', lambda handle: handle.joint_efforts())
 
     def set_positions(self, env_ids: EnvIds, positions: Any, joints: Any) -> None:
@@ -98,7 +98,7 @@ class IsaacJoints(IsaacView):
         self._write_gains(env_ids)
 
     def get_state(self) -> dict[str, Array]:
-        """What there is to know of the joints and their drives, `(env_num, dof)` each."""
+        """Return the state of the joints and their drives, `(env_num, dof)` each."""
         return {
             **{'joints': self.positions(), 'speeds': self.velocities()},
             **{f'{kind} targets': self._targets[kind] for kind in DRIVE_KINDS},
@@ -130,7 +130,7 @@ class IsaacJoints(IsaacView):
             self._has_efforts = bool(self._targets['effort'].any())
 
     def on_new_stage(self) -> None:
-        """The stage is another one: tell it the gains."""
+        """Write the gains to a new stage."""
         if self._anywhere():
             self._write_gains(self.by_env.envs)
 

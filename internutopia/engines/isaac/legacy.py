@@ -210,7 +210,7 @@ class LegacyPrims(PrimHandle):
 
 
 class _Moving(LegacyPrims):
-    """What has velocities."""
+    """Views over prims that have velocities."""
 
     def velocities(self) -> tuple[Floats, Floats]:
         """Linear and angular velocities, `(n, 3)` each."""

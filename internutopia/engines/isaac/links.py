@@ -31,7 +31,7 @@ class LinkedRobot(Protocol):
     contact_links: tuple[str, ...]
 
     def holds(self, prims: EnvPrims) -> bool:
-        """Whether an env with these prims has the robot."""
+        """Return whether an env with these prims has the robot."""
         ...
 
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
@@ -95,7 +95,7 @@ class IsaacLinks(IsaacView):
         return self._cached('contact', ((len(self.robot.contact_links), 3),), fill)[0]
 
     def prepare_contacts(self) -> None:
-        """Have contact forces measured: to be called when prims are on the stage, before physics is made of them."""
+        """Enable the measurement of contact forces; to be called when prims are on the stage, before physics starts."""
         if self.robot.contact_links:
             _ = self._contacts.rows
 
@@ -126,7 +126,7 @@ class IsaacLinks(IsaacView):
         return self._bodies[name]
 
     def is_root(self, name: str) -> bool:
-        """Whether a link is the root of a robot that moves freely."""
+        """Return whether a link is the root of a robot that moves freely."""
         return self._layout.bodies[name].qpos >= 0
 
     @override
@@ -167,7 +167,7 @@ class IsaacLinks(IsaacView):
         return columns, offsets
 
     def _native(self, key: str, read: Any, sizes: tuple[int, int]) -> tuple[Array, Array]:
-        """What the handle says of all links `(env_num, links, size)` each, world frame."""
+        """Return the handle's values of all links `(env_num, links, size)` each, world frame."""
 
         def fill(buffers: tuple[Array, ...]) -> None:
             for buffer, values in zip(buffers, read(self._by_env.handle), strict=True):
@@ -176,7 +176,7 @@ class IsaacLinks(IsaacView):
         return self._cached(key, [(len(self.own), size) for size in sizes], fill)
 
     def _correct(self, buffers: tuple[Array, ...], links: Links, read: Any) -> None:
-        """In envs where something was set, write what the host's model says."""
+        """Write the values of the host's model in envs where something was set."""
         for env_id in np.intersect1d(self._by_env.envs, np.flatnonzero(self._world.dirty)).tolist():
             data = self._world.host_data(env_id)
             bodies = self._world.compiled(env_id).robots[self.robot.name].bodies

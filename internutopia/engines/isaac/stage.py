@@ -29,7 +29,7 @@ _ENV = re.compile(r'^/World/env_(\d+)')
 
 @dataclass(frozen=True)
 class EnvPrims:
-    """What stands in an env; equal for envs that need no other stage, whatever their poses.
+    """Prims of an env; equal for envs that can be placed on the same stage, whatever their poses.
 
     `robots` and `objects` are prim paths below the env, by name.
     """
@@ -41,7 +41,7 @@ class EnvPrims:
 
     @classmethod
     def of(cls, compiled: CompiledScene, spec: SceneSpec) -> EnvPrims:
-        """What stands in an env that runs a scene."""
+        """Return the prims of an env that runs a scene."""
         robots = tuple((robot.name, robot.prim_path or f'/robots/{robot.name}') for robot in spec.robots)
         objects = tuple((obj.name, obj.prim_path or f'/objects/{obj.name}') for obj in spec.objects)
         return cls(compiled, robots, objects, spec)
@@ -68,19 +68,19 @@ class EnvPrims:
         }
 
     def adds_camera(self, robot: str | None, name: str) -> bool:
-        """Whether the camera of that name in the host's model is one that the robot gets beside those of its asset."""
+        """Return whether the camera of that name in the host's model is added to those of the robot's asset."""
         cameras = (camera.path for spec in self.spec.robots if spec.name == robot for camera in spec.cameras)
         return robot is not None and name.removeprefix(robot_prefix(robot)) in cameras
 
     def camera(self, robot: str, path: str) -> str:
-        """Path below the env of a camera that a robot gets beside those of its asset."""
+        """Return the path below the env of a camera that is added to those of a robot's asset."""
         link, _, name = path.rpartition('/')
         return f'{self.links(robot).get(link.rpartition("/")[2], self.robot(robot))}/{name}'
 
 
 @dataclass(frozen=True)
 class InitialState:
-    """How an episode begins: state fields of the host's model, and where its bodies then are."""
+    """Initial state of an episode: state fields of the host's model, and the poses of its bodies."""
 
     prims: EnvPrims
     fields: Mapping[str, NDArray[np.float64]]
@@ -88,7 +88,7 @@ class InitialState:
 
     @classmethod
     def of(cls, prims: EnvPrims) -> InitialState:
-        """The first instant of what stands in an env."""
+        """Return the initial state of the prims of an env."""
         fields = prims.compiled.initial_state(prims.spec)
         data = mujoco.MjData(prims.compiled.model)
         for name in ('qpos', 'mocap_pos', 'mocap_quat'):
@@ -111,7 +111,7 @@ def envs_of(paths: Sequence[str]) -> NDArray[np.intp]:
 
 
 def build_stage(sim: IsaacSim, env_prims: Mapping[int, EnvPrims], env_origins: NDArray[np.float64]) -> None:
-    """Put what stands in the envs `env_prims` on an empty stage."""
+    """Build the prims of the envs, `env_prims`, on an empty stage."""
     alike: dict[EnvPrims, list[int]] = {}
     for env_id in sorted(env_prims):
         alike.setdefault(env_prims[env_id], []).append(env_id)
@@ -161,5 +161,5 @@ def _add_asset(sim: IsaacSim, asset: str, path: str, scale: Vec3, position: Vec3
 
 
 def _unit(orientation: Quat) -> NDArray[np.float64]:
-    """USD does not normalize quaternions."""
+    """Normalize a quaternion, which USD does not do."""
     return np.asarray(orientation) / np.linalg.norm(orientation)

@@ -38,7 +38,7 @@ class IsaacContext(Protocol):
 
     @property
     def running(self) -> Mapping[int, EnvPrims]:
-        """What stands in the envs that run a scene."""
+        """Prims of the envs that run a scene."""
         ...
 
     def compiled(self, env_id: int) -> CompiledScene:
@@ -80,7 +80,7 @@ class EnvHandle(Generic[Handle]):
         return np.flatnonzero(self.rows[:, 0] >= 0)
 
     def rows_of(self, env_ids: EnvIds) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Which of some envs have such prims, bool, and the rows of those, `(n, k)`."""
+        """Return which of some envs have such prims, bool, and the rows of those, `(n, k)`."""
         rows = self.rows[env_ids]
         held = rows[:, 0] >= 0
         return held, rows[held]
@@ -135,12 +135,12 @@ class IsaacView:
         return shown
 
     def _mark_dirty(self, env_ids: EnvIds) -> None:
-        """Something was set in these envs, of which Isaac Sim moves links along with the next substep only."""
+        """Mark envs in which something was set: Isaac Sim moves links along at the next substep only."""
         self._world.dirty[env_ids] = True
         self._world.version += 1
 
     def _anywhere(self) -> bool:
-        """Whether any env holds what the view shows."""
+        """Return whether any env holds the prims of the view."""
         return True
 
 
@@ -172,7 +172,7 @@ class Masses:
             self._bodies.handle.scale_masses(first, self._bodies.rows[changed].reshape(-1))
 
     def forget(self) -> None:
-        """The stage is another one, where nothing was changed."""
+        """Forget all changes, for a new stage."""
         self._first.clear()
 
 

@@ -78,7 +78,7 @@ class IsaacWorld(World):
 
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:
-        """NotImplementedError for what Isaac Sim has no counterpart of."""
+        """Compile a scene; NotImplementedError for features that Isaac Sim has no counterpart of."""
         check_assets(scene)
         compiled = SCENES.get(scene, self.dt)
         compiled.check(scene)
@@ -87,7 +87,7 @@ class IsaacWorld(World):
 
     @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        """RuntimeError if another world has the stage."""
+        """Start envs afresh; RuntimeError if another world has the stage."""
         if not scenes:
             return
         self._claim_stage()
@@ -106,7 +106,7 @@ class IsaacWorld(World):
             raise
 
     def _reset(self, env_prims: Mapping[int, EnvPrims]) -> None:
-        """Start episodes in envs where the right things stand."""
+        """Start episodes in envs that hold the right prims."""
         self.env_prims.update(env_prims)
         self._running[list(env_prims)] = True
         self.times[list(env_prims)] = 0.0
@@ -128,7 +128,7 @@ class IsaacWorld(World):
 
     @override
     def unload(self, env_ids: EnvIds) -> None:
-        """What stands in the envs stays on the stage, for the case that it is asked for again."""
+        """Leave envs empty; their prims stay on the stage, in case they are loaded again."""
         self._running[env_ids] = self.dirty[env_ids] = False
         self.version += 1
 
@@ -154,7 +154,7 @@ class IsaacWorld(World):
 
     @override
     def get_state(self, env_id: int) -> PhysicsState:
-        """Poses, velocities, joints, targets, gains and masses; contacts are found again."""
+        """Return poses, velocities, joints, targets, gains and masses; contacts are found again."""
         arrays: dict[str, NDArray[Any]] = {'time': self.times[[env_id]]}
         for view, _, state in self._states_of(np.array([env_id], np.intp)):
             arrays |= {f'{_state_key(view)}/{name}': array for name, array in state.items()}
@@ -171,7 +171,7 @@ class IsaacWorld(World):
 
     @override
     def set_state(self, env_id: int, state: PhysicsState) -> None:
-        """What contacts remember of the steps before is lost."""
+        """Put an env into a state; what contacts keep of the steps before is lost."""
         self.times[env_id] = state.arrays['time'][0]
         for view in self._views_of(env_id):
             prefix = f'{_state_key(view)}/'
@@ -181,7 +181,7 @@ class IsaacWorld(World):
 
     @override
     def articulation(self, name: str, env_id: int) -> IsaacArticulationView:
-        """KeyError with close matches, NotImplementedError for joints of the scene."""
+        """Return a robot; KeyError with close matches, NotImplementedError for joints of the scene."""
         if name.startswith(SCENE_PREFIX):
             raise NotImplementedError(f'env {env_id}, {name!r}: joints of scenes are not read or moved on Isaac Sim')
         prims = self._prims_of(env_id)
@@ -195,7 +195,7 @@ class IsaacWorld(World):
 
     @override
     def body(self, name: str, env_id: int) -> IsaacBodyView:
-        """KeyError with close matches."""
+        """Return a body; KeyError with close matches."""
         prims = self._prims_of(env_id)
         if name not in prims.compiled.bodies:
             raise EnvKeyError(
@@ -220,7 +220,7 @@ class IsaacWorld(World):
 
     @override
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """With OpenGL on the host, of the host's models in the states of Isaac Sim."""
+        """Render with OpenGL on the host, from the host's models in the states of Isaac Sim."""
         self._renderers.render(requests, quality, self._snapshot)
 
     @override
@@ -229,7 +229,7 @@ class IsaacWorld(World):
 
     @override
     def close(self) -> None:
-        """Leave the stage. Isaac Sim's app goes on, for the next Env; it ends with the process."""
+        """Release the stage. Isaac Sim's app keeps running for the next Env; it ends with the process."""
         if self in self._open:
             self._open.discard(self)
             self.unload(np.arange(self.env_num))
@@ -239,7 +239,7 @@ class IsaacWorld(World):
 
     @property
     def running(self) -> dict[int, EnvPrims]:
-        """What stands in the envs that run a scene."""
+        """Prims of the envs that run a scene."""
         return {env_id: prims for env_id, prims in self.env_prims.items() if self._running[env_id]}
 
     def compiled(self, env_id: int) -> CompiledScene:

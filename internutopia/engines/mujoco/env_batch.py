@@ -136,7 +136,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def values(self, name: str) -> NDArray[Any]:
-        """Read-only unless expanded."""
+        """Return the values of a model field; read-only unless expanded."""
         values = self.batch.expanded(name)
         if values is None:
             template = model_field(self.scene.model, name)
@@ -215,7 +215,7 @@ class MujocoEnvBatch(EnvBatch):
         return self.batch.get_data(slot)
 
     def _derive(self) -> None:
-        """Let derived fields describe the state where they do not."""
+        """Recompute derived fields that do not describe the state."""
         if not self._stale.any():
             return
         slots = None if self._stale.all() else np.flatnonzero(self._stale).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Warp arrays: what the host sees of them, and kernels over the rows of envs."""
+"""Warp arrays: their copies on the host, and kernels over the rows of envs."""
 
 # pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportArgumentType=false
@@ -19,7 +19,7 @@ BAD_QUANTITIES = ('', 'control of actuator', 'position at dof', 'velocity at dof
 
 
 def shares_memory(device: wp.Device) -> bool:
-    """Whether host and device are the same memory."""
+    """Return whether host and device share their memory."""
     return device.is_cpu
 
 
@@ -70,7 +70,7 @@ class HostMirror:
             self._written = False
 
     def invalidate(self) -> None:
-        """The device wrote to it."""
+        """Mark the host's copy as outdated, after the device wrote to the array."""
         self._fetched = self._on_host
 
     def tensor(self) -> Any:
@@ -84,7 +84,7 @@ class HostMirror:
 
 @contextmanager
 def memory_checked(what: str, cure: str) -> Iterator[None]:
-    """MemoryError if `what` is made meanwhile does not fit on the device; the `cure` is what to use instead."""
+    """Context that raises MemoryError if `what` is made in it and does not fit; the `cure` is what to use instead."""
     try:
         yield
     except RuntimeError as error:
@@ -117,7 +117,7 @@ def copy_rows(selected: wp.array[bool], which: bool, source: wp.array2d[Any], ta
 
 @wp.kernel
 def find_failed(selected: wp.array[bool], report: wp.array2d[int], failed: wp.array[bool]):
-    """Which of the selected rows are bad."""
+    """Flag the selected rows that are bad."""
     row = wp.tid()
     failed[row] = selected[row] and report[row, 0] > 0
 

@@ -107,7 +107,7 @@ class WarpBatch:
         return wp.stream_from_torch(torch.cuda.Stream(str(self.device)))
 
     def select(self, selected: NDArray[np.bool_]) -> None:
-        """Say which worlds, `(n,)`, the next calls are about."""
+        """Select the worlds, `(n,)`, that the next calls are for."""
         if not np.array_equal(self.selected.read(), selected):
             self.selected.write()[:] = selected
 
@@ -153,7 +153,7 @@ class WarpBatch:
         self._launch(*self._step_call(substeps, kinematics))
 
     def store_starts(self, selected: NDArray[np.bool_]) -> None:
-        """What the selected worlds are now is what `launch_reset` makes them again."""
+        """Store the current state of the selected worlds, which `launch_reset` restores."""
         self.select(selected)
         self._upload()
         with wp.ScopedDevice(self.device):
@@ -194,7 +194,7 @@ class WarpBatch:
     def trace(self, name: str, tracer: object, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
         """Let `trace`, a fixed sequence of kernels of a tracer, follow rays; after `kinematics`. `name` says what for.
 
-        What was captured of it is forgotten when nobody has the tracer any more.
+        Its captured graph is dropped together with the tracer.
         """
         calls = self._tracer_calls.setdefault(tracer, {})
         self._launch((name,), lambda: trace(self._model, self._data), calls)
@@ -258,7 +258,7 @@ class WarpBatch:
         return self.efforts, self.sensors
 
     def _resettable(self) -> Iterator[tuple[str, Any]]:
-        """What differs between the beginnings of worlds."""
+        """Yield the arrays, by name, that differ between the initial states of worlds."""
         yield from self._state.items()
         if self.sensors.array.size:
             yield 'sensors', self.sensors.array
@@ -357,7 +357,7 @@ class WarpBatch:
             self._copy_rows(self.selected, True, self._starts[name], rows)
 
     def _forget(self, worlds: HostMirror) -> None:
-        """Nothing was measured in these worlds yet."""
+        """Forget the measurements of these worlds."""
         for mirror, zeros in zip(self._results, self._zeros, strict=True):
             self._copy_rows(worlds, True, zeros, mirror.array)
 
@@ -373,7 +373,7 @@ class WarpBatch:
         mjw.com_vel(self._model, self._data)
 
     def _begin(self) -> None:
-        """Keep the state that the worlds have now."""
+        """Keep the current state of the worlds."""
         for name, array in self._moving.items():
             wp.copy(self._before[name], array)
         self._data.overflow.zero_()

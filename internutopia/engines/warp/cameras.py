@@ -40,7 +40,7 @@ class WarpCameraView(MujocoCameraView):
 
     @override
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """MemoryError if the pictures do not fit on the device. What hides things is not measured, it is nan."""
+        """Render pictures. MemoryError if they do not fit on the device. Occlusion is not measured, it is nan."""
         for env_id, frame in zip(env_ids.tolist(), frames, strict=True):
             if frame.occlusion is not None:
                 frame.occlusion[:] = np.nan
@@ -51,7 +51,7 @@ class WarpCameraView(MujocoCameraView):
 
     @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """MemoryError if the pictures do not fit on the device."""
+        """Return the pictures of all envs; MemoryError if they do not fit on the device."""
         buffers = self._take(size, kinds)
         show = buffers.tensor if self._world.arrays.on_device else buffers.read
         return {kind: show(kind) for kind in kinds}

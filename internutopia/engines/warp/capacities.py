@@ -14,7 +14,7 @@ GROWABLE = _CONTACTS | _O.NEFC | _O.NJMAX_NNZ | _O.CONTACT_MATCH  # flags of buf
 
 @dataclasses.dataclass
 class Capacities:
-    """How much there is room for."""
+    """Sizes of the buffers of a batch."""
 
     contacts: int  # per world, in the mean
     constraints: int  # per world
@@ -23,7 +23,7 @@ class Capacities:
 
     @classmethod
     def of(cls, model: mujoco.MjModel) -> Capacities:
-        """What a scene is likely to need: all its limits, and some contacts for each geom that moves."""
+        """Return what a scene is likely to need: all its limits, and some contacts for each geom that moves."""
         moves = model.body_weldid[model.geom_bodyid] != 0
         touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
         contacts = 16 + 2 * int((moves & touches).sum()) + 4 * model.npair
@@ -32,7 +32,7 @@ class Capacities:
         return cls(contacts, rows * contacts + rest)
 
     def grown(self, flags: int, nv: int) -> Capacities:
-        """Twice the room of what was too small, as the engine's `flags` say; `nv` is the number of dofs of a world."""
+        """Double what was too small according to the engine's `flags`; `nv` is the number of dofs of a world."""
         grown = self
         if flags & _CONTACTS:
             grown = dataclasses.replace(grown, contacts=2 * grown.contacts)

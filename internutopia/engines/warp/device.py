@@ -1,4 +1,4 @@
-"""GPU world whose views give and take torch tensors: nothing in a step makes the host wait for the device.
+"""GPU world whose views return and accept torch tensors: nothing in a step makes the host wait for the device.
 
 What envs read and write are the engine's own arrays. Batches of different structure are stepped side by side, each on
 a CUDA stream of its own. That buffers were too small is known a little later than it happened: contacts can then be
@@ -51,7 +51,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
 
     @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        """The host waits for it."""
+        """Step the envs; the host waits for the result."""
         mask = np.zeros(self.env_num, bool)
         mask[env_ids] = True
         failed = self.advance(self.arrays.asarray(mask)).cpu().numpy()
@@ -78,7 +78,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
 
     @override
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
-        """Here the start of an env, which is kept on the device, says how it goes on."""
+        """Raise ValueError if that would change anything: the start of an env, kept on the device, determines it."""
         for env_id in np.asarray(to_host(env_ids)).tolist():
             if self._variant(env_id, {robot: enabled}).digest != self.scene(env_id).digest:
                 raise ValueError(
@@ -124,7 +124,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
 
 
 class TensorArrays(BatchArrays):
-    """A batch as views see it: what `BatchArrays` says holds for tensors on the device."""
+    """Arrays of a batch for its views: as `BatchArrays`, with tensors on the device."""
 
     def __init__(self, env_batch: WarpEnvBatch, upload: Callable[[Index], Index]):
         self.id = env_batch.id
@@ -165,7 +165,7 @@ class TensorArrays(BatchArrays):
 
     @override
     def measured(self) -> Any:
-        """Where the device started an env afresh, what was measured when the host did."""
+        """Return the sensor values; where the device started an env afresh, those of its start by the host."""
         if self.env_batch.fresh:  # else the host would wait for nothing
             self.env_batch.measured()
         return self.sensors
@@ -211,7 +211,7 @@ class TensorArrays(BatchArrays):
         return casters[key].cast(self.batch, slots, origins, directions)
 
     def store_starts(self, slots: Index) -> None:
-        """Envs were given to these slots: they will be started again as they are now."""
+        """Store the current state of these slots, to which envs were added, as their start."""
         self.env_batch.measure_fresh()
         selected = np.zeros(self.env_batch.capacity, bool)
         selected[slots] = True

@@ -47,7 +47,7 @@ class WarpEnvBatch(EnvBatch):
 
     @property
     def fresh(self) -> bool:
-        """Whether there are slots that have made no substep yet, and whose probes nobody asked."""
+        """True if there are slots that have made no substep yet and whose probes were not measured."""
         return bool(self._unmeasured.any())
 
     @override
@@ -57,7 +57,7 @@ class WarpEnvBatch(EnvBatch):
         return self.sensors
 
     def measure_fresh(self) -> None:
-        """Let probes of the slots that have made no substep yet measure this instant."""
+        """Measure the probes of the slots that have made no substep yet."""
         if self._unmeasured.any() and len(self._probed):
             self.batch.forward()
             self._stale = False
@@ -71,7 +71,7 @@ class WarpEnvBatch(EnvBatch):
         return self.batch.field(name).read()
 
     def derive(self, name: str) -> None:
-        """Let a field describe the current state."""
+        """Recompute a field from the current state."""
         if name not in STATE_FIELDS:
             self._derives = True
             if self._stale:

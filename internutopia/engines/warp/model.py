@@ -37,7 +37,7 @@ _WARP_SCENES: WeakKeyDictionary[CompiledScene, WarpScene] = WeakKeyDictionary()
 
 
 class WarpScene:
-    """What `mujoco_warp` makes of a compiled scene. ValueError if it cannot run it, with the feature's name."""
+    """Compiled scene converted for `mujoco_warp`. ValueError if it cannot run it, with the feature's name."""
 
     def __init__(self, scene: CompiledScene):
         self.model = _with_friction(scene.model)
@@ -76,7 +76,7 @@ class WarpScene:
 
 
 def warp_scene(scene: CompiledScene) -> WarpScene:
-    """What `mujoco_warp` makes of a scene, worked out once. ValueError if it cannot run it."""
+    """Convert a scene for `mujoco_warp`, once. ValueError if it cannot run it."""
     if scene not in _WARP_SCENES:
         _WARP_SCENES[scene] = WarpScene(scene)
     return _WARP_SCENES[scene]

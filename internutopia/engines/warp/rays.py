@@ -1,6 +1,6 @@
 """Ray caster: distances along rays of tensors in all worlds of a Warp batch, found on the device in one launch.
 
-What is computed is a fixed sequence of kernels without a look at the host, so that it can be captured in a CUDA graph.
+What is computed is a fixed sequence of kernels without access to the host, so that it can be captured in a CUDA graph.
 Rays end where those of MuJoCo's `mj_ray` do, also where they begin inside of something; flexible bodies are not seen.
 The tree of boxes and the intersections are the engine's, those that pictures are traced with. Only what the rays see is
 in the tree, so that they need not look for a way past the rest.
@@ -31,7 +31,7 @@ _OUTSIDE_THE_TREE = (_HFIELD, int(mujoco.mjtGeom.mjGEOM_PLANE))
 
 
 class DeviceRayCaster:
-    """Casts rays in the worlds of a batch.
+    """Ray caster in the worlds of a batch.
 
     Args:
         batch: the worlds; the other calls are about the same one, which is not kept alive.
@@ -100,7 +100,7 @@ class _Tree:
 
 @wp.struct
 class _Geoms:
-    """What the engine's model and data say of geoms, under its names."""
+    """Geoms in the engine's model and data, under its names."""
 
     geom_type: wp.array[int]
     geom_dataid: wp.array2d[int]
@@ -127,7 +127,7 @@ def _reach(
     direction: wp.vec3,
     limit: float,
 ) -> float:
-    """How far a ray gets that a geom may stop."""
+    """Return the length of a ray that a geom may stop."""
     material = geoms.geom_matid[world % geoms.geom_matid.shape[0], geom]
     opacity = geoms.geom_rgba[world % geoms.geom_rgba.shape[0], geom][3]
     if material >= 0:
@@ -172,7 +172,7 @@ def _cast(
     directions: wp.array2d[wp.vec3],
     distances: wp.array2d[float],
 ):
-    """How far each ray gets among the geoms in the tree and outside of it."""
+    """Find the length of each ray among the geoms in the tree and outside of it."""
     world, ray = wp.tid()
     origin = origins[world, ray % origins.shape[1]]
     direction = directions[world, ray]

@@ -1,6 +1,6 @@
 """Ray tracer: pictures of one camera in all worlds of a Warp batch, taken by the engine in one launch.
 
-What is computed is a fixed sequence of kernels without a look at the host, so that it can be captured in a CUDA graph.
+What is computed is a fixed sequence of kernels without access to the host, so that it can be captured in a CUDA graph.
 The engine casts one ray through the centre of each pixel; which rays those are is said here, by `Intrinsics`, so that
 pictures cover what OpenGL's cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
 skins and transparency are not.
@@ -62,13 +62,13 @@ class FrameBuffers:
         return self._tensors[kind]
 
     def invalidate(self) -> None:
-        """The device wrote to it."""
+        """Mark the host's copies as outdated, after the device wrote to the pictures."""
         for mirror in self._mirrors.values():
             mirror.invalidate()
 
 
 class RayTracer:
-    """Traces what a camera sees in the worlds of a batch.
+    """Ray tracer of a camera's pictures in the worlds of a batch.
 
     Args:
         model: of the worlds; textures, meshes and the headlight are those of this one.
@@ -121,7 +121,7 @@ class RayTracer:
             self._envs: Any = wp.array(np.full(worlds, -1), dtype=int)
 
     def assign(self, envs: NDArray[np.intp]) -> None:
-        """Say which env the pictures of each world `(worlds,)` belong to, -1 for none."""
+        """Assign the pictures of each world to an env `(worlds,)`, -1 for none."""
         self._envs.assign(envs.astype(np.int32))
 
     def render(self, model: mjw.Model, data: mjw.Data) -> None:
@@ -149,7 +149,7 @@ def _memory_checked(size: tuple[int, int], env_num: int) -> AbstractContextManag
 def _rays(
     intrinsics: Intrinsics, size: tuple[int, int], shift: tuple[float, float]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Where rays through pixels begin [m], and their directions, `(height * width, 3)` each, camera frame.
+    """Return the origins [m] and directions of rays through pixels, `(height * width, 3)` each, camera frame.
 
     They begin at the distance `NEAR`: what is nearer is not seen.
     """
