@@ -1,1 +1,1 @@
-"""Asset tools: what the commands `internutopia assets` do, as functions."""
+"""Asset tools: the commands `internutopia assets` as functions."""

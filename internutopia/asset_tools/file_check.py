@@ -1,6 +1,6 @@
-"""File check: what of a model file is missing, how large it is, and how long it will take to load.
+"""File check: missing references, size and loading time of a model file.
 
-All of it is plain data, in SI units: `dataclasses.asdict` gives what JSON can hold.
+All results are plain data in SI units; `dataclasses.asdict` makes them fit for JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _START = 0.3
 
 @dataclass(frozen=True)
 class MissingFile:
-    """Something that is not there: its kind, its name as it is written, and what needs it."""
+    """Missing reference: its kind, its name as written, and the files or prims that need it."""
 
     kind: str
     name: str
@@ -42,12 +42,12 @@ class MissingFile:
 
 @dataclass(frozen=True)
 class LoadTime:
-    """How long loading takes.
+    """Loading time of a model.
 
     Attributes:
         first, cached: estimates [s of one core], rough to a factor of three: the first time, when concave meshes are
             made of convex parts, and later on.
-        measured: what it took just now [s]; None if it was not loaded.
+        measured: measured time [s]; None if it was not loaded.
     """
 
     first: float
@@ -57,7 +57,7 @@ class LoadTime:
 
 @dataclass(frozen=True)
 class FileCheck:
-    """A model file.
+    """Result of a check of a model file.
 
     Attributes:
         file, format: `usd`, `urdf` or `mjcf`.
@@ -114,7 +114,7 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
         load: load a USD file as well, which may take minutes; the others, which are small, are always loaded.
 
     Raises:
-        ValueError: it is broken, so that nothing can be said about it.
+        ValueError: the file is broken and cannot be checked.
     """
     if is_urdf(path):
         return _check_xml(path, 'urdf', _missing_of_urdf(read_document(path)))
@@ -168,7 +168,7 @@ def _load_time(facts: StageFacts, measured: float | None) -> LoadTime:
 
 
 def _size_warning(facts: StageFacts) -> str:
-    """What is odd about the size of a stage, by the rule of the warning when an episode starts."""
+    """Return the warning about the size of a stage, by the rule of the warning at an episode's start."""
     if facts.extent is None:
         return 'it has nothing finite in it'
     across = float(facts.extent[:2].max())
@@ -214,7 +214,7 @@ def _check_xml(path: Path, kind: str, missing: list[MissingFile]) -> FileCheck:
 
 
 def _extent(model: mujoco.MjModel) -> list[float] | None:
-    """Size of the box around all geoms but planes [m]."""
+    """Return the size of the box around all geoms but planes [m]."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     chosen = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE

@@ -25,7 +25,7 @@ ARCHIVES = {'home': 'home_scenes', 'commercial': 'commercial_scenes'}
 UNPACKED_AS = {'home': 'target_69_new', 'commercial': 'target_30_new'}
 """Names of the folders inside the archives, which they may still have on this machine."""
 PACK_FOLDER = PurePosixPath('scenes/GRScenes-100')
-"""Where the folders are below an asset folder."""
+"""Path of these folders below an asset folder."""
 
 _SUFFIX = '_usd'
 _WORK = '.getting'  # folder of what is not complete yet
@@ -35,7 +35,7 @@ _LINK_TEXT = 512  # bytes that a link has at most where an archive has it as a t
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a scene is: files and bytes that have been read of the archive, and those known to be needed."""
+    """Progress of a scene: files and bytes that were read from the archive, and those known to be needed."""
 
     files: int
     files_needed: int
@@ -45,12 +45,12 @@ class Progress:
 
 @dataclass
 class SceneFiles:
-    """What `get_scene` has done.
+    """Result of `get_scene`.
 
     Attributes:
         folder: of the scene.
         stages: its USD files.
-        read: files that were read of the archive, and their size there [bytes].
+        read: files that were read from the archive, and their size there [bytes].
         not_in_archive: references, as they are written, that lead to nothing there, as to materials of Omniverse.
         different: files that were there with another size than in the archive, and were left as they are.
     """
@@ -63,13 +63,13 @@ class SceneFiles:
 
 
 def pack_folder(kind: str, assets: Path) -> Path:
-    """Folder of the homes or shops below an asset folder, under the name that is there, else `ARCHIVES[kind]`."""
+    """Return the folder of the homes or shops below an asset folder; by default `ARCHIVES[kind]`."""
     places = [assets / PACK_FOLDER / name for name in (ARCHIVES[kind], UNPACKED_AS[kind])]
     return next((place for place in places if place.is_dir()), places[0])
 
 
 def scenes_on_disk(kind: str, assets: Path) -> list[str]:
-    """Ids of the scenes that are there."""
+    """Return the ids of the scenes on disk."""
     folder = pack_folder(kind, assets) / 'scenes'
     if not folder.is_dir():
         return []
@@ -77,14 +77,14 @@ def scenes_on_disk(kind: str, assets: Path) -> list[str]:
 
 
 def scene_ids(archive: SplitZip) -> list[str]:
-    """Ids of the scenes in an archive. ValueError if it is none of GRScenes."""
+    """Return the ids of the scenes in an archive. ValueError if it is not an archive of GRScenes."""
     return sorted(_scene_folders(archive.entries, _root(archive.entries)))
 
 
 def get_scene(
     scene_id: str, archive: SplitZip, folder: Path, report: Callable[[Progress], None] = lambda _: None
 ) -> SceneFiles:
-    """Unpack a scene and what it needs, as far as it is not there.
+    """Unpack the missing files of a scene and of everything that it needs.
 
     Args:
         scene_id: with or without `_usd`.
@@ -94,7 +94,7 @@ def get_scene(
 
     Raises:
         ValueError: an unknown id, an archive that is damaged or would write elsewhere, too little room on the disk,
-            or somebody else is writing to the folder.
+            or another process is writing to the folder.
         OSError: a file cannot be written.
     """
     import filelock
@@ -164,13 +164,13 @@ class _Getting:
         return self._result
 
     def _place(self, path: str) -> Path:
-        """Where a path of the archive belongs; below the scene's folder, which appears at the end, for now."""
+        """Return the destination of a path of the archive; the scene's own files are staged until it is complete."""
         if path.startswith(self._scene) and not self._final.exists():
             return self._staged / path.removeprefix(self._scene)
         return self._folder / path.removeprefix(self._root)
 
     def _read(self, entries: Sequence[Entry]) -> None:
-        """Read what is not there yet."""
+        """Read the files that are missing."""
         wanted = [entry for entry in entries if not self._is_there(entry)]
         if not wanted:
             return
@@ -224,7 +224,7 @@ class _Getting:
         os.replace(part, place)
 
     def _link_target(self, entry: Entry, content: bytes) -> str | None:
-        """Where a link leads, also one that is a text in the archive; None for other files.
+        """Return the target of a link, also of one stored as text in the archive; None for other files.
 
         ValueError for one that leads out of the archive's folder.
         """
@@ -244,7 +244,7 @@ def _may_be_link(entry: Entry) -> bool:
 
 
 def _made_link(place: Path, target: str) -> bool:
-    """Make a symbolic link. False where there can be none: then it is a text, as in archives without links."""
+    """Make a symbolic link. Returns False where links are not supported: then it is a text file."""
     try:
         place.symlink_to(target, target_is_directory=True)
     except (OSError, NotImplementedError):
@@ -253,7 +253,7 @@ def _made_link(place: Path, target: str) -> bool:
 
 
 def _root(paths: Collection[str]) -> str:
-    """The folder that holds `scenes`, with a slash at its end; empty at the top. ValueError if there is none."""
+    """Return the folder that holds `scenes`, with a slash at its end; empty at the top. ValueError if there is none."""
     for path in paths:
         parts = path.split('/')
         for depth in (0, 1):
@@ -263,14 +263,14 @@ def _root(paths: Collection[str]) -> str:
 
 
 def _scene_folders(paths: Iterable[str], root: str) -> dict[str, str]:
-    """Folders of the scenes, with a slash at their ends, by id."""
+    """Return the folders of the scenes, with a slash at their ends, by id."""
     start = f'{root}scenes/'
     names = {path[len(start) :].partition('/')[0] for path in paths if path.startswith(start)}
     return {name.removesuffix(_SUFFIX): f'{start}{name}/' for name in names}
 
 
 def _check_paths(paths: Iterable[str]) -> None:
-    """ValueError if one of them leads out of the folder that an archive is unpacked to."""
+    """Raise a ValueError if a path leads out of the folder that an archive is unpacked to."""
     for path in paths:
         if path.startswith('/') or '\\' in path or PureWindowsPath(path).drive or '..' in path.split('/'):
             raise ValueError(f'the archive has a file {path!r}, which leads out of its folder; it is not unpacked')

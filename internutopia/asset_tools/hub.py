@@ -1,6 +1,6 @@
 """Archives of GRScenes on the Hugging Face hub, read in parts through `huggingface_hub`, and on this machine.
 
-The package's own environment variables hold: `HF_TOKEN` (or what `hf auth login` has written), `HF_ENDPOINT` for a
+The package's own environment variables apply: `HF_TOKEN` (or what `hf auth login` has written), `HF_ENDPOINT` for a
 mirror, `HF_HUB_DOWNLOAD_TIMEOUT`, `HF_HUB_OFFLINE` and those of proxies. A request that fails is made again, up to
 five times.
 """
@@ -17,15 +17,15 @@ from internutopia.asset_tools.split_zip import Part
 from internutopia.util.install import install_hint
 
 REPOSITORY = 'InternRobotics/GRScenes'
-"""The dataset; its former name, OpenRobotLab/GRScenes, leads there."""
+"""Name of the dataset; its former name, OpenRobotLab/GRScenes, redirects to it."""
 REVISION = '4760b9031881c985e3582075cb2d8dbde1530a68'
-"""The commit that is read unless another one is asked for: the head of `main` when this was written."""
+"""Default commit: the head of `main` when this was written."""
 FOLDER = 'scenes/GRScenes-100'
 """Folder of the archives in the dataset."""
 
 
 def hub_parts(name: str, revision: str = REVISION) -> list[Part]:
-    """The files of an archive on the hub, for `SplitZip`.
+    """Return the files of an archive on the hub, for `SplitZip`.
 
     Args:
         name: that of the archive, without suffix: `home_scenes`.
@@ -56,7 +56,7 @@ def hub_parts(name: str, revision: str = REVISION) -> list[Part]:
 
 
 def local_parts(name: str, folder: Path) -> list[Part]:
-    """The files of an archive in a folder of this machine, or where the dataset has them below it.
+    """Return the files of an archive in a local folder, or at the dataset's path below it.
 
     ValueError if it is not there.
     """
@@ -75,7 +75,7 @@ def local_parts(name: str, folder: Path) -> list[Part]:
 
 
 def _parts_of(name: str, files: Mapping[str, Any], where: str) -> list[str]:
-    """The names of an archive's files among those of a folder, in order. ValueError if the last one is missing."""
+    """Return an archive's files among those of a folder, in order. ValueError if the last one is missing."""
     if f'{name}.zip' not in files:
         there = ', '.join(sorted(files)) or 'nothing'
         raise ValueError(f'no archive {name}.zip in {where}; there is: {there}')
@@ -84,7 +84,7 @@ def _parts_of(name: str, files: Mapping[str, Any], where: str) -> list[str]:
 
 @contextmanager
 def _plain_errors(endpoint: str, revision: str) -> Iterator[None]:
-    """Let errors of `huggingface_hub` be a ValueError of one line that says what would be right."""
+    """Turn errors of `huggingface_hub` into a ValueError of one line with the remedy."""
     import httpx2
     from huggingface_hub import errors
 

@@ -1,4 +1,4 @@
-"""Asset listing: what is built in, and what the user's asset folder holds."""
+"""Asset listing: built-in assets and the contents of the user's asset folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLAT = 2  # levels of the folder of scenes in which files are looked for, GRSce
 
 @dataclass(frozen=True)
 class AssetListing:
-    """What there is.
+    """Built-in assets and those of the user's asset folder.
 
     Attributes:
         builtin_robots, builtin_scenes: as a config names them, below `builtin_folder`.
@@ -46,7 +46,7 @@ class AssetListing:
     pack: dict[str, bool]
 
     def lines(self) -> Iterator[str]:
-        """The listing as text."""
+        """Return the listing as text."""
         yield f'built in, below {self.builtin_folder}:'
         yield f'  robots: {_listed(self.builtin_robots)}'
         yield f'  scenes: {_listed(self.builtin_scenes)}'
@@ -66,7 +66,7 @@ class AssetListing:
 
 
 def list_assets() -> AssetListing:
-    """Look at the asset folder of programs that start now."""
+    """List the built-in assets and the current asset folder."""
     builtin = Path(PACKAGED_ASSETS_PATH)
     name, set_by = current_assets_path()
     folder = Path(name)
@@ -90,7 +90,7 @@ def _folders(place: Path) -> list[str]:
 
 
 def _scenes(assets: Path) -> list[str]:
-    """Model files among the scenes of an asset folder and one level below, but for GRScenes."""
+    """Return the model files among the scenes of an asset folder and one level below, without GRScenes."""
     found = (file for depth in range(_FLAT) for file in (assets / 'scenes').glob('*/' * depth + '*'))
     names = (file.relative_to(assets) for file in found if file.suffix.lower() in MODEL_SUFFIXES)
     return sorted(name.as_posix() for name in names if Path(PACK_FOLDER) not in name.parents)

@@ -23,7 +23,7 @@ _MOST_TEXT = 4 << 20  # bytes of an .mdl file that are looked at
 
 
 class ArchiveIndex:
-    """The paths in an archive, as files inside it refer to each other.
+    """Index of the paths in an archive, to resolve references between its files.
 
     Args:
         paths: all paths.
@@ -35,7 +35,7 @@ class ArchiveIndex:
         self._paths = {path.lower(): path for path in paths}
 
     def find(self, reference: str, referrer: str) -> str | None:
-        """The path that a reference in the file `referrer` means; None if the archive has none."""
+        """Resolve a reference in the file `referrer` to a path; None if the archive has none."""
         reference = reference.replace('\\', '/')
         place = posixpath.normpath(posixpath.join(posixpath.dirname(referrer), reference))
         linked = _INSIDE_LINKED.fullmatch(place.removeprefix(self._root))
@@ -46,9 +46,9 @@ class ArchiveIndex:
 
 
 def references(file: Path) -> Iterator[tuple[str, bool]]:
-    """What a file refers to, as it is written there, and whether that must exist: modules of MDL may be Omniverse's.
+    """Yield the references in a file, as written, and True if they must exist: MDL modules may be Omniverse's.
 
-    Nothing for files that are no USD or MDL.
+    Yields nothing for other files than USD and MDL.
     """
     suffix = file.suffix.lower()
     if suffix in _STAGES:

@@ -33,7 +33,7 @@ _LOCATOR = struct.Struct('<4sLQL')  # of the Zip64 record: signature, its part, 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of an archive: its name, size [bytes] and `read(start, end)`."""
+    """Part of an archive: its name, size [bytes] and `read(start, end)`."""
 
     name: str
     size: int
@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file in the archive. `offset`: where its header begins, from the start of the first part [bytes]."""
+    """File in an archive. `offset`: position of its header from the start of the first part [bytes]."""
 
     path: str
     size: int
@@ -54,12 +54,12 @@ class Entry:
 
     @property
     def end(self) -> int:
-        """Where at least its data ends, unless the extra field is larger than usual."""
+        """Upper bound of the end of its data, unless the extra field is larger than usual."""
         return self.offset + _LOCAL.size + len(self.path.encode()) + _ROOM_FOR_EXTRA + self.packed_size
 
 
 class SplitZip:
-    """The table of contents of an archive, and its files.
+    """Reader of an archive: its table of contents and its files.
 
     Attributes:
         entries: files and links, without folders, by path.
@@ -101,7 +101,7 @@ class SplitZip:
         }
 
     def runs(self, entries: Iterable[Entry]) -> list[list[Entry]]:
-        """Entries that are read together, each run in one range."""
+        """Group entries into runs, each of which is read in one range."""
         runs: list[list[Entry]] = []
         for entry in sorted(entries, key=lambda entry: entry.offset):
             near = runs and entry.offset - runs[-1][-1].end <= _GAP and entry.end - runs[-1][0].offset <= _RUN
@@ -112,7 +112,7 @@ class SplitZip:
         return runs
 
     def read(self, run: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        """The entries of a run with their contents. ValueError for one that is damaged."""
+        """Read the entries of a run with their contents. ValueError for one that is damaged."""
         start = run[0].offset
         data = memoryview(self._stream.read(start, min(run[-1].end, self._stream.size)))
         for entry in run:
@@ -137,7 +137,7 @@ class SplitZip:
 
 
 class _Stream:
-    """The parts one after the other, as if they were one file."""
+    """The concatenated parts as one file."""
 
     def __init__(self, parts: Sequence[Part]):
         self._parts, self.name = parts, parts[-1].name
@@ -145,11 +145,11 @@ class _Stream:
         self.size = self.starts.pop()
 
     def part_at(self, place: int) -> int:
-        """Index of the part with the byte at a place."""
+        """Return the index of the part with the byte at a position."""
         return bisect_right(self.starts, place) - 1
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes from `start` up to `end`. ValueError if a part gives another number of them."""
+        """Read the bytes from `start` up to `end`. ValueError if a part returns another number of them."""
         pieces = []
         while start < end:
             index = self.part_at(start)
@@ -167,10 +167,10 @@ class _Stream:
 
 
 class _Contents(io.RawIOBase):
-    """The stream as `zipfile` reads the table of contents of it; the tail, which it reads several times, is kept.
+    """File object from which `zipfile` reads the table of contents; the tail, which it reads several times, is cached.
 
     Attributes:
-        part_count: how many parts the archive has, as it says itself.
+        part_count: number of parts, as recorded in the archive.
     """
 
     def __init__(self, stream: _Stream):

@@ -1,4 +1,4 @@
-"""Stage facts: what a USD file holds and refers to, read without making a model of it.
+"""Stage facts: contents and references of a USD file, read without making a model of it.
 
 What is missing is told from the composed stage, as its importer sees it: what is below an inactive prim is not needed.
 (USD's own list of dependencies looks at everything, and crashes on some broken files.)
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _BOX = 12  # triangles of the smallest mesh that may be concave
 
 Missing = dict[str, dict[str, list[str]]]
-"""By kind (`layer`, `material`, `image`) and name: the prims, or layers, that need it."""
+"""Missing files by kind (`layer`, `material`, `image`) and name: the prims, or layers, that need it."""
 
 
 @dataclass
 class StageFacts:
-    """A stage.
+    """Facts about a stage.
 
     Attributes:
         missing: what it refers to and is not there.
@@ -68,7 +68,7 @@ class StageFacts:
 
 
 def read_stage(path: Path) -> StageFacts:
-    """Look at a stage. ValueError if it is broken."""
+    """Read the facts about a stage. ValueError if it is broken."""
     with quiet():
         return _read(open_stage(path, FileWarnings()))
 
@@ -112,7 +112,7 @@ def _triangles(prim: Usd.Prim) -> int:
 
 
 def _collides_as_hull(prim: Usd.Prim) -> bool:
-    """Whether the file asks for a convex hull, box or sphere."""
+    """Return True if the file requests a convex hull, box or sphere."""
     while prim:
         approximation = prim.GetAttribute('physics:approximation').Get()
         if approximation is not None:
@@ -122,7 +122,7 @@ def _collides_as_hull(prim: Usd.Prim) -> bool:
 
 
 def _origin(prim: Usd.Prim) -> Any:
-    """Where the points of a mesh are written: the same for all that refer to one file, and for instances."""
+    """Return the layer and path that define a mesh's points: equal for references to one file and for instances."""
     written = prim.GetAttribute('points').GetPropertyStack()
     return (written[0].layer.identifier, str(written[0].path)) if written else str(prim.GetPath())
 
@@ -143,7 +143,7 @@ def _extent(stage: Usd.Stage, found: Iterable[Usd.Prim]) -> NDArray[np.float64] 
 
 
 class _Materials:
-    """Looks at the materials of a stage: which of their files are not there."""
+    """Collector of the missing files of a stage's materials."""
 
     def __init__(self, facts: StageFacts, found: list[Usd.Prim]):
         self._facts, self._found = facts, found
@@ -176,7 +176,7 @@ class _Materials:
         self._facts.missing |= {'material': needed, 'image': images}
 
     def _missing_images(self, material: Usd.Prim, files: dict[str, str]) -> tuple[str, ...]:
-        """Images that its look needs; notes its `.mdl` file if that is missing."""
+        """Return the missing images of a material; records its `.mdl` file if that is missing."""
         from pxr import UsdShade
 
         path = str(material.GetPath())
@@ -193,7 +193,7 @@ class _Materials:
         return found.missing_images if found else ()
 
     def _unresolved(self, shader: Usd.Prim) -> Iterator[str]:
-        """Images that the inputs of a shader name, shown or not, and are not there."""
+        """Return the missing images among the inputs of a shader, shown or not."""
         for attribute in shader.GetAttributes():
             asset = attribute.Get() if str(attribute.GetTypeName()) == 'asset' else None
             if asset is None or not asset.path or asset.resolvedPath or asset.path.lower().endswith('.mdl'):

@@ -1,4 +1,4 @@
-"""G1 walks as a person says by keys of the terminal.
+"""G1 walks by keys of the terminal.
 
 Keys: I and K forward and back, J and L sideways, U and O turn left and right; Ctrl-C ends it.
 """

@@ -1,4 +1,4 @@
-"""Demo runner: one task, one robot, and what it is told at each step."""
+"""Demo runner: one task, one robot, and its action at each step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNATTENDED = 2 * _RATE  # steps of a demo that is moved by a person, without on
 
 
 def make_parser(module: str, description: str | None, steps: int | None = 40 * _RATE) -> argparse.ArgumentParser:
-    """The options that all demos have.
+    """Create the parser of the options that all demos have.
 
     Args:
         module: name of the demo's module.
@@ -65,9 +65,9 @@ def run(
     Args:
         options: what `make_parser` has parsed.
         task: scene and robot.
-        act: what the robot is told, by number of the step and last observation.
-        done: whether the robot has got where it was to go.
-        show: what to print of an observation, twice a second of simulated time.
+        act: returns the robot's action, from the number of the step and the last observation.
+        done: returns True once the robot has reached its goal.
+        show: returns the text to print for an observation, twice a second of simulated time.
         prepare: called before the first reset.
         real_time: never be faster than the clock.
     """
@@ -100,7 +100,7 @@ def run(
 def run_to_goal(
     module: str, description: str | None, arguments: Sequence[str] | None, robot: RobotCfg, controller: str, goal: Any
 ) -> int:
-    """Run a demo in which a robot goes where a controller of it is told, until it is there."""
+    """Run a demo in which a controller moves a robot to its goal, until the robot is there."""
     task = SingleInferenceTaskCfg(scene_asset_path=SCENE, robots=[robot])
     return run(
         make_parser(module, description).parse_args(arguments),

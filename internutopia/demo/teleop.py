@@ -1,4 +1,4 @@
-"""Teleoperation targets: where a person wants an end effector to be, told by keys or by a captured hand."""
+"""Teleoperation targets: goal positions of an end effector, moved by keys or by a captured hand."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _PINCH = 0.03  # [m] between them when the hand grasps
 
 
 class KeyboardTarget:
-    """A point that six keys move.
+    """Point that six keys move.
 
     Args:
-        start: where it is at first `(3,)` [m].
-        low: where it can be at least `(3,)` [m].
-        high: where it can be at most `(3,)` [m].
-        speed: how fast it moves [m per call].
+        start: initial position `(3,)` [m].
+        low: lower bounds of the position `(3,)` [m].
+        high: upper bounds of the position `(3,)` [m].
+        speed: speed [m per call].
     """
 
     def __init__(self, start: Sequence[float], low: Sequence[float], high: Sequence[float], speed: float = 0.2 / 240):
@@ -32,24 +32,24 @@ class KeyboardTarget:
         self._keyboard = KeyboardInteraction()
 
     def read(self) -> tuple[NDArray[np.float64], bool | None]:
-        """Where it is now `(3,)` [m]; keys say nothing about grasping."""
+        """Return the position `(3,)` [m] and None: keys do not control grasping."""
         keys = self._keyboard.get_input()
         self._position += self._speed * (keys[0::2] - keys[1::2])
         self._position = np.clip(self._position, self._low, self._high)
         return self._position.copy(), None
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._keyboard.close()
 
 
 class MocapTarget:
-    """A point that the right hand of a captured person moves, who faces the camera.
+    """Point that is moved by the right hand of a captured person who faces the camera.
 
     Args:
         url: address of the motion-capture server.
-        start: where it is while the hand is where it was seen first `(3,)` [m].
-        scale: by what the way of the hand is multiplied: forward, to the left, up `(3,)`.
+        start: position `(3,)` [m] while the hand is where it was first seen.
+        scale: factors of the hand's motion: forward, to the left, up `(3,)`.
     """
 
     def __init__(self, url: str, start: Sequence[float], scale: Sequence[float]):
@@ -60,7 +60,7 @@ class MocapTarget:
         self._last: NDArray[np.float64] | None = None
 
     def read(self) -> tuple[NDArray[np.float64], bool | None]:
-        """Where it is now `(3,)` [m], and whether the hand grasps; None if no hand is seen."""
+        """Return the position `(3,)` [m], and True if the hand grasps; None if no hand is seen."""
         seen: dict[str, Any] = self._mocap.step()
         points = np.array(seen.get('rh_bones_kps_cam') or seen.get('rh_bones_kps') or np.zeros((0, 3)), np.float64)
         if len(points) <= _FINGER:
@@ -74,5 +74,5 @@ class MocapTarget:
         return self._position.copy(), bool(np.linalg.norm(points[_THUMB] - points[_FINGER]) < _PINCH)
 
     def close(self) -> None:
-        """Have the server end."""
+        """Stop the server."""
         self._mocap.server_stop()

@@ -1,4 +1,4 @@
-"""Teleoperation: a person steers a robot by a device, and says which episodes are good.
+"""Teleoperation: a person steers a robot with a device, and marks which episodes are successes.
 
 from internutopia.teleoperation import Session
 from internutopia.teleoperation.keyboard import KeyboardDevice

@@ -1,6 +1,6 @@
-"""Gamepad device: a gamepad or SpaceMouse at the machine of somebody who has a page of a viewer open.
+"""Gamepad device: a gamepad or SpaceMouse on a machine with an open page of a viewer.
 
-Browsers give them to scripts alone. The device puts a short one on the pages, which sends sticks and buttons to the
+Browsers expose them to scripts only. The device adds a short script to the pages, which sends sticks and buttons to the
 address that its page has. Buttons count as those of the browsers' standard layout.
 """
 
@@ -45,7 +45,7 @@ const timer = setInterval(() => {{
 
 
 class GamepadDevice:
-    """The gamepad or SpaceMouse of whoever has a page of a viewer open; of several, what came last counts."""
+    """Gamepad or SpaceMouse on a machine with an open page of a viewer; of several, the last input counts."""
 
     def __init__(self, viewer: Viewer):
         self._viewer = viewer
@@ -57,18 +57,18 @@ class GamepadDevice:
         viewer.routes[_PATH] = self._take
 
     def read(self) -> DeviceInput:
-        """What sticks and buttons say now."""
+        """Return the current input of sticks and buttons."""
         signals, self._signals = self._signals, []
         held = monotonic() < self._until
         return DeviceInput(self._twist.copy() if held else np.zeros(6), tuple(signals))
 
     def close(self) -> None:
-        """Take the script off the pages; twice is fine."""
+        """Remove the script from the pages; idempotent."""
         if self._viewer.routes.pop(_PATH, None) is not None:
             self._html.remove()
 
     def _take(self, query: str) -> None:
-        """A page says how its gamepad is, on the server's loop. ValueError if it says something else."""
+        """Take the state of a page's gamepad, on the server's loop. ValueError if it is malformed."""
         axes, buttons = (
             np.array([float(each) for each in parse_qs(query).get(name, [''])[0].split(',')])
             for name in ('axes', 'buttons')
@@ -90,7 +90,7 @@ class GamepadDevice:
 
 
 def _of_sticks(axes: Floats, buttons: Floats) -> Floats:
-    """The twist that sticks `(4,)`, shoulder buttons and triggers say."""
+    """Return the twist of sticks `(4,)`, shoulder buttons and triggers."""
     left_x, left_y, right_x, right_y = axes
     up, roll = buttons[_UP] - buttons[_DOWN], buttons[_ROLL_RIGHT] - buttons[_ROLL_LEFT]
     return np.array([-left_y, -left_x, up, roll, -right_y, -right_x])

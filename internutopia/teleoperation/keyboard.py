@@ -1,4 +1,4 @@
-"""Keyboard device: the keys of the terminal that the program runs in."""
+"""Keyboard device: keys of the terminal that the program runs in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from internutopia_extension.interactions.keyboard import KeyboardInteraction
 
 
 class KeyboardDevice:
-    """The terminal behind stdin, which shows nothing of what is typed until `close`.
+    """Terminal behind stdin, without echo until `close`.
 
     ValueError if stdin is no terminal.
     """
@@ -21,9 +21,9 @@ class KeyboardDevice:
         self._keyboard = KeyboardInteraction()
 
     def read(self) -> DeviceInput:
-        """What the keys say now."""
+        """Return the current input of the keys."""
         return input_of(*self._keyboard.read())
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._keyboard.close()

@@ -22,7 +22,7 @@ MOVES: dict[str, tuple[int, float, str]] = {
     'q': (5, 1.0, 'Turn left'),
     'e': (5, -1.0, 'Turn right'),
 }
-"""Of each key, the entry of the twist, its sign and what it is called."""
+"""Entry of the twist, sign and label of each key."""
 SIGNALS = {
     'g': Signal.GRIPPER,
     't': Signal.NEXT_PART,
@@ -33,7 +33,7 @@ SIGNALS = {
 
 
 def input_of(pressed: Iterable[str], went_down: Iterable[str]) -> DeviceInput:
-    """What keys say that are pressed, and those that went down since the last call."""
+    """Return the input of the keys that are pressed, and of those that went down since the last call."""
     twist = np.zeros(6)
     for key in pressed:
         if key in MOVES:

@@ -29,7 +29,7 @@ _LABELS = {
 
 
 class PageDevice:
-    """Buttons and keys of all pages of a server; see `Viewer.server`."""
+    """Buttons and keys on all pages of a server; see `Viewer.server`."""
 
     def __init__(self, server: viser.ViserServer):
         self._keys = PressedKeys()
@@ -54,16 +54,16 @@ class PageDevice:
             command.on_trigger(self._presses(key))
 
     def show(self, status: str) -> None:
-        """Say how the session goes."""
+        """Show the progress of the session."""
         self._status.content = status
 
     def read(self) -> DeviceInput:
-        """What buttons and keys say now."""
+        """Return the current input of buttons and keys."""
         signals, self._signals = self._signals, []
         return DeviceInput(input_of(self._keys.pressed() | self._buttons.pressed(), ()).twist, tuple(signals))
 
     def close(self) -> None:
-        """Take buttons and keys away."""
+        """Remove buttons and keys."""
         for command in self._commands:
             command.remove()
         self._commands = []

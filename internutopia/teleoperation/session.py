@@ -1,6 +1,6 @@
 """Session: episodes in which a person steers a robot.
 
-Each episode ends as its task says, or when the person says so: as a success or not, with a result that says which, or
+Each episode ends as its task says, or on a signal of the person: as a success or a failure, with that as its result, or
 discarded, without a result, and is then started again.
 """
 
@@ -19,32 +19,32 @@ from internutopia.viewer.access import ArmPose, access_to
 from internutopia.viewer.viewer import Viewer
 
 Script = Callable[[Episode], Callable[[], Mapping[str, Any]]]
-"""Gives for an episode what is called once for each step, for the actions of all robots."""
+"""Returns for an episode a function that is called once per step and returns the actions of all robots."""
 
 
 class EpisodeRecorder(Protocol):
-    """What records episodes, such as `internutopia.recording.Recorder`."""
+    """Recorder of episodes, such as `internutopia.recording.Recorder`."""
 
     def mark(self, env_id: int, success: bool) -> None:
-        """Say whether the episode of an env is a success."""
+        """Mark the episode of an env as a success or failure."""
         ...
 
     def discard(self, env_id: int) -> None:
-        """Leave the episode of an env out."""
+        """Discard the episode of an env."""
         ...
 
 
 class Session:
-    """Runs the episodes of an env in real time while a person steers.
+    """Session that runs the episodes of an env in real time while a person steers.
 
     Args:
         env: not reset yet, with one env.
         robot: the name of the robot in every task.
-        devices: what the person steers with; the session closes none of them.
-        viewer: shows the env, and lets time pass; what its pages tell the robot counts until a device moves it.
+        devices: input devices; the session does not close them.
+        viewer: shows the env and paces the run; commands of its pages hold until a device moves the robot.
         recorder: is attached to the env.
-        script: what the other robots are sent.
-        show: is told how the session goes, whenever that has changed.
+        script: actions of the other robots.
+        show: called with the progress of the session whenever that has changed.
 
     Attributes:
         counts: number of episodes by how they ended: `'success'`, `'reset'`, `'discard'`, `'task'`.
@@ -72,9 +72,9 @@ class Session:
         self._others: Callable[[], Mapping[str, Any]] = dict
 
     def run(self, max_steps: int | None = None, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Run until no episode is left, the person ends it, `max_steps` are made or `stopped()` says so.
+        """Run until no episode is left, the person ends it, `max_steps` are made or `stopped()` returns True.
 
-        ValueError if the robot is in no task, or takes nothing that a person can tell it.
+        ValueError if the robot is in no task, or has no controller that a person can command.
         """
         env, steps = self._env, 0
         self._reset()
@@ -94,7 +94,7 @@ class Session:
                 self._reset()
 
     def _follow_pages(self, taken_over: bool) -> None:
-        """Go on from what pages of the viewer tell the robot, unless a device has just taken it over."""
+        """Continue from the command of the viewer's pages, unless a device has just taken over."""
         command = self._viewer.command(0, self._robot)
         if command is not None and self._steering is not None:
             self._steering.adopt(command)
@@ -140,7 +140,7 @@ class Session:
         self._reset()
 
     def _discard(self) -> None:
-        """Start the episode again."""
+        """Discard the episode and start it again."""
         if self._recorder is not None:
             self._recorder.discard(0)
         runner = self._access.runner

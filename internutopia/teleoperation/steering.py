@@ -1,4 +1,4 @@
-"""Steering: from what a person wants to what a robot is told.
+"""Steering: conversion of a person's input to commands of a robot.
 
 A twist moves one part of the robot at a time: its base, by speeds, or the target of an arm, which stays where it was
 moved to. Forward is where the robot's root faces.
@@ -25,14 +25,14 @@ _LEAD = (
 
 
 class Steering:
-    """Steers one robot.
+    """Steering of one robot.
 
     Args:
-        controls: what it can be told.
+        controls: controls of the robot.
 
     Attributes:
-        parts: what it can move: `'base'`, and arms by name.
-        part: the one that moves.
+        parts: its movable parts: `'base'`, and arms by name.
+        part: the part that moves.
     """
 
     def __init__(self, controls: RobotControls):
@@ -43,21 +43,21 @@ class Steering:
         self._closed = False
 
     def begin(self, arms: Mapping[str, ArmPose]) -> None:
-        """An episode begins: grippers are open, and arms hold where they are.
+        """Begin an episode: open the grippers and hold the arms at their poses.
 
-        Those of a robot that walks or drives are left to that until they are moved.
+        Arms of a robot that walks or drives are left to its locomotion until they are moved.
         """
         self._closed = False
         held = () if self.controls.velocity is not None else arms
         self._poses = {name: _as_row(arms[name]) for name in held}
 
     def adopt(self, command: RobotCommand) -> None:
-        """Somebody else tells the robot this: go on from there."""
+        """Continue from a command that another source gave the robot."""
         self._poses |= {name: np.array(pose) for name, pose in command.poses.items()}
         self._closed = any(command.closed.values()) if command.closed else self._closed
 
     def next_part(self) -> None:
-        """Move the next part from now on."""
+        """Select the next part to move."""
         if self.parts:
             self.part = self.parts[(self.parts.index(self.part) + 1) % len(self.parts)]
 
@@ -68,13 +68,13 @@ class Steering:
     def command(
         self, twist: Twist, dt: float, arms: Mapping[str, ArmPose], heading: NDArray[np.float64]
     ) -> RobotCommand:
-        """What the robot is told.
+        """Return the command to the robot.
 
         Args:
-            twist: what the person wants.
-            dt: how long it takes effect [s].
-            arms: where the arms are.
-            heading: orientation `(4,)` about the vertical that the robot's root has in the env frame.
+            twist: input of the person.
+            dt: duration of the command [s].
+            arms: poses of the arms.
+            heading: yaw of the robot's root in the env frame, as an orientation `(4,)`.
         """
         if self.part in arms and twist.any():
             self._move(self.part, twist, dt, arms[self.part], heading)
@@ -107,5 +107,5 @@ class Steering:
 
 
 def _as_row(arm: ArmPose) -> NDArray[np.float64]:
-    """Position and orientation of the end effector `(7,)`."""
+    """Return position and orientation of the end effector as one array `(7,)`."""
     return np.concatenate(arm.end_effector, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The package on real physics: what the robot does, when the task is done, what is paid for."""
+"""Tests of the package on real physics: motion of the robot, end of the task, rewards."""
 
 import gymnasium
 import numpy as np

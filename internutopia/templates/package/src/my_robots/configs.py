@@ -1,4 +1,4 @@
-"""Configs: what a user of this package writes. `type` says which class is behind one."""
+"""Configs: the user's settings of this package. `type` names the class that implements one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LiftCfg(RobotCfg):
 
 
 class GlideControllerCfg(ControllerCfg):
-    """Moves the platform at a commanded speed."""
+    """Controller that moves the platform at a commanded speed."""
 
     type: str = 'MyRobotsGlideController'
     name: str = 'glide'

@@ -1,4 +1,4 @@
-"""Controllers: from actions to targets of joints."""
+"""Controllers: convert actions to joint targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from my_robots.configs import GlideControllerCfg
 
 @BaseController.register('MyRobotsGlideController')
 class GlideController(BaseController):
-    """Moves the platform at a speed. Action: one number, m/s."""
+    """Controller that moves the platform at a speed. Action: one number, m/s."""
 
     batched = True  # arrays have a row for each env that sent an action
 
@@ -24,7 +24,7 @@ class GlideController(BaseController):
         self.target = self.state((1,))  # (env_num, 1), m; 0 again when an env is reset
 
     def action_space(self) -> spaces.Space[Any]:
-        """What a learner may send."""
+        """Return the space of actions for learning."""
         return spaces.Box(-self.top_speed, self.top_speed, (1,), np.float32)
 
     def parse_action(self, action: Any) -> np.ndarray:
@@ -32,11 +32,11 @@ class GlideController(BaseController):
         return box_action(action, (1,), ' (speed)')
 
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Targets of the joint, of the envs that sent an action."""
+        """Compute the joint targets of the envs that sent an action."""
         speed = np.clip(self.parsed(action, env_ids), -self.top_speed, self.top_speed)
         self.target[env_ids] = np.clip(self.target[env_ids] + speed * self.step_dt, 0.0, 1.0)
         return ArticulationAction(joint_positions=self.target[env_ids])
 
     def get_obs(self) -> dict[str, Any]:
-        """What `obs[robot]['controllers']['glide']` shows."""
+        """Return the observation at `obs[robot]['controllers']['glide']`."""
         return {'target': self.target}

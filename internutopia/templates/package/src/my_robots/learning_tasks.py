@@ -15,18 +15,18 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {'MyRobots/Lift-v0': (__name__, {
 
 @term('observation', 'my_robots_missing_height')
 def missing_height(state: Any, name: str) -> Any:
-    """How far the platform is below the height that command `name` gives `(n, 1)` [m]."""
+    """Return the height that the platform lacks to that of command `name` `(n, 1)` [m]."""
     return state.command(name) - state.joint_positions
 
 
 @term('reward', 'my_robots_at_height')
 def at_height(state: Any, name: str, tolerance: float = 0.2) -> Any:
-    """1 - |missing| / tolerance, with what is missing to the height that command `name` gives [m]."""
+    """Return 1 - |missing| / tolerance, with the missing height to that of command `name` [m]."""
     return 1.0 - abs(missing_height(state, name)[:, 0]) / tolerance
 
 
 def config(num_envs: int = 1, seed: int | None = None, *, seconds: float = 4.0, threads: int | None = None) -> Config:
-    """Envs to learn in, at 50 steps per second.
+    """Return the config of envs for learning, at 50 steps per second.
 
     Args:
         num_envs: number of envs.
@@ -60,5 +60,5 @@ def config(num_envs: int = 1, seed: int | None = None, *, seconds: float = 4.0, 
 
 
 def training(**options: Any) -> TrainingCfg:
-    """Settings that `internutopia train` starts from."""
+    """Return the default settings of `internutopia train`."""
     return TrainingCfg(env_num=32, iterations=50, num_steps=32, hidden_dims=(32, 32), save_every=10)

@@ -1,4 +1,4 @@
-"""Tasks: when an episode is done, and what it observes besides its robots."""
+"""Tasks: end of an episode, and observations in addition to those of the robots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from my_robots.configs import LiftTaskCfg
 
 @BaseTask.register('MyRobotsLiftTask')
 class LiftTask(BaseTask):
-    """Done when the platform is at the goal."""
+    """Task that is done when the platform is at the goal."""
 
     def __init__(self, config: LiftTaskCfg, scene: Any):
         super().__init__(config, scene)
@@ -21,11 +21,11 @@ class LiftTask(BaseTask):
         return float(self.robots['lift'].articulation.get_joint_positions()[0])
 
     def get_observations(self) -> dict[str, Any]:
-        """Called once per step."""
+        """Return the observations; called once per step."""
         obs = super().get_observations()
         obs['lift']['missing'] = self.goal - self.height()
         return obs
 
     def is_done(self) -> bool:
-        """Called after `get_observations`."""
+        """Return True if the episode is over; called after `get_observations`."""
         return self.height() >= self.goal
