@@ -18,7 +18,7 @@ from internutopia.util.registry import look_up
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, yaw_of
 
 STEP_OF_HEIGHT = 0.05
-"""Height of the steps that a robot is trusted with, as a part of its own height, if nobody says otherwise."""
+"""Default height of the steps that a robot can take, as a fraction of its own height."""
 
 _TIMESTEP = 0.005  # s; nothing is stepped
 _DIGITS = 9  # of a length [m]: it is the same to the bit wherever a robot is

@@ -49,7 +49,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Fillings:
-    """What solids fill of columns, by column and from below.
+    """Filled parts of columns, by column and from below.
 
     Attributes:
         column: `(n,)` flat number of the column.
@@ -66,7 +66,7 @@ class Fillings:
 
     @classmethod
     def of(cls, solids: Sequence[Solid], grid: Grid) -> Fillings:
-        """Those of some solids."""
+        """Compute the filled parts of columns from solids."""
         spacing = grid.spacing
         found: list[tuple[Ints, Array, Array, NDArray[np.bool_]]] = []
         corners = np.array([[solid.low, solid.high] for solid in solids]).reshape(-1, 2, 3)
@@ -125,11 +125,11 @@ class Gaps:
         return cls(column, floor, ceiling, steep, layer)
 
     def standing(self, agent: Agent) -> NDArray[np.bool_]:
-        """In which of them the agent fits `(n,)`."""
+        """Return whether the agent fits into each gap, bool `(n,)`."""
         return self.ceiling - self.floor >= agent.height
 
     def index(self, count: int) -> list[Ints]:
-        """By layer, which gap each of so many columns has; -1 for none."""
+        """Return by layer the index of the gap in each of so many columns; -1 for none."""
         index = np.full((int(self.layer.max()) + 1, count), -1)
         index[self.layer, self.column] = np.arange(len(self.column))
         return list(index)

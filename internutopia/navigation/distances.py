@@ -19,7 +19,7 @@ _CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal i
 
 
 class CellMap(Protocol):
-    """What a distance field needs of its map, see `NavigationMap`."""
+    """Part of a map that a distance field needs, see `NavigationMap`."""
 
     agent: Agent
     name: str

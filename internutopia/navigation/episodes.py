@@ -1,4 +1,4 @@
-"""Navigation episodes: where a robot starts, where it shall go, and their YAML form.
+"""Navigation episodes: starts and goals of a robot, and their YAML form.
 
 All coordinates are in the env frame, z up [m]. A file holds a mapping with one key, `episodes`:
 
@@ -11,7 +11,7 @@ All coordinates are in the env frame, z up [m]. A file holds a mapping with one 
       - position: [4.0, 2.0, 0.0]
       geodesic_distance: 3.0
 
-Files of others are read by `habitat` and `vln_ce`.
+Files of other projects are read by `habitat` and `vln_ce`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NavigationGoal(BaseCfg):
     """Something to reach: a place, or an object."""
 
     position: Vector
-    """Where it is (x, y, z), m, env frame; of an object, its centre."""
+    """Position (x, y, z), m, env frame; of an object, its centre."""
     radius: PositiveFloat | None = None
     """Distance at which it counts as reached, m; None means that of the task."""
     category: str | None = None
@@ -60,19 +60,19 @@ class NavigationEpisode(BaseCfg):
     scene: PathStr
     """The scene: a file, as in `TaskCfg.scene_asset_path`."""
     start_position: Vector
-    """Where the robot stands at the start (x, y, z), m, env frame: on the floor."""
+    """Position of the robot at the start (x, y, z), m, env frame: on the floor."""
     start_yaw: FiniteFloat = 0.0
-    """Where it looks at the start, rad, from the x axis to the left."""
+    """Yaw of the robot at the start, rad, from the x axis to the left."""
     goals: list[NavigationGoal] = Field(min_length=1)
     """Goals: to reach one of them is enough."""
     reference_path: list[Vector] = []
     """The way that the instruction describes, from start to goal (x, y, z), m, env frame."""
     instruction: str | None = None
-    """What the robot is told, in words."""
+    """Instruction to the robot, in words."""
     geodesic_distance: NonNegativeFloat | None = None
     """Length of the shortest path from the start to the nearest goal, m; None: to be found on a map."""
     info: dict[str, Any] = {}
-    """Whatever else the file of the episode says."""
+    """Other entries of the episode in its file."""
 
     @property
     def start_orientation(self) -> tuple[float, float, float, float]:
@@ -90,11 +90,11 @@ class NavigationEpisode(BaseCfg):
 def read_episodes(path: str | os.PathLike[str], faults: list[str] | None = None) -> list[NavigationEpisode]:
     """The episodes of a YAML file, as `write_episodes` writes it.
 
-    Episodes that are wrong are left out, and told in one warning.
+    Episodes that are wrong are left out, and reported in one warning.
 
     Args:
         path: the file.
-        faults: gets what is wrong with which episode, in place of the warning.
+        faults: receives what is wrong with which episode, in place of the warning.
 
     Raises:
         OSError: the file cannot be read.
@@ -130,7 +130,7 @@ def collect_episodes(
         path: the file, for messages.
         items: what the file holds, episode by episode.
         build: makes an episode of a mapping. ValueError, KeyError, TypeError or AttributeError: it is wrong.
-        told: gets what is wrong, in place of the warning.
+        told: receives what is wrong, in place of the warning.
 
     Raises:
         ValueError: none of them is right.

@@ -24,7 +24,7 @@ class FreeSpace:
 
     Args:
         surface: all places.
-        agent: who stands there.
+        agent: the agent that stands there.
 
     Attributes:
         columns: `(n, 2)` column of each free place.
@@ -72,12 +72,12 @@ class FreeSpace:
         return found
 
     def is_free(self, points: Array) -> NDArray[np.bool_]:
-        """Whether the agent has room `(n,)` with its axis through each point `(n, 3)` [m], which is within its body."""
+        """Return whether the agent has room `(n,)` with its axis through points `(n, 3)` [m] within its body."""
         z = points[:, 2]
         return self._has_room(points, z - self._agent.height, z + self._agent.step_height, self._agent.radius)
 
     def sees(self, starts: Array, ends: Array) -> NDArray[np.bool_]:
-        """Whether the agent can walk straight from points `(n, 3)` on the floor to others `(n, 3)`, on level ground.
+        """Return whether the agent can walk straight from points `(n, 3)` on the floor to others, on level ground.
 
         Level is what deviates from the straight line by no more than a step.
         """
@@ -94,7 +94,7 @@ class FreeSpace:
         return ~steep & (np.bincount(line, ~free, len(ends)) == 0)
 
     def pulled(self, points: Array) -> tuple[Array, Array]:
-        """Free places `(n, 3)` moved towards the nearest obstacle until they are at the `clearance`.
+        """Move free places `(n, 3)` towards the nearest obstacle until they are at the `clearance`.
 
         Returns:
             where they are then `(n, 2)`, and the point of the obstacle `(n, 2)`, NaN where there is none near.
@@ -123,7 +123,7 @@ class FreeSpace:
         return np.column_stack([centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle), heights])
 
     def _has_room(self, points: Array, low: Array, high: Array, radius: float) -> NDArray[np.bool_]:
-        """Whether a floor is at points `(n, 3)` between these heights `(n,)`, and obstacles are a `radius` away."""
+        """Return whether points `(n, 3)` have floor between two heights `(n,)`, and obstacles are a `radius` away."""
         at = np.round(points[:, :2] / self._spacing - 0.5, _ROUNDING)
         i0, j0 = np.floor(at).astype(int).T
         i1, j1 = np.ceil(at).astype(int).T

@@ -27,7 +27,7 @@ _CORNERS = tuple((i, j) for i in (0, 1) for j in (0, 1))  # of a square of cells
 class MapGrids:
     """The cells of k maps. All arrays are of the kind that `arrays` makes; points are in the env frame [m].
 
-    A point belongs to the floor that an agent stands on who has it within its body, as in `NavigationMap`.
+    A point belongs to the floor of the agent that has it within its body, as in `NavigationMap`.
 
     Args:
         maps: the maps.
@@ -60,7 +60,7 @@ class MapGrids:
         self._high = arrays.asarray([agent.step_height for agent in agents], 'float32')
 
     def free(self, numbers: Any, positions: Any) -> Any:
-        """Whether the agent has room with its axis through points, bool `(n, ...)`, to the nearest cell.
+        """Return whether the agent has room with its axis through points, bool `(n, ...)`, to the nearest cell.
 
         Args:
             numbers: `(n,)` of the maps.
@@ -73,7 +73,7 @@ class MapGrids:
         return free
 
     def crop(self, numbers: Any, positions: Any, orientations: Any, size: float, resolution: float) -> Any:
-        """Egocentric occupancy around robots, float32 `(n, k, k)`: 1 where the agent's axis cannot be, else 0.
+        """Return egocentric occupancy around robots, float32 `(n, k, k)`: 1 where the agent's axis cannot be, else 0.
 
         The robot is in the middle and looks up: rows are from the front to the back, columns from its left to its
         right, whatever its roll and pitch.
@@ -148,7 +148,7 @@ class MapGrids:
         return self._start[numbers].reshape(wide) + index[..., 0] * shape[..., 1] + index[..., 1]
 
     def _on_floor(self, numbers: Any, heights: Any, z: Any) -> Any:
-        """Whether an agent that stands at these heights `(n, ...)` [m] has points at heights `z` within its body."""
+        """Return whether an agent at these heights `(n, ...)` [m] has points at heights `z` within its body."""
         wide = (len(numbers),) + (1,) * (z.ndim - 1)
         above = heights - z
         return (above >= self._low[numbers].reshape(wide)) & (above <= self._high[numbers].reshape(wide))

@@ -30,7 +30,7 @@ def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None 
         path: the file. Of a data set whose first file has no episodes, those of the folder `content` beside it.
         scenes: files of the scenes by `scene_id`; None keeps the id in place of the file.
 
-    Episodes that are wrong are left out, and told in one warning.
+    Episodes that are wrong are left out, and reported in one warning.
 
     Raises:
         OSError: the file cannot be read.
@@ -86,7 +86,7 @@ def _episode(
     scenes: Mapping[str, str] | None,
     info: dict[str, Any],
 ) -> NavigationEpisode:
-    """What all files of Habitat have in common."""
+    """Make an episode of what all files of Habitat have in common."""
     own = item.get('info') or {}
     return NavigationEpisode(
         episode_id=episode_id,

@@ -15,7 +15,7 @@ _LARGEST = 2 * 2**30  # bytes of text
 
 
 def read_episode_list(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str, Any]]:
-    """What the file holds under `episodes`, and all of it.
+    """Return the list under `episodes`, and the whole content of the file.
 
     Raises:
         OSError: the file cannot be read.
@@ -28,7 +28,7 @@ def read_episode_list(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """What the file holds. OSError or ValueError as for `read_episode_list`."""
+    """Read a JSON file. OSError or ValueError as for `read_episode_list`."""
     with open(path, 'rb') as plain:
         compressed = plain.read(len(_GZIP)) == _GZIP
     try:
@@ -46,7 +46,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def checked_numbers(value: Any, what: str, count: int) -> list[float]:
-    """So many finite numbers. ValueError naming `what` for something else."""
+    """Return so many finite numbers. ValueError naming `what` for something else."""
     fits = isinstance(value, list) and len(value) == count
     if not fits or not all(isinstance(x, int | float) and math.isfinite(x) for x in value):
         raise ValueError(f'{what}: expected {count} finite numbers, got {value!r:.60}')

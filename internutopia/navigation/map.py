@@ -1,4 +1,4 @@
-"""Navigation map: where a robot can stand in a scene, from its collision geometry, with any number of floors."""
+"""Navigation map: places where a robot can stand in a scene, from its collision geometry, with any number of floors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from internutopia.navigation.surface import Surface, find_surface
 Array = NDArray[np.float64]
 
 CELL = 0.05
-"""Width of a cell [m], if nobody says otherwise."""
+"""Default width of a cell [m]."""
 
 _NEAREST = 8  # cells that are looked at around a point: those of several floors may be above each other
 
@@ -34,12 +34,12 @@ _NEAREST = 8  # cells that are looked at around a point: those of several floors
 class NavigationMap:
     """The cells of a scene that an agent can stand on with its axis, and the straight moves between them.
 
-    All points are `(x, y, z)` [m] in the env frame. A point belongs to the floor that an agent stands on who has it
-    within its body: points on the floor do, and positions of robots. Maps are immutable.
+    All points are `(x, y, z)` [m] in the env frame. A point belongs to the floor of the agent that has it within its
+    body: points on the floor do, and positions of robots. Maps are immutable.
 
     Args:
         surface: all places, on a grid twice as fine as the cells.
-        agent: who stands there.
+        agent: the agent that stands there.
         name: of the scene, for messages.
         graph: that of the surface, if it is known.
 
@@ -93,7 +93,7 @@ class NavigationMap:
 
         Args:
             scene: a file, found like `scene_asset_path`, or a task or scene spec, whose objects stand in the way, too.
-            agent: who stands there.
+            agent: the agent that stands there.
             cell: width of a cell [m].
             movable: whether what physics moves stands in the way.
             bounds: lowest and highest corner `(x, y)` of the map [m]; None: of all that is finite, or 5 m around the
@@ -143,19 +143,19 @@ class NavigationMap:
 
     @property
     def snap_distance(self) -> float:
-        """How far from free space a point may be to count as one at its edge [m]: robots are not round."""
+        """Largest distance from free space at which a point counts as at its edge [m]: robots are not round."""
         return self.agent.radius + 2.0 * self.cell
 
     def is_free(self, points: ArrayLike) -> NDArray[np.bool_]:
-        """Whether the agent has room `(n,)` with its axis through each point `(n, 3)`, and stands on something."""
+        """Return whether the agent has room `(n,)` with its axis through points `(n, 3)`, and stands on something."""
         return self._space.is_free(as_points(points))
 
     def sees(self, start: ArrayLike, ends: ArrayLike) -> NDArray[np.bool_]:
-        """Whether a straight way leads from a point `(3,)` on the floor to each of others `(n, 3)`, on level ground."""
+        """Return whether straight ways lead from a point `(3,)` on the floor to others `(n, 3)`, on level ground."""
         return self._space.sees(as_points(start), as_points(ends))
 
     def clearance(self, points: ArrayLike, within: float) -> Array:
-        """How far what the agent keeps away from is from places `(n, 3)` on the floor `(n,)` [m].
+        """Return the distances `(n,)` of places `(n, 3)` on the floor from what the agent keeps away from [m].
 
         Infinite where it is farther than `within` [m].
         """

@@ -36,7 +36,7 @@ _SPARSE = ('data', 'indices', 'indptr')
 
 @dataclass(frozen=True)
 class MapFile:
-    """Where the map of a scene for an agent is kept."""
+    """File of the map of a scene for an agent."""
 
     folder: CacheFolder
     name: str
@@ -59,7 +59,7 @@ class MapFile:
         return cls(CacheFolder('maps', 'navigation maps', CAPACITY), f'{name}.npz')
 
     def read(self) -> tuple[Surface, Graph] | None:
-        """What was written, or None; a file that is damaged is a warning and counts as none."""
+        """Read the map, None if there is none; a damaged file is a warning and counts as none."""
         path = self.folder.used(self.name)
         try:
             with np.load(path, allow_pickle=False) as file:

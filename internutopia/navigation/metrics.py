@@ -1,7 +1,7 @@
-"""Navigation metrics: what papers report of a path, as plain functions of arrays.
+"""Navigation metrics of the literature, as plain functions of arrays.
 
 A path is `(n, 3)` [m]: where the robot was, its start first; a reference path likewise. Distances to the goal are those
-that the caller has measured, geodesic ones as a rule. Nothing here knows an env.
+that the caller has measured, geodesic ones as a rule. Nothing here depends on an env.
 
 Sums over the points of a path (`ndtw`, `cls_score`) depend on how dense the points are. The papers have a point for
 each action of 0.25 m; `thinned` makes such a path of one that was recorded more often, and leaves out how a walking
@@ -30,7 +30,7 @@ _ROUNDING = 1e-3  # m, by which a step of `STEP` may come out short
 
 
 def thinned(path: ArrayLike, step: float = STEP) -> NDArray[np.float64]:
-    """Those points of a path that are at least `step` [m] from the last one that was kept, and the end `(m, 3)`."""
+    """Return the points of a path at least `step` [m] from the last one that was kept, and the end `(m, 3)`."""
     points = _points(path, 'path')
     kept = [0]
     for index, point in enumerate(points):
@@ -52,7 +52,7 @@ def success(distance: float, radius: float, stopped: bool = True) -> float:
     Args:
         distance: to the goal at the end [m].
         radius: the largest that counts [m].
-        stopped: whether the robot itself said that it is there.
+        stopped: whether the robot itself reported that it is there.
     """
     return float(stopped and distance <= radius)
 
@@ -137,7 +137,7 @@ def cls_score(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> fl
 
 
 def collision_count(collided: ArrayLike, gap: int = 0) -> int:
-    """How often a collision began, of whether there was one at each step `(n,)`.
+    """Count the collisions that began, from whether there was one at each step `(n,)`.
 
     Args:
         collided: the steps.

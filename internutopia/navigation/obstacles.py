@@ -1,4 +1,4 @@
-"""Obstacles: what an agent keeps its radius away from, as rectangles seen from above.
+"""Obstacles that an agent keeps its radius away from, as rectangles seen from above.
 
 Each is what a solid fills of one column of the grid, so that a wall is a row of them, exact where its sides are along
 the grid's axes and never smaller than it is.
@@ -69,7 +69,7 @@ class Obstacles:
 
 
 def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agent: Agent, grid: Grid) -> Obstacles:
-    """What is beside the places of an agent and cannot be stepped to: solid parts of columns, and ledges."""
+    """Find what is beside the places of an agent and cannot be stepped to: solid parts of columns, and ledges."""
     index = gaps.index(grid.shape[0] * grid.shape[1])
     here = np.flatnonzero(gaps.standing(agent))
     column, height, ceiling, steep = gaps.column[here], gaps.floor[here], gaps.ceiling[here], gaps.steep[here]

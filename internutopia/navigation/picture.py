@@ -14,7 +14,7 @@ from internutopia.navigation.map import NavigationMap
 from internutopia.navigation.points import as_points
 
 OBSTACLE, RAISED, NO_ROOM, OTHER_ISLAND, FREE = range(5)
-"""What a column of a floor plan is: nothing to stand on; the top of something; floor that is too close to something for
+"""Kinds of columns of a floor plan: nothing to stand on; the top of something; floor that is too close to something for
 the agent; floor that is free, but without a way to the main island; free."""
 
 PATH_COLORS = ('#0072b2', '#d4380d', '#00875a', '#8e44ad', '#00a3bf', '#a0522d')
@@ -84,7 +84,7 @@ class MapPicture:
         self._paths = 0
 
     def pixels(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Where points `(n, 3)` [m] are in the picture: column and row `(n, 2)` [pixels]."""
+        """Project points `(n, 3)` [m] into the picture: column and row `(n, 2)` [pixels]."""
         at = (as_points(points)[:, :2] - self.plan.low) * self._scale
         return np.column_stack([at[:, 0], self._image.height - at[:, 1]])
 

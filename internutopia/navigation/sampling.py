@@ -20,10 +20,10 @@ from internutopia.util import did_you_mean
 Array = NDArray[np.float64]
 
 STRUCTURE = frozenset({'ceiling', 'floor', 'ground', 'wall'})
-"""Categories that a home consists of, and that nobody is sent to unless they are asked for."""
+"""Categories that a home consists of, which are goals only on request."""
 
 VIEW_DISTANCE = 1.0
-"""How far from an object a robot has found it [m], from the box around it."""
+"""Distance from an object at which a robot has found it [m], from the box around it."""
 
 _VIEW_POINTS = 24  # of an object, at most
 _STARTS = 64  # that are tried for a goal
@@ -32,7 +32,7 @@ _GOALS = 100  # that are tried before it is given up
 
 @dataclass(frozen=True)
 class Ranges:
-    """What episodes are taken.
+    """Ranges of the episodes that are accepted.
 
     Attributes:
         distance: least and greatest geodesic distance from start to goal [m].
@@ -52,7 +52,7 @@ class Ranges:
                 raise ValueError(f'{name} must be a range (low, high) of finite numbers from 0 on, got ({low}, {high})')
 
     def accept(self, geodesic: Array, straight: Array) -> NDArray[np.bool_]:
-        """Whether each way `(n,)` is taken, of some geodesic and straight length [m]."""
+        """Return whether each way `(n,)` is accepted, of some geodesic and straight length [m]."""
         ratio = np.divide(geodesic, straight, out=np.ones_like(geodesic), where=straight > 0)
         wanted = (geodesic >= self.distance[0]) & (geodesic <= self.distance[1])
         return wanted & (np.maximum(ratio, 1.0) >= self.ratio[0]) & (ratio <= self.ratio[1])
@@ -61,16 +61,16 @@ class Ranges:
 def sample_point_episodes(
     scene: str, agent: Agent, count: int, seed: int = 0, ranges: Ranges | None = None
 ) -> list[NavigationEpisode]:
-    """Episodes that go to a place (point goal navigation), starts and goals evenly over the scene's main island.
+    """Sample episodes that go to a place (point goal navigation), starts and goals evenly over the scene's main island.
 
     The same arguments give the same episodes, whatever else is sampled.
 
     Args:
         scene: file of the scene, found like `scene_asset_path`.
-        agent: who goes.
+        agent: the agent that moves.
         count: how many.
         seed: of all that is random.
-        ranges: what episodes are taken.
+        ranges: of the episodes that are accepted.
 
     Raises:
         OSError: the file cannot be read.
@@ -96,17 +96,17 @@ def sample_object_episodes(
     ranges: Ranges | None = None,
     categories: Iterable[str] | None = None,
 ) -> list[NavigationEpisode]:
-    """Episodes that go to any object of a category (object goal navigation), categories in turn.
+    """Sample episodes that go to any object of a category (object goal navigation), categories in turn.
 
     The goals of an episode are all objects of its category that can be seen from nearby: from places on the main island
     within `VIEW_DISTANCE` of the object with nothing in between. These are its view points.
 
     Args:
         scene: file of the scene, which has semantic labels.
-        agent: who goes.
+        agent: the agent that moves.
         count: how many.
         seed: of all that is random.
-        ranges: what episodes are taken.
+        ranges: of the episodes that are accepted.
         categories: to go to; None means all but `STRUCTURE`.
 
     Raises:
@@ -161,7 +161,7 @@ def _turning_map(scene: str, found: NavigationMap) -> NavigationMap:
 def _sample(
     room: NavigationMap, scene: str, count: int, rng: np.random.Generator, ranges: Ranges, targets: Iterator[_Target]
 ) -> list[NavigationEpisode]:
-    """Episodes that start where there is room, on any island: those without a way to the goal are not taken."""
+    """Sample episodes that start where there is room, on any island: those without a way to the goal are not taken."""
     episodes: list[NavigationEpisode] = []
     failures, longest = 0, 0.0
     while len(episodes) < count:
@@ -223,7 +223,7 @@ def _view_points(
 
 
 def _sees(start: StartingScene, place: Array, target: Array, agent: Agent, geoms: NDArray[np.intp]) -> bool:
-    """Whether nothing else is between the target and a point above a place, as high as the target if the agent is."""
+    """Return whether the target is in sight of a point above a place, as high as the target if the agent is."""
     eye = np.append(place[:2], np.clip(target[2], place[2] + agent.step_height, place[2] + agent.height))
     hit = np.full(1, -1, np.int32)
     way = target - eye

@@ -23,7 +23,7 @@ SceneFile = str | os.PathLike[str] | TaskCfg | SceneSpec
 
 
 def spec_of(scene: SceneFile) -> SceneSpec:
-    """What a scene is made of, without robots."""
+    """Return the spec of a scene, without robots."""
     if isinstance(scene, SceneSpec):
         return replace(scene, robots=())
     task = scene if isinstance(scene, TaskCfg) else TaskCfg(scene_asset_path=os.fspath(scene))

@@ -1,4 +1,4 @@
-"""Solids: the collision geometry of a compiled model as columns see it, from where to where each solid fills them.
+"""Solids: the collision geometry of a compiled model as the spans of columns that each solid fills.
 
 Everything in MuJoCo collides as something convex, but height fields. A convex solid is the intersection of half-spaces;
 round ones get tangential planes, which makes them larger by less than 1.5 % of their radius. Lengths in metres,
@@ -39,7 +39,7 @@ _BOX = np.vstack([np.eye(3), -np.eye(3)])
 
 @dataclass(frozen=True)
 class Spans:
-    """What a solid fills of columns.
+    """Spans of columns that a solid fills.
 
     Attributes:
         inside: `(nx, ny)` whether it fills anything of a column.
@@ -62,7 +62,7 @@ class Solid(Protocol):
     def high(self) -> Array: ...  # noqa: D102
 
     def spans(self, x: Array, y: Array, width: float) -> Spans:
-        """What it fills of square columns around `(x, y)` of some width [m]; in doubt, more rather than less."""
+        """Return what it fills of square columns around `(x, y)` of some width [m]; in doubt, more rather than less."""
         ...
 
 
@@ -82,7 +82,7 @@ class ConvexSolid:
     high: Array
 
     def spans(self, x: Array, y: Array, width: float) -> Spans:
-        """What it fills of columns, see `Solid`: planes are moved outwards by as far as a column reaches."""
+        """Return what it fills of columns, see `Solid`: planes are moved outwards by as far as a column reaches."""
         offsets = self.offsets + np.abs(self.normals[:, :2]).sum(axis=1) * width * _HALF
         up = self.normals[:, 2]
         rest = offsets[:, None, None] - self.normals[:, :1, None] * x[:, None] - self.normals[:, 1:2, None] * y
@@ -129,7 +129,7 @@ class HeightField:
         return np.append(self.position[:2] + np.abs(self.axes) @ self.half, self.position[2] + self.heights.max())
 
     def spans(self, x: Array, y: Array, width: float) -> Spans:
-        """What it fills of columns, see `Solid`: up to the highest of a column's corners."""
+        """Return what it fills of columns, see `Solid`: up to the highest of a column's corners."""
         edges = (np.append(v - width / 2.0, v[-1] + width / 2.0) for v in (x, y))
         corner = self._height(*edges)
         corners = np.stack([corner[:-1, :-1], corner[1:, :-1], corner[:-1, 1:], corner[1:, 1:]])

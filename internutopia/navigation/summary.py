@@ -33,7 +33,7 @@ MEANS = (
 """Figures of an episode that are numbers."""
 CONFIDENCE = 0.95
 ALL = 'all'
-"""What stands for all scenes together."""
+"""Name of all scenes together."""
 
 _RESAMPLES = 1000
 
@@ -57,7 +57,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class SceneSummary:
-    """What is reported of the episodes of a scene.
+    """Summary of the episodes of a scene.
 
     Attributes:
         episodes: how many there are.
@@ -102,7 +102,7 @@ def summarize(results: Iterable[Mapping[str, Any]]) -> dict[str, SceneSummary]:
     """Summary of each scene, in alphabetical order, and of `ALL`.
 
     Args:
-        results: of each episode what a `NavigationMetric` gives.
+        results: the result of a `NavigationMetric` for each episode.
     """
     scenes: dict[str, list[Mapping[str, Any]]] = {ALL: []}
     for result in results:

@@ -1,4 +1,4 @@
-"""Standing surface: where an agent can stand in a scene, on a fine grid, with any number of floors above each other.
+"""Standing surface: places where an agent can stand in a scene, on a fine grid, with any number of floors.
 
 It is found as navigation meshes are made (Mononen's Recast), but exactly in radius: solids are cut into columns; what
 is above the solid part of a column, and high enough, can be stood on; places next to each other are connected if the
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 EMPTY_EXTENT = 5.0
-"""How far a scene of nothing but a ground reaches from its origin on a map [m]."""
+"""Extent on a map of a scene of nothing but a ground, from its origin [m]."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Surface:
 def find_surface(
     solids: Sequence[Solid], agent: Agent, spacing: float, bounds: tuple[Sequence[float], Sequence[float]] | None = None
 ) -> Surface:
-    """Where an agent can stand among solids.
+    """Find the places where an agent can stand among solids.
 
     Args:
         solids: what is in its way, and what it stands on.
@@ -103,12 +103,12 @@ def _extent(solids: Sequence[Solid], bounds: tuple[Sequence[float], Sequence[flo
 
 
 def clearance(agent: Agent, spacing: float) -> float:
-    """How far places that are free are from obstacles at least [m], so that there is room between them, too."""
+    """Return the least distance of free places from obstacles [m] that also leaves room between them."""
     return math.hypot(agent.radius, spacing / math.sqrt(2.0))
 
 
 def _blocked(gaps: Gaps, obstacles: Obstacles, agent: Agent, grid: Grid) -> NDArray[np.bool_]:
-    """Which gaps are too close to an obstacle or a ledge for the agent's radius."""
+    """Return which gaps are too close to an obstacle or a ledge for the agent's radius."""
     spacing, shape, index = grid.spacing, grid.shape, gaps.index(grid.shape[0] * grid.shape[1])
     reach = clearance(agent, spacing)
     most = math.ceil(reach / spacing + 0.5)

@@ -35,7 +35,7 @@ def read_vln_ce(
         ground_truth: the file beside it (`..._gt.json.gz`) whose `locations` are the reference paths instead, a point
             for each step of the data set's own follower: nDTW of VLN-CE is measured to those.
 
-    Episodes that are wrong are left out, and told in one warning.
+    Episodes that are wrong are left out, and reported in one warning.
 
     Raises:
         OSError: the file cannot be read.
@@ -53,7 +53,7 @@ def read_vln_ce(
 
 
 def _language(item: Any) -> str:
-    """What an instruction says is its language; `'en'` where nothing is said."""
+    """Return the language of an instruction; `'en'` where none is given."""
     instruction = item.get('instruction') if isinstance(item, dict) else None
     return str(instruction.get('language', 'en')) if isinstance(instruction, dict) else 'en'
 

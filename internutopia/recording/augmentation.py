@@ -32,7 +32,7 @@ def augment(
     Args:
         dataset: what was recorded.
         folder: where to; it must be empty or not be there.
-        looks: what looks otherwise; None means nothing does.
+        looks: changes of the appearance; None means none.
         cameras: more cameras, by name; their colour pictures are `scene/sensors/<name>/rgba`.
         codec: encoder of videos, a name of FFmpeg's.
         trust: see `Replay`.
@@ -85,7 +85,7 @@ def _write(replay: Replay, new: Dataset, cameras: Mapping[str, ReplayCamera], co
 
 
 def _pictures(replay: Replay) -> Leaves:
-    """What the sensors that render see of the state that the env is in, by leaf."""
+    """Return the pictures of the sensors that render, in the current state of the env, by leaf."""
     seen: dict[str, Any] = {
         name: {'sensors': {each: sensor.get_data() for each, sensor in robot.sensors.items() if sensor.renders}}
         for name, robot in replay.runner.slot(0).task.robots.items()

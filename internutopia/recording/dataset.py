@@ -55,12 +55,12 @@ class Dataset:
 
     @classmethod
     def exists(cls, folder: Path) -> bool:
-        """Whether a folder holds one."""
+        """Return whether a folder holds a dataset."""
         return (folder / _FACTS).is_file()
 
     @classmethod
     def create(cls, folder: Path, config: Config, facts: dict[str, Any]) -> Dataset:
-        """Make an empty one. OSError if it cannot be written, ValueError if the config is more than data."""
+        """Create an empty dataset. OSError if it cannot be written, ValueError if the config is more than data."""
         values = _config_values(config)
         (folder / _EPISODES).mkdir(parents=True, exist_ok=True)
         write_json(folder / _CONFIG, values)
@@ -69,7 +69,7 @@ class Dataset:
 
     @property
     def episodes_folder(self) -> Path:
-        """Where the episode files are."""
+        """Folder of the episode files."""
         return self.folder / _EPISODES
 
     @property
@@ -100,7 +100,7 @@ class Dataset:
             leftover.unlink()
 
     def check_config(self, config: Config) -> None:
-        """ValueError, saying what differs, if a run is not the one that was recorded."""
+        """Raise ValueError, with what differs, if a run is not the one that was recorded."""
         digest = ConfigDigest(config)
         if digest.digest != self.facts['config']:
             differences = digest.differences(ConfigDigest(self.config()).values)
@@ -122,7 +122,7 @@ class Dataset:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write a JSON file that is there as a whole or not at all."""
+    """Write a JSON file atomically."""
     part = path.with_name(f'{path.name}.part')
     part.write_text(json.dumps(values, indent=2) + '\n', encoding='utf-8')
     os.replace(part, path)

@@ -71,7 +71,7 @@ class RecordedEpisode:
 
     @cached_property
     def rewards(self) -> NDArray[np.float64]:
-        """Of each step, `(steps,)`."""
+        """Rewards of each step, `(steps,)`."""
         return self._array('rewards')
 
     @cached_property
@@ -81,7 +81,7 @@ class RecordedEpisode:
 
     @cached_property
     def actions(self) -> list[Any]:
-        """What was commanded in each step, nested as the program gave it; arrays are lists."""
+        """Actions of each step, nested as the program passed them; arrays are lists."""
         if ACTIONS in self._arrays.files:
             return self._array(ACTIONS).tolist()
         values, index = self.facts['actions']['values'], self.facts['actions']['index']
@@ -89,7 +89,7 @@ class RecordedEpisode:
 
     @cached_property
     def observations(self) -> Mapping[str, NDArray[Any]]:
-        """What the program saw at each frame, `(frames, ...)` by leaf; of pictures, see `pictures`."""
+        """Observations at each frame, `(frames, ...)` by leaf; of pictures, see `pictures`."""
         names = [name for name in self._arrays.files if name.startswith(OBSERVATIONS)]
         numbers = {name.removeprefix(OBSERVATIONS): self._array(name) for name in names}
         return _Observations(numbers, self.streams, self.pictures)
@@ -149,7 +149,7 @@ class RecordedEpisode:
         return self._array(f'{PIXELS}{leaf}')
 
     def action_rows(self) -> Leaves:
-        """What was commanded at each frame as numbers, `(frames, k)` by `robot/controller`.
+        """Return the actions at each frame as numbers, `(frames, k)` by `robot/controller`.
 
         Where a step commands nothing of it, what was commanded last; zero before the first command. Commands that are
         no numbers, or whose number changes, are left out.
@@ -183,7 +183,7 @@ class RecordedEpisode:
 
 
 class _Observations(Mapping[str, NDArray[Any]]):
-    """What was seen, by leaf; pictures, as many frames of which may not fit into memory, are read when asked for."""
+    """Observations by leaf; pictures, which may not fit into memory, are read on request."""
 
     def __init__(self, numbers: Leaves, pictures: Mapping[str, Any], read: Callable[[str], NDArray[Any]]):
         self._numbers, self._pictures, self._read = numbers, pictures, read

@@ -52,7 +52,7 @@ class EpisodeWriter:
         self._actions_complete = True
 
     def act(self, step: int, action: Any) -> None:
-        """Take what the program commands in a step, if it is no array; again if that is tried again."""
+        """Take the actions of a step, if they are no array; again if that is tried again."""
         del self._actions[step:]
         try:
             text = _ENCODER.encode(action)
@@ -215,7 +215,7 @@ _ENCODER = json.JSONEncoder(default=_as_list)
 
 
 def _write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically."""
     part = path.with_name(path.name + PART)
     try:
         with open(part, 'wb') as file:

@@ -20,7 +20,7 @@ Form = tuple[tuple[int, ...], str]  # shape and type of a row
 
 @dataclass(frozen=True)
 class Features:
-    """What the tables of a dataset have at each frame, by leaf (see `leaves.py`) with the shape and type of a row.
+    """Columns of the tables of a dataset, by leaf (see `leaves.py`), with the shape and type of a row.
 
     `state` and `actions` are put together to one vector each, in their order.
     """
@@ -40,7 +40,7 @@ class Features:
         return _joined(self.state, episode.observations, len(episode.frame_steps))
 
     def action_rows(self, episode: RecordedEpisode) -> NDArray[np.float32]:
-        """What was commanded at each frame, `(frames, k)`."""
+        """Return the actions at each frame, `(frames, k)`."""
         return _joined(self.actions, episode.action_rows(), len(episode.frame_steps))
 
 
@@ -94,7 +94,7 @@ def frame_sums(episode: RecordedEpisode) -> NDArray[np.float32]:
 
 
 def frame_ends(episode: RecordedEpisode) -> NDArray[np.bool_]:
-    """Whether the episode ends before the next frame, `(frames,)`."""
+    """Return whether the episode ends before the next frame, `(frames,)`."""
     return np.arange(len(episode.frame_steps)) == len(episode.frame_steps) - 1
 
 

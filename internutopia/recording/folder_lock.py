@@ -29,7 +29,7 @@ class FolderLock:
             raise
 
     def release(self) -> None:
-        """Let others have it; twice is fine."""
+        """Release the lock; may be called twice."""
         if sys.platform != 'win32' and self._close.alive:
             unlock_file(self._file)
             self._close()

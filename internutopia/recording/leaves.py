@@ -55,7 +55,7 @@ def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
 
 
 def is_picture(value: NDArray[Any]) -> bool:
-    """Whether an array is a picture in colours, `(height, width, 3)` or with alpha."""
+    """Return whether an array is a picture in colours, `(height, width, 3)` or with alpha."""
     return value.dtype == np.uint8 and value.ndim == 3 and value.shape[2] in (3, 4)
 
 

@@ -30,10 +30,10 @@ _LIGHTS = {
 
 
 class GeomLook(BaseCfg):
-    """How shapes look that were something else before."""
+    """Changed appearance of shapes."""
 
     names: str
-    """Which: a name in the model with `*` for anything, of shapes or of the bodies that they are on (`scene/walls`,
+    """A name in the model with `*` for anything, of shapes or of the bodies that they are on (`scene/walls`,
     `robots/jetbot/*`, `objects/cube`)."""
     color: Vector = (1.0, 1.0, 1.0)
     """Red, green and blue, 0 to 1; a texture is multiplied with it."""
@@ -47,13 +47,13 @@ class Light(BaseCfg):
     type: Literal['directional', 'point', 'spot'] = 'directional'
     """A sun, a bulb, or a lamp with a cone of 45 degrees to each side."""
     position: Vector
-    """Where it is, m, env frame; of a sun, the direction alone counts."""
+    """Position of the light, m, env frame; of a sun, the direction alone counts."""
     target: Vector = (0.0, 0.0, 0.0)
-    """What it shines at, m, env frame."""
+    """Point that it shines at, m, env frame."""
     color: Vector = (0.6, 0.6, 0.6)
     """Red, green and blue, 0 to 1."""
     shadows: bool = True
-    """Whether things throw shadows, in pictures of the quality `full`."""
+    """True if things cast shadows, in pictures of the quality `full`."""
 
     @model_validator(mode='after')
     def _check_direction(self) -> Self:
@@ -63,7 +63,7 @@ class Light(BaseCfg):
 
 
 class Looks(BaseCfg):
-    """What is to look otherwise in a replay."""
+    """Changes of the appearance of a scene in a replay."""
 
     geoms: list[GeomLook] = []
     """Shapes with other looks; of two that name the same shape, the last one counts."""

@@ -1,6 +1,6 @@
 """Recorder: writes the episodes of a run to a dataset while a program steps its envs.
 
-It looks and changes nothing: states and results are the same, to the bit, with and without it. An episode is on the
+It changes nothing: states and results are the same, to the bit, with and without it. An episode is on the
 disk before its result is, so a run that is killed and resumed has recorded every episode that has a result.
 """
 

@@ -38,9 +38,9 @@ class ReplayCamera(BaseCfg):
     """A camera to replay an episode with: in a place of its own, or one of the scene."""
 
     position: Vector | None = None
-    """Where it stands, m, env frame."""
+    """Position of the camera, m, env frame."""
     target: Vector | None = None
-    """What it looks at, m, env frame."""
+    """Point that it looks at, m, env frame."""
     prim_path: str | None = None
     """Instead of both: a camera of the scene, below the env (`robots/World/h1/logo_link/Camera`)."""
     resolution: Resolution = (640, 480)
@@ -61,7 +61,7 @@ class ReplayCamera(BaseCfg):
 
 @dataclass(frozen=True)
 class Drift:
-    """How far an episode went elsewhere when its actions were made again from its first state.
+    """Deviation of an episode when its actions were made again from its first state.
 
     Attributes:
         identical: the number of steps after which the state was the same, to the bit, before it was another one.
@@ -79,7 +79,7 @@ class Replay:
     Args:
         dataset: where the episode is.
         index: which one, counted from 0.
-        looks: what looks otherwise in its pictures; None means nothing does.
+        looks: changes of the appearance in its pictures; None means none.
         trust: whether TorchScript files may run that the dataset names (`docs/security.md`).
 
     Attributes:
@@ -224,7 +224,7 @@ def _config_of(config: Config, facts: dict[str, Any]) -> Config:
 
 
 def _same(one: PhysicsState, other: PhysicsState) -> bool:
-    """Whether states are equal, to the bit."""
+    """Return whether states are equal, to the bit."""
     return one.model == other.model and {name: array.tobytes() for name, array in one.arrays.items()} == {
         name: array.tobytes() for name, array in other.arrays.items()
     }

@@ -1,4 +1,4 @@
-"""Step sources: what is recorded of a step, the same for the list API and the array API."""
+"""Step sources: the recorded data of a step, the same for the list API and the array API."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class StepSource(Protocol):
     step_dt: float  # [s]
 
     def begin_step(self) -> None:
-        """Time is about to pass."""
+        """Prepare for a step that is about to begin."""
         ...
 
     def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
-        """What the program saw before the step that begins."""
+        """Return the program's observations before the step that begins."""
         ...
 
     def actions(self, env_ids: Sequence[int]) -> list[Any] | NDArray[Any]:
-        """What it commands in this step, env by env: nested mappings, or an array `(m, k)`."""
+        """Return the actions of this step, env by env: nested mappings, or an array `(m, k)`."""
         ...
 
     def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
-        """What the step that was made has paid, `(m,)`."""
+        """Return the rewards of the step that was made, `(m,)`."""
         ...
 
 

@@ -45,7 +45,7 @@ class StepBuffer:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for another step."""
+        """True if there is no room for another step."""
         return self._step == _STEPS
 
     def put(self, name: str, env_ids: Ids, rows: NDArray[Any]) -> None:
@@ -59,7 +59,7 @@ class StepBuffer:
         column.written[self._step, env_ids] = True
 
     def advance(self, env_ids: Ids) -> None:
-        """The step was made in these envs."""
+        """Count the step in these envs."""
         self._made[self._step, env_ids] = True
         self._step += 1
 

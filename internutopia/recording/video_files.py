@@ -15,7 +15,7 @@ from internutopia.recording.streams import writing
 from internutopia.util.install import install_hint
 
 ADVICE = 'take it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
-"""How to go on where the file of pictures is gone or damaged."""
+"""Advice for a file of pictures that is gone or damaged."""
 
 
 def read_video(path: Path, count: int, frames: range, shape: tuple[int, ...]) -> NDArray[np.uint8]:
@@ -109,7 +109,7 @@ def _check_count(path: Path, found: int, expected: int) -> None:
 
 
 def video_facts(path: Path, fps: int) -> dict[str, Any]:
-    """What LeRobot's tables say of a video."""
+    """Return the entries of a video in LeRobot's tables."""
     import av
 
     with av.open(os.fspath(path)) as video:

@@ -1,6 +1,6 @@
 """Episode watcher: follows the steps of envs and writes each episode that is over.
 
-It stands beside the envs, as a `StepWatcher`, and in front of the runner's `Results`, which get what came of an episode
+It is attached to the envs as a `StepWatcher`, and wraps the runner's `Results`, which receive the result of an episode
 when that is on the disk.
 """
 
@@ -52,7 +52,7 @@ class EpisodeWatcher:
         self._runner.watchers.append(self)
 
     def stop(self) -> None:
-        """Look no more, and write what was marked."""
+        """Stop recording, and write what was marked."""
         if self not in self._runner.watchers:
             return
         self._runner.watchers.remove(self)
@@ -63,7 +63,7 @@ class EpisodeWatcher:
         self._encoder.shutdown()
 
     def mark(self, env_id: int, success: bool) -> None:
-        """Say whether an episode is a success."""
+        """Mark an episode as a success or not."""
         self._check_recorded(env_id, 'mark')
         self._marks[env_id] = success
         self._discarded.discard(env_id)
@@ -76,11 +76,11 @@ class EpisodeWatcher:
     # the steps, as a `StepWatcher`
 
     def on_step_start(self) -> None:
-        """A step is about to begin, perhaps after one that could not be made."""
+        """Prepare for a step, perhaps after one that could not be made."""
         self._stepping = None
 
     def on_commanded(self) -> None:
-        """The robots were commanded: take what the program saw and commands, when that is repeated the first time."""
+        """Record observations and actions once the robots were commanded, the first time if that is repeated."""
         if self._stepping is not None:
             return
         self._source.begin_step()
@@ -97,7 +97,7 @@ class EpisodeWatcher:
         self._stepping, self._due = stepping, due
 
     def on_change(self) -> None:
-        """A step or a reset was made: look for episodes that begin."""
+        """Find the episodes that begin, after a step or a reset."""
         self._begin()
 
     # results, as `Results`
@@ -127,13 +127,13 @@ class EpisodeWatcher:
         self._results.start_over(metrics_only)
 
     def close(self) -> None:
-        """The envs are closed: the episodes that are under way end here."""
+        """End the episodes that are under way: the envs are closed."""
         results = self._results
         self.stop()
         results.close()
 
     def _observe(self, env_ids: NDArray[np.intp]) -> None:
-        """Take what the program saw in envs for which a frame is due."""
+        """Record the observations of envs for which a frame is due."""
         if not len(env_ids):
             return
         self._buffer.put(FRAME, env_ids, np.ones(len(env_ids), bool))
@@ -151,7 +151,7 @@ class EpisodeWatcher:
                     self._pictures.append((env_id, self._encoder.submit(write)))
 
     def _stepped(self, stepping: NDArray[np.intp]) -> None:
-        """Take what a step of envs came to."""
+        """Record the results of a step of envs."""
         self._buffer.put(REWARD, stepping, self._source.rewards(stepping.tolist()))
         for states in self._runner.world.get_states(stepping):
             for name, rows in states.arrays.items():
@@ -223,7 +223,7 @@ class EpisodeWatcher:
         return writer
 
     def _finish(self, env_id: int, record: EpisodeRecord | None) -> None:
-        """The episode of an env is over; without a record it was left before its end."""
+        """End the episode of an env; without a record it was left before its end."""
         if env_id not in self._writers:
             return
         _, writer = self._writers.pop(env_id)
@@ -264,7 +264,7 @@ class EpisodeWatcher:
 
 
 def _success(metrics: dict[str, Any]) -> bool | None:
-    """What the metrics of an episode say: a metric `success`, or a part of one that is called so."""
+    """Return the success in the metrics of an episode: a metric `success`, or a part of one of that name."""
     if isinstance(value := metrics.get('success'), bool | int | float):
         return bool(value)
     inner = (value['success'] for value in metrics.values() if isinstance(value, dict) and 'success' in value)

@@ -18,13 +18,13 @@ from internutopia.recording.watcher import EpisodeWatcher
 
 @dataclass(frozen=True)
 class WorkerRecording:
-    """What is called in a process with its envs; see `Env.watch`."""
+    """Factory of the recording in a process with its envs; see `Env.watch`."""
 
     folder: Path
     codec: str
 
     def __call__(self, runner: SimulatorRunner) -> Callable[[], None]:
-        """Begin; returns what ends it. FileNotFoundError if the folder is not there on this machine."""
+        """Start recording; returns a function that ends it. FileNotFoundError if the folder is not here."""
         if not Dataset.exists(self.folder):
             raise FileNotFoundError(
                 f'{self.folder} is not on {platform.node()}, where a worker runs: record to a folder that all machines '
