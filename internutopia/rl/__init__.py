@@ -2,7 +2,7 @@
 
     from internutopia.rl import VectorEnv
 
-    envs = VectorEnv(config)  # a gymnasium.vector.VectorEnv; `TaskCfg.learning` says what is learned
+    envs = VectorEnv(config)  # a gymnasium.vector.VectorEnv; `TaskCfg.learning` defines what is learned
 
 Adapters to learning libraries are modules of this package. Importing it registers the ids of learning tasks of all
 installed packages; what is heavy is imported when it is used.

@@ -36,7 +36,7 @@ Received = tuple[
 class FlatBuffers:
     """Batched envs whose outcome is always in the same arrays, one row per env.
 
-    An env that ends starts its next episode in the same step: `terminals` and `truncations` tell of the end, and
+    An env that ends starts its next episode in the same step: `terminals` and `truncations` mark the end, and
     `observations` is the first of the new episode. What `recv`, `reset` and `step` return are the buffers themselves,
     valid until the next step.
 

@@ -72,7 +72,7 @@ def combined_seed(seed: int | Sequence[int]) -> int:
 def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCfg:
     """Return the learning config; None takes that of the tasks.
 
-    ValueError if they differ, nobody says which robot learns, or a term names a command that there is not.
+    ValueError if they differ, the learning robot is not named, or a term names a command that there is not.
     """
     learning = learning or _learning_of(config)
     _check_robots(config, learning)

@@ -95,7 +95,7 @@ class DeviceRLEnv(BatchedRLEnv):
         super()._close()
 
     def _has_hooks(self) -> bool:
-        """Whether starting or ending an episode needs code of the task or the robots in each env."""
+        """Return True if starting or ending an episode needs code of the task or the robots in each env."""
         task = self.runner.slot(0).task
         hooks = [(type(task).post_reset, BaseTask.post_reset)]
         hooks += [(type(robot).post_reset, BaseRobot.post_reset) for robot in task.robots.values()]
@@ -116,7 +116,7 @@ class DeviceRLEnv(BatchedRLEnv):
             self._write_results()
 
     def _write_results(self, wait: bool = False) -> None:
-        """Write what is known by now of the episodes that ended."""
+        """Write the results known so far of the episodes that ended."""
         names = ('return', *self.learning.metrics)
         for ended, episodes, steps, terminated, truncated, failed, *metrics in self._echo.receive(wait):
             for env_id in np.flatnonzero(ended).tolist():

@@ -53,7 +53,7 @@ class ElevationMap:
 
 
 class GroundBelow:
-    """Heights of the ground around a robot as it is now, in any scene; what moves and stands there counts, too.
+    """Current heights of the ground around a robot, in any scene; moving and standing things count, too.
 
     Args:
         view: the robot, which is looked through.

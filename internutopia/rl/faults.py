@@ -39,7 +39,7 @@ class Faults:
     """Handling of numbers that are not finite, see `LearningCfg.on_nan`.
 
     Args:
-        on_nan: what that says.
+        on_nan: the setting of that name.
         state: of the envs.
         episode_ids: the episode that each runs `(n,)`.
     """

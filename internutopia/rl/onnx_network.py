@@ -1,6 +1,6 @@
 """Small networks of ONNX files as functions of torch, for policies that run where the envs are.
 
-The operators are those that layers and activations of perceptrons are exported to; what each computes is said in
+The operators are those that layers and activations of perceptrons are exported to; what each computes is defined in
 https://onnx.ai/onnx/operators.
 """
 

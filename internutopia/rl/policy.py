@@ -117,7 +117,7 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
     Raises:
         FileNotFoundError: there is no such file.
         ImportError: the library that runs such files is not installed.
-        ValueError: the file cannot be read, says nothing about how to run it, gives actions for another number of
+        ValueError: the file cannot be read, has no metadata, gives actions for another number of
             joints than it names, or has an operator that is not known on a device.
     """
     file, where = _existing(Path(path).expanduser()), None if device is None else str(device)
@@ -146,7 +146,7 @@ def _existing(path: Path) -> Path:
 
 
 def _digest(file: Path) -> bytes:
-    """Return a hash that tells versions of a file apart; a file system's clock is too slow for two writes in a row."""
+    """Return a hash that distinguishes versions of a file; file system clocks are too slow for two writes in a row."""
     with file.open('rb') as content:
         return hashlib.file_digest(content, 'sha256').digest()
 

@@ -2,7 +2,7 @@
 
 A policy that was trained elsewhere comes with lists of numbers: joints in its own order, a default pose, scales.
 Numbers in another order are still numbers. What gives them away is the robot: joints have limits, the default pose is
-one that it stands in, and what a policy does there when it is told to stand is small.
+one that it stands in, and what a policy does there when it is commanded to stand is small.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[s
     """Return suspected mistakes, a sentence each; none for a policy that training wrote, in any pose of the robot.
 
     Args:
-        metadata: what is said of the policy.
+        metadata: of the policy.
         state: the robot, in any pose.
-        actions: of the policy `(k,)` for a robot that stands and is told to stand.
+        actions: of the policy `(k,)` for a robot that stands and is commanded to stand.
     """
     found: list[str] = []
     if metadata.training:

@@ -32,7 +32,7 @@ class RslRlVecEnv(VecEnv):
     """Batched envs for rsl_rl, as tensors: where the engine computes on a GPU nothing leaves it in a step.
 
     Observations have the groups `policy` `(n, dim)` and `critic` `(n, critic_dim)`, the latter with the privileged part
-    behind what the policy sees. An env that ends starts its next episode in the same step; `extras['time_outs']` says
+    behind what the policy sees. An env that ends starts its next episode in the same step; `extras['time_outs']` marks
     which were cut, `extras['failed']` which failed: those are no time-outs.
 
     Args:
@@ -111,7 +111,7 @@ class RslRlVecEnv(VecEnv):
         if not isinstance(actions, torch.Tensor):
             shape = self.num_envs, self.num_actions
             raise ValueError(f'actions must be a tensor of shape {shape}, got {type(actions).__name__}: {actions!r}')
-        # rsl_rl asks for steps in inference mode; what is made in it could not be changed outside
+        # rsl_rl makes steps in inference mode; what is made in it could not be changed outside
         with torch.inference_mode(False), torch.no_grad():
             values = actions.detach().to(self.envs.device)
             if self._clip is not None and not values.is_complex():  # which is refused below

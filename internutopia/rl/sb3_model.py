@@ -5,7 +5,7 @@
     save_model(model, 'model.zip', 'InternUtopia/CartPole-v0')
 
 `internutopia play`, `evaluate` and `export` take such a file, and `PPO.load` and its like as well. A file of
-`model.save` alone says neither what the task is (`--id`) nor how observations were normalized.
+`model.save` alone stores neither the task (`--id`) nor the normalization of observations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Mirror images of observations and actions, left and right swapped, for robots with lateral symmetry.
 
 A policy is symmetric if it does the mirror image of what it does when it sees the mirror image of what it sees; one
-that is told so does not limp (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot Policies",
-2024). Which joint is the image of which follows from the geometry of the robot's model. The mirror is the plane through
-the x and z axis of its root.
+that is trained with it does not limp (Mittal et al., "Symmetry Considerations for Learning Task Symmetric Robot
+Policies", 2024). Which joint is the image of which follows from the geometry of the robot's model. The mirror is the
+plane through the x and z axis of its root.
 """
 
 from __future__ import annotations

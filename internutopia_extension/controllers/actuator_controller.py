@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @BaseController.register('ActuatorController')
 class ActuatorController(BoxActionController):
-    """Commands a robot that keeps the actuators of its model file (motors, muscles, position servos).
+    """Controller of a robot that keeps the actuators of its model file (motors, muscles, position servos).
 
     Action: one number per actuator, in the model's order and units; the engine clips them to the actuators' ranges. As
     such actuators are no joint drives, the controls are written to the robot at once and the returned

@@ -9,7 +9,7 @@ from internutopia_extension.controllers.move_by_speed_controller import MoveBySp
 
 @BaseController.register('AliengoMoveBySpeedController')
 class AliengoMoveBySpeedController(MoveBySpeedController):
-    """Trots Aliengo. Action: forward, lateral [m/s] and rotation speed [rad/s]."""
+    """Trotting controller of Aliengo. Action: forward, lateral [m/s] and rotation speed [rad/s]."""
 
     batched = True
     joint_names_sim = ALIENGO_12

@@ -25,7 +25,7 @@ WHEEL_JOINTS = ('left_wheel_joint', 'right_wheel_joint')
 
 @BaseController.register('DifferentialDriveController')
 class DifferentialDriveController(BoxActionController):
-    """Turns a speed and a turning rate into velocities of the joints `left_wheel_joint` and `right_wheel_joint`.
+    """Controller from speed and turning rate to velocities of the joints `left_wheel_joint` and `right_wheel_joint`.
 
     Action: forward speed [m/s] and rotation speed [rad/s], left turns positive. Wheel radius and base are those of the
     config times the robot's scale.

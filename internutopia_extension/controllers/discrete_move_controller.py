@@ -19,12 +19,12 @@ from internutopia_extension.controllers.discrete import FORWARD, STOP, TURNS, Di
 _SLOWING = 0.1  # m or rad, before the end, from where on a robot slows down
 _SLOWEST = 0.3  # of the full speed
 _STEERING = 2.0  # [1/s], turning rate for a heading error during a step forward
-_ENOUGH = 0.5  # part of a step; whoever went less when patience was over was held by something
+_ENOUGH = 0.5  # part of a step; a robot that went less when patience was over was held by something
 
 
 @BaseController.register('DiscreteMoveController')
 class DiscreteMoveController(DiscreteController):
-    """Goes steps of a fixed length and turns of a fixed angle, by commanding the move-by-speed controller below it.
+    """Steps of a fixed length and turns of a fixed angle, by commands to the move-by-speed controller below it.
 
     Send the action at each step of the env until `finished`; what is sent before is not looked at, the action that was
     begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step

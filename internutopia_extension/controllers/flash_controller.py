@@ -26,7 +26,7 @@ _DOWN = np.array([0.0, 0.0, -1.0])
 
 @BaseController.register('FlashController')
 class FlashController(DiscreteController):
-    """Puts the robot a step further or turns it at once, without physics, if nothing is in the way.
+    """Steps and turns by teleportation, without physics, if nothing is in the way.
 
     Every action is over after one step of the env, and sets pose, joints and velocities: those that the robot started
     with, at the new place. So send one in every step, or the robot falls as physics has it. What is in the way is found

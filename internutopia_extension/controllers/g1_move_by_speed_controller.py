@@ -11,7 +11,7 @@ from internutopia_extension.controllers.upper_body import UpperBodyMoveBySpeedCo
 
 @BaseController.register('G1MoveBySpeedController')
 class G1MoveBySpeedController(UpperBodyMoveBySpeedController):
-    """Walks G1. The upper body is the waist's yaw joint and both arms, 15 joints."""
+    """Walking controller of G1. The upper body is the waist's yaw joint and both arms, 15 joints."""
 
     batched = True
     joint_names_sim = G1_SIM

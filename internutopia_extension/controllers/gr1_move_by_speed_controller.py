@@ -13,7 +13,7 @@ _UPPER = GR1_54[12:]
 
 @BaseController.register('GR1MoveBySpeedController')
 class GR1MoveBySpeedController(UpperBodyMoveBySpeedController):
-    """Walks GR1. The upper body is the waist, head, arms and hands, 42 joints; by default the elbows are bent."""
+    """Walking controller of GR1. The upper body is waist, head, arms and hands, 42 joints; elbows bent by default."""
 
     batched = True
     upper_joints = _UPPER

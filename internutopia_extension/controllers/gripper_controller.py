@@ -24,7 +24,7 @@ _COMMANDS = {'open': 1.0, 'close': -1.0}
 
 @BaseController.register('GripperController')
 class GripperController(BaseController):
-    """Moves the fingers of a robot, the joints `finger_joints` of its class, to the ends of their ranges.
+    """Controller that moves a robot's fingers, the joints `finger_joints` of its class, to the ends of their ranges.
 
     Action: `['open']` or `['close']`, or a number: positive opens. The drives of the fingers press on with their
     stiffness on what is between them.

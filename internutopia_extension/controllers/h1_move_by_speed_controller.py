@@ -9,7 +9,7 @@ from internutopia_extension.controllers.move_by_speed_controller import MoveBySp
 
 @BaseController.register('H1MoveBySpeedController')
 class H1MoveBySpeedController(MoveBySpeedController):
-    """Walks H1, with or without hands. Action: forward, lateral [m/s] and rotation speed [rad/s]."""
+    """Walking controller of H1, with or without hands. Action: forward, lateral [m/s] and rotation speed [rad/s]."""
 
     batched = True
     joint_names_sim = H1_19

@@ -37,7 +37,7 @@ _SEEDS = 6  # starting points for a target that was not met from where the joint
 
 
 class InverseKinematics:
-    """Solves for the tip of a chain; joints in the chain's order.
+    """Solver for the tip of a chain; joints in the chain's order.
 
     Args:
         chain: the joints from the base link to the tip.

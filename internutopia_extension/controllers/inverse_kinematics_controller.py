@@ -41,7 +41,7 @@ _NEW_TARGET = 0.02  # m: a target that jumps farther is looked for from several 
 
 @BaseController.register('InverseKinematicsController')
 class InverseKinematicsController(BaseController):
-    """Moves the joints of an arm so that the link `config.end_effector_frame_name` comes to a pose.
+    """Controller that moves the joints of an arm to bring the link `config.end_effector_frame_name` to a pose.
 
     Action: `[position, orientation]`, `(3,)` [m] and `(4,)` (w, x, y, z), in the frame that `config.reference` names.
     Orientation None: it does not matter. Position None: the joints stay where they are. The same as one array `(7,)`,
@@ -50,7 +50,7 @@ class InverseKinematicsController(BaseController):
 
     The joint positions for a target are solved for at once; the joints go there on a straight line in joint space, none
     faster than `config.joint_speed`. A target out of reach is approached as near as the arm can, and never `finished`.
-    On a device, where nobody waits until the last env is solved, each step makes a part of the way to a solution: the
+    On a device, which does not wait until the last env is solved, each step makes a part of the way to a solution: the
     joints set off for the best that is known, and `success` comes some steps later.
 
     Observation, in the frame of the targets: `eef_position`, `eef_orientation`; `success`, whether there are joint
@@ -86,7 +86,7 @@ class InverseKinematicsController(BaseController):
         self._target = self.state((7,), np.nan).reshape(-1, 7)  # of the action
         self._solved = self.state((7,), np.nan, np.float64).reshape(-1, 7)  # target in the arm base's frame ...
         self._solution = self.state((m,), 0.0, np.float64).reshape(-1, m)  # ... and the joint positions for it
-        self._command = self.state((m,), 0.0, np.float64).reshape(-1, m)  # joint positions that the drives were told
+        self._command = self.state((m,), 0.0, np.float64).reshape(-1, m)  # joint positions that the drives were set to
         self._time = self.state((), -np.inf, np.float64).reshape(-1)  # when [s]
         self.success: NDArray[np.bool_] = self.state((), False, bool)
         self._met = self.success.reshape(-1)
@@ -126,7 +126,7 @@ class InverseKinematicsController(BaseController):
         """Compute joint targets, and if the pose can be met; arrays `(3,)` and `(4,)`, for several envs `(n, ...)`.
 
         None or NaN: no position (hold the joints), no orientation (any will do). An orientation of length zero is none,
-        too. ValueError if only a part of one is NaN; on a device nobody looks.
+        too. ValueError if only a part of one is NaN; on a device this is not checked.
         """
         xp, on_device = self.arrays.xp, self.arrays.on_device
         rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @BaseController.register('JointController')
 class JointController(BaseController):
-    """Sets drive targets of the joints `config.joint_names`.
+    """Controller that sets drive targets of the joints `config.joint_names`.
 
     Action: `[]` (no new command), `[positions]` or `[positions, velocities]`, each `(k,)` [rad or m, rad/s or m/s] in
     the order of `joint_names`, or None to leave them. `[None, velocities]` holds the current positions.

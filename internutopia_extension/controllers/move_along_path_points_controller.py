@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @BaseController.register('MoveAlongPathPointsController')
 class MoveAlongPathPointsController(BaseController):
-    """Goes from point to point, by commanding the move-to-point controller below it.
+    """Motion from point to point, by commands to the move-to-point controller below it.
 
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
     the last one starts at its first point; a call within `threshold` of a point goes on to the next one. With

@@ -40,16 +40,16 @@ _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: obj
 
 @BaseController.register('MoveBySpeedController')
 class MoveBySpeedController(BoxActionController):
-    """Walks with a learned policy (`internutopia.rl.policy`) set by `config`.
+    """Walking controller with a learned policy (`internutopia.rl.policy`) set by `config`.
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
-    policy was trained on are clamped, with one warning (without one on a device, where nobody looks at them). The
+    policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home. If the policy says what gains it learned
+    of `config.joint_names` that the policy does not drive are held at home. If the policy has the gains that it learned
     with, the drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in
     any scene, see `GroundBelow`.
 
-    On a device the policy computes for all envs in every step, and a mask says for which it counts.
+    On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
     Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
     name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step). What
@@ -213,7 +213,7 @@ class MoveBySpeedController(BoxActionController):
         if self._on_device:
             targets = xp.where(selection.index[:, None], targets, self._targets[places])
         self._targets[places] = targets
-        # a whole number of policy steps after the last action, unless nobody asked for a while
+        # a whole number of policy steps after the last action, unless it was not called for a while
         due = selection.take(self._due)
         selection.put(self._due, xp.where(xp.abs(now - due) < metadata.step_dt, due, now) + metadata.step_dt)
 

@@ -34,7 +34,7 @@ _IN_PLANE = (1.0, 1.0, 0.0)
 
 @BaseController.register('MoveToPointBySpeedController')
 class MoveToPointBySpeedController(BoxActionController):
-    """Turns towards a goal and goes there, by commanding the move-by-speed controller below it.
+    """Turn towards a goal and straight motion to it, by commands to the move-by-speed controller below it.
 
     Action: `[goal]`, a point `(3,)` [m] in the env frame whose z does not count. With heading error a, planar
     distance d and threshold t: rotation is `rotation_speed * clip(a, -1, 1)`; forward is

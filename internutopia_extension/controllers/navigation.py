@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from internutopia.config.robot import ControllerCfg
 from internutopia.util.arrays import namespace_of
 
-FORWARD_SPEED = 1.0  # [m/s], where a config says None
+FORWARD_SPEED = 1.0  # [m/s], where a config has None
 ROTATION_SPEED = 8.0  # [rad/s]
 THRESHOLD = 0.02  # [m or rad]
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @BaseController.register('RecoverController')
 class RecoverController(BaseController):
-    """Teleports a robot to a standing pose, at rest and in its joint positions at the start of an episode.
+    """Teleportation of a robot to a standing pose, at rest and in its joint positions at the start of an episode.
 
     Action: `[position]` or `[position, orientation]` of the root, `(3,)` [m] and `(4,)`, env frame; without an
     orientation it stands unrotated. A z of 0 or below means a point of the ground: the root then goes to
-    `config.recover_height`. Drives are told to hold the joints; what was commanded before is forgotten.
+    `config.recover_height`. Drives are set to hold the joints; what was commanded before is forgotten.
     """
 
     batched = True

@@ -21,12 +21,12 @@ from internutopia_extension.controllers.navigation import THRESHOLD, as_array, o
 if TYPE_CHECKING:
     import gymnasium
 
-_ROTATION_SPEED = 3.0  # [rad/s], where a config says None
+_ROTATION_SPEED = 3.0  # [rad/s], where a config has None
 
 
 @BaseController.register('RotateController')
 class RotateController(BoxActionController):
-    """Turns to a heading, by commanding the move-by-speed controller below it.
+    """Turn to a heading, by commands to the move-by-speed controller below it.
 
     Action: `[goal]`, a quaternion `(4,)` of any length but zero; only its yaw counts. With yaw error e and threshold t,
     rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, as the array API sends it,

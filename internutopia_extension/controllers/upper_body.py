@@ -20,7 +20,7 @@ from internutopia_extension.controllers.move_by_speed_controller import MoveBySp
 
 
 class UpperBodyMoveBySpeedController(MoveBySpeedController):
-    """Walks on the legs and moves the joints above them to targets of the action.
+    """Walking on the legs, with targets of the action for the joints above them.
 
     Action: forward, lateral [m/s], rotation speed [rad/s], then optionally the base height [m] and the targets of the
     joints `upper_joints` [rad]; None stands for the default of each. Targets of joints that the policy itself drives

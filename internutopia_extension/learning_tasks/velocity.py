@@ -35,7 +35,7 @@ COLUMNS = (-1, -1, -1, 0, 1)  # of patches, for robots to begin on: steps are le
 HIGHER = 0.09  # m, that feet are lifted more on rough ground
 HIGHER_SEEN = 0.03  # m, where what is ahead of them counts, too
 AHEAD_OF_TOES = 0.08  # m
-# What robots are told on rough ground: almost always to go ahead. One that stands before steps, or turns there, is
+# Commands on rough ground: almost always to go ahead. One that stands before steps, or turns there, is
 # rewarded as if it could climb them, and meets harder ones that it has never climbed.
 AHEAD = {'lateral': (-0.2, 0.2), 'yaw_rate': (-0.7, 0.7), 'standing': 0.05, 'turning': 0.05}
 SCAN = {'forward': (-0.4, -0.2, 0.0, 0.2, 0.4, 0.6), 'left': (-0.2, 0.0, 0.2)}  # m, where the critic sees the ground
@@ -43,7 +43,7 @@ FINE_SCAN = {  # m, where a policy does: along the way as near as it must step
     'forward': tuple(round(0.05 * k, 2) for k in range(-5, 15)),
     'left': (-0.12, 0.0, 0.12),
 }
-# A robot that stands where it is told to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
+# A robot that stands where it is commanded to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
 STRAIGHT = 0.25  # probability that an episode begins on straight legs, for robots that can
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second

@@ -187,7 +187,7 @@ WALKERS = {
         sole=0.0547,
         period=0.65,
         updates=1000,
-        # between the straight arms of the model and the bent ones that its walking controller asks for
+        # between the straight arms of the model and the bent ones of its walking controller
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),
 }

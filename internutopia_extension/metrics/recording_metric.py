@@ -15,7 +15,7 @@ from internutopia_extension.metrics.pick import pick
 
 @BaseMetric.register('RecordingMetric')
 class RecordingMetric(BaseMetric):
-    """The observation of one robot at each step, or some fields of it.
+    """Recorder of the observation of one robot at each step, or some fields of it.
 
     Attributes:
         obs: what was recorded: `{step: {robot name: {field: value}}}`, steps from 0.

@@ -84,7 +84,7 @@ def _check_way(task: NavigationTaskCfg) -> None:
     """Raise ValueError if a task has no path."""
     start = np.array([task.episode.start_position])
     if not np.isfinite(goal_distance(task)(start)).all():
-        map_of(task).shortest_path(start, task.episode.goal_points)  # tells whether the start has no room
+        map_of(task).shortest_path(start, task.episode.goal_points)  # raises if the start has no room
         raise ValueError(f'no way leads from the start {task.episode.start_position} to a goal')
 
 

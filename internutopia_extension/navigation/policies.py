@@ -8,7 +8,7 @@ another one, which makes an action of an observation of the robot as often as th
             return STOP if obs['navigation']['distance'] < task.radius else FORWARD
         return act
 
-An action is a number (0 stop, 1 forward, 2 left, 3 right) or `{controller: action}`, which is sent once, and asked for
+An action is a number (0 stop, 1 forward, 2 left, 3 right) or `{controller: action}`, which is sent once, and requested
 in every step. What a policy remembers is so of one episode, and results do not depend on the envs beside it.
 """
 

@@ -40,7 +40,7 @@ class PolicyRun:
         """Run all episodes.
 
         Args:
-            on_step: told after each step how many episodes have ended with it; False stops.
+            on_step: called after each step with how many episodes have ended with it; False stops.
         """
         self._start(range(self._env.num_envs))
         while not self._env.done:

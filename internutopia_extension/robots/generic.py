@@ -14,7 +14,7 @@ from internutopia.model.spec import Drives, RobotSpec
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 
 DRIVE_SETTINGS = ('stiffness', 'damping', 'effort_limit')
-# per rad or m, the least where neither the config nor the file says any
+# per rad or m, the least where neither the config nor the file has any
 DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0
 
 
@@ -24,7 +24,7 @@ class GenericRobot(BaseRobot):
 
     A model without actuators gets joint drives: with the config's stiffness and damping, else with those of the drives
     in the file (USD), else with as much as it takes to hold its links. So does one that has nothing but motors on
-    joints, if a controller commands drives (see `BaseController.commands`) or the config has something to say about
+    joints, if a controller commands drives (see `BaseController.commands`) or the config has settings for
     them; not if one commands the actuators. Any other model keeps its actuators, and is commanded through an
     `ActuatorController`.
     """

@@ -1,6 +1,6 @@
 """Cameras that a captured person moves: with a hand, or around a scene that is being edited.
 
-They are made for the robot, relative to the link above them in their prim path, and moved by whoever holds them with
+They are made for the robot, relative to the link above them in their prim path, and moved by code that holds them with
 `set_pose`.
 """
 

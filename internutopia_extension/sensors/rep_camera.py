@@ -1,7 +1,7 @@
 """Camera among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
 
 Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
-(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders when asked:
+(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders on request:
 `get_data` always shows the env as it is.
 """
 
@@ -39,7 +39,7 @@ Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 class RepCamera(BaseSensor):
     """A camera of the robot's model, found by its prim path below the robot.
 
-    Data, each if asked for, in this order (on the object for all envs with a leading env axis, lists where sizes
+    Data, each if enabled, in this order (on the object for all envs with a leading env axis, lists where sizes
     differ):
 
     - `bounding_box_2d_tight`, `landmarks` (with `landmarks`): boxes around labelled things, see `tight_boxes`, and the

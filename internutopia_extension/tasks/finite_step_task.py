@@ -11,7 +11,7 @@ from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 @BaseTask.register('FiniteStepTask')
 class FiniteStepTask(BaseTask):
-    """Done at step `max_steps`.
+    """A task that is done at step `max_steps`.
 
     Attributes:
         stop_count: number of steps so far.

@@ -12,12 +12,12 @@ from internutopia_extension.configs.tasks import ManipulationTaskCfg
 
 @BaseTask.register('ManipulationTask')
 class ManipulationTask(BaseTask):
-    """Done after `DataHub.set_episode_finished(task.name)`, at the latest at step `max_steps + 1`.
+    """A task done after `DataHub.set_episode_finished(task.name)`, at the latest at step `max_steps + 1`.
 
     Attributes:
         step_counter: number of steps so far.
         max_steps: number of steps that do not end the episode.
-        prompt: what the robot is asked to do.
+        prompt: the instruction to the robot.
     """
 
     def __init__(self, config: ManipulationTaskCfg, scene: IScene):

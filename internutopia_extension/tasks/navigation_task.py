@@ -22,17 +22,17 @@ _UP = np.array([0.0, 0.0, 1.0])
 
 @BaseTask.register('NavigationTask')
 class NavigationTask(BaseTask):
-    """Done when the robot has stopped, reached a goal, fallen, got stuck or had its actions; see `NavigationTaskCfg`.
+    """A task that ends at a stop, goal, fall, when stuck, or out of actions; see `NavigationTaskCfg`.
 
     Adds `navigation` to the observation of the first robot:
 
-    - `instruction`, `category`: what it is told and what it shall find, None where the episode does not say.
+    - `instruction`, `category`: the instruction and the kind of thing to find, None where the episode has none.
     - `goal` `(2,)`: straight distance [m] to the nearest goal and how far it is to the left [rad], in the plane.
     - `position` `(3,)`: the point of the ground that the robot stands over [m], env frame, as at the start.
-    - `distance`: to the nearest goal [m], as `config.distance` says; infinite if there is no way.
+    - `distance`: to the nearest goal [m], of the kind `config.distance`; infinite if there is no way.
     - `start_distance`: the same at the start of the episode [m].
     - `time`: since the start [s].
-    - `collided`: whether a controller or sensor of the robot that has `collided` says so.
+    - `collided`: True if a controller or sensor of the robot reports `collided`.
     - `actions`: number of discrete actions so far.
     - `end`: `'stop'`, `'goal'`, `'fall'`, `'stuck'` or `'actions'` where the task is done, else None.
     """

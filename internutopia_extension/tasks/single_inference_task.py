@@ -9,7 +9,7 @@ from internutopia.core.task import BaseTask
 
 @BaseTask.register('SingleInferenceTask')
 class SimpleInferenceTask(BaseTask):
-    """Goes on until its env is reset."""
+    """A task that runs until its env is reset."""
 
     ends_itself = False
 

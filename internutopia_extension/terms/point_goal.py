@@ -1,6 +1,6 @@
 """Terms of point goal navigation: starts, goals and distances on the navigation maps of the scenes.
 
-The command `point_goal` says where to go and how far it is; the other terms read it by its name. Distances are
+The command `point_goal` holds the goal and its distance; the other terms read it by its name. Distances are
 geodesic, looked up for all envs at once: a goal is one of 64 places of a map, whose distance fields are made once. The
 learner has to be the first robot of its task.
 """

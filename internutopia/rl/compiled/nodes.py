@@ -90,7 +90,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 class Writer:
-    """Writes nodes as lines of LLVM's language, each once."""
+    """Writer of nodes as lines of LLVM's language, each once."""
 
     def __init__(self, load: Callable[[Node], str]):
         self.lines: list[str] = []

@@ -154,7 +154,7 @@ class TracedState(RobotState):
 
     def traced(self, function: Callable[[RobotState], Any]) -> Any:
         """Return the result of a term on this state. Raises an exception if the term cannot be compiled."""
-        rng, self.rng = self.rng, None  # whoever samples is called when it would be
+        rng, self.rng = self.rng, None  # a term that samples fails here, and is called uncompiled
         try:
             return function(self)
         finally:

@@ -1,6 +1,6 @@
 """Compiled step: what is computed in a step beside physics, as kernels for each batch of envs.
 
-One has actions become targets of joints, one says what the step comes to (ends, rewards, timers), and one for each
+One turns actions into targets of joints, one computes the outcome (ends, rewards, timers), and one for each
 observer has the observations. The first step of a batch traces what they do and compiles it. A term that is not pure
 or cannot be traced is called as ever, once a step, and what it returns is an input of the kernel; such a controller is
 called as ever altogether.

@@ -1,8 +1,8 @@
 """Traced arrays: they are passed to batched code in place of numbers, to record what it computes.
 
 A `Traced` is an array with one row, that of any env. Its elements are `Node`s: numpy takes care of shapes, indices and
-broadcasting, and of types by its own rules, and each element of a result knows how it follows from others. Code that
-asks for values, or for a function that no kernel has, gets an `UntraceableError` or another exception.
+broadcasting, and of types by its own rules, and each element of a result records how it follows from others. Code that
+reads values, or calls a function that no kernel has, raises an `UntraceableError` or another exception.
 """
 
 from __future__ import annotations
@@ -242,9 +242,9 @@ class _Namespace:
 
 
 class TracedArrays(HostArrays):
-    """Makes traced arrays; what is constant stays an array of numbers."""
+    """Array module of traced arrays; constants stay arrays of numbers."""
 
-    on_device = True  # nobody can look at values here, either
+    on_device = True  # values cannot be read here, either
     xp = _Namespace()
 
     @override

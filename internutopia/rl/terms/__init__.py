@@ -16,7 +16,7 @@ What it gets and returns depends on the kind:
 | observation | `state` | `(n, k)` or `(n,)` |
 | reward | `state` | `(n,)` |
 | termination | `state` | bool `(n,)` |
-| metric | `state` | `(n,)`, what is said of an episode if it ends with this step |
+| metric | `state` | `(n,)`, the value for an episode that ends with this step |
 | command | `state`, `env_ids` | the new commands of these envs, `(len(env_ids), k)` |
 | randomization | `state`, `env_ids` | nothing; it changes these envs |
 | curriculum | `state`, `env_ids` | nothing; it changes `state.levels` |

@@ -41,7 +41,7 @@ def velocity(
     """Forward, lateral [m/s] and yaw speed [rad/s], uniform.
 
     All are zero in a share `standing` of the envs, all but the yaw speed in a share `turning`. With `by_level`, envs of
-    level 0 are told to walk straight ahead, at 0.4 to 1.0 of the highest speed, and those of level 1 everything.
+    level 0 are commanded to walk straight ahead, at 0.4 to 1.0 of the highest speed, and those of level 1 everything.
     """
     low, high = state.constant(tuple(zip(forward, lateral, yaw_rate, strict=True)), state.arrays.double)
     level = state.levels[env_ids][:, None] if by_level else None

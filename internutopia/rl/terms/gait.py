@@ -1,8 +1,8 @@
 """Reward terms of legged robots: feet that follow a clock.
 
 Each foot has a phase between 0 and 1, `time / period + offset`: it stands while its phase is below `stance` and swings
-for the rest. A robot that is told to stand (a command smaller than `STANDING`) keeps all feet on the ground. Offsets
-are in the order of the robot's `feet`, e.g. (0, 0.5) for the walk of a biped.
+for the rest. A robot that is commanded to stand (a command smaller than `STANDING`) keeps all feet on the ground.
+Offsets are in the order of the robot's `feet`, e.g. (0, 0.5) for the walk of a biped.
 """
 
 from __future__ import annotations

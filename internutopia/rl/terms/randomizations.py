@@ -122,7 +122,7 @@ def foot_size(state: RobotState, env_ids: Any, length: Range = (1.0, 1.0), width
 def joint_dynamics(state: RobotState, env_ids: Any, armature: Range = (0.0, 0.0), damping: Range = (0.0, 0.0)) -> None:
     """Add to the armature [kg·m²] and to the damping [N·m·s/rad] of the model's joints, another number for each.
 
-    Nobody knows them well: two models of the same robot can differ tenfold.
+    They are rarely known well: two models of the same robot can differ tenfold.
     """
     (own_armature, own_damping), shape = state.joint_dynamics, (len(env_ids), state.articulation.num_dof)
     state.articulation.view.set_joint_dynamics(

@@ -123,7 +123,7 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     """Return the term of a kind and name with its parameters filled in.
 
     ValueError naming what is wrong: a name that is not registered, parameters that the function does not take, or
-    values of another type than it says.
+    values of another type than its annotations.
     """
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')

@@ -26,7 +26,7 @@ from internutopia.util.arrays import ArrayMaker, to_host
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
 TEST_DURATION = 20.0  # s
-START_TERMS = ('base_pose', 'terrain_pose')  # randomizations that a test keeps: they say where a robot starts
+START_TERMS = ('base_pose', 'terrain_pose')  # randomizations that a test keeps: the start poses of a robot
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Evaluation:
     mean_length: float
     """[steps]"""
     terminated: float
-    """Share of the episodes that ended before their time: fallen, say, or having reached a goal."""
+    """Share of the episodes that ended before their time: by a fall, for example, or at a goal."""
     failed: float
     """Share of the episodes in which the simulation diverged."""
     tracking: Tracking | None = None
@@ -213,7 +213,7 @@ def _run(
         if test is not None:
             test.pusher.add(state, running, step)
         on_step(step, steps)
-        if not arrays.on_device and not running.any():  # a device is not asked, it goes on to the end
+        if not arrays.on_device and not running.any():  # a device is not queried, it goes on to the end
             break
     columns = xp.stack([returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype)])
     meters = [] if test is None else [meter for meter in (test.tracker, test.gait) if meter is not None]
@@ -237,7 +237,7 @@ class _Test:
 
 
 class _Tracker:
-    """Adds up the errors of commanded velocities; all envs have started together."""
+    """Meter of the errors of commanded velocities; all envs have started together."""
 
     def __init__(self, arrays: ArrayMaker, n: int, period: float, step_dt: float):
         self._window = max(round(period / step_dt), 1)
@@ -271,7 +271,7 @@ class _Tracker:
 
 
 class _Pusher:
-    """Pushes all envs now and then."""
+    """Source of random pushes of all envs."""
 
     def __init__(self, arrays: ArrayMaker, speed: float, every: int, seed: int):
         self._speed, self._every = speed, every
@@ -282,7 +282,7 @@ class _Pusher:
         if self._speed == 0.0 or step % self._every:
             return
         xp = state.xp
-        bearing = self._rng.uniform(-math.pi, math.pi, state.env_num)  # whoever has fallen: the others' stay
+        bearing = self._rng.uniform(-math.pi, math.pi, state.env_num)  # fallen ones too: the others' stay
         push = self._speed * xp.stack([xp.cos(bearing), xp.sin(bearing)], axis=-1)
         velocity = state.articulation.get_linear_velocity()
         pushed = xp.concat([xp.astype(velocity[:, :2] + push, velocity.dtype), velocity[:, 2:]], axis=-1)

@@ -21,7 +21,7 @@ from internutopia.rl.training.rsl_rl import MLPModel
 from internutopia.rl.training.run_folder import read_progress
 from internutopia.rl.vector_env import VectorEnv
 
-OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 knows it
+OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 supports it
 
 
 def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:

@@ -26,7 +26,7 @@ class Gait:
 
 
 class GaitMeter:
-    """Adds up the figures of a gait; all envs have started together.
+    """Meter of the figures of a gait; all envs have started together.
 
     Args:
         arrays: makes arrays of the kind that states have.

@@ -35,7 +35,7 @@ class Trained:
         task: what it does.
         file: where it was read from.
         arrays: what it takes and gives, as `VectorEnv` calls them.
-        metadata: what a policy file says about it; None for others.
+        metadata: of a policy file; None for others.
         network: the policy as a module on tensors; None for a policy file.
         run: the training run that `file` is a checkpoint of; None for other files.
     """

@@ -4,8 +4,8 @@
 
 calls `learn(rank, settings, report=..., stopped=...)` in two processes, rank 0 and 1 of a group of `torch.distributed`.
 They start and end together: if one raises or dies, or this process ends, however it does, all are gone at once. Signals
-are for this process alone, which hands on the wish to stop. The group meets on the loopback interface, on a port that
-the system chooses.
+are for this process alone, which forwards the request to stop. The group meets on the loopback interface, on a port
+that the system chooses.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run_ranks(
             under `if __name__ == '__main__'`.
         arguments: of the function.
         report: called here with what a rank calls its `report` with.
-        stopped: asked here, several times a second, whether to stop; once it says so, the `stopped` of rank 0 does.
+        stopped: called here several times a second; once it returns True, the `stopped` of rank 0 does.
 
     Raises:
         ChildProcessError: a rank died.

@@ -1,7 +1,7 @@
 """Records of a training run in its folder, beside the checkpoints: its settings and its progress.
 
-`run.json` says what is trained and how, so that a run goes on as it began. `progress.csv` has a line per update. Both
-stay readable whenever the run is killed.
+`run.json` holds the task and its settings, so that a run goes on as it began. `progress.csv` has a line per update.
+Both stay readable whenever the run is killed.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class RunRecord(BaseCfg):
     seed: Seed = 0
     """Seed of everything random."""
     commands: list[str] = []
-    """Command lines that started it and went on with it."""
+    """Command lines that started it and continued it."""
     backend: str = 'mujoco'
-    """Engine that computes physics, as the run went on last."""
+    """Engine that computes physics, as the run was last continued."""
     device: str = 'cpu'
     """Device that it computes on, and that the networks are on; of several processes, that of the first."""
     nproc: Count = 1
-    """Number of processes that learn together, each with `training.env_num` envs, as the run went on last."""
+    """Number of processes that learn together, each with `training.env_num` envs, as the run was last continued."""
     versions: dict[str, str] = {}
-    """Versions of what it was started with."""
+    """Versions of the packages that it was started with."""
 
     def provenance(self, progress: Sequence[Progress]) -> dict[str, Any]:
         """Return the entry of a policy file about the run that made it, after that many updates."""

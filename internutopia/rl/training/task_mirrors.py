@@ -29,11 +29,11 @@ def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
     """Return the mirrors of the task of envs that have been reset.
 
     Raises:
-        ValueError: actions are no joint targets, a term does not say how it is mirrored, or the robot, its home pose
+        ValueError: actions are no joint targets, a term has no mirror, or the robot, its home pose
             or its action scale differ left and right.
     """
     learning, state, subset = core.learning, core.state, core.controller.get_joint_subset()
-    # who drives joints may be told something else, such as speeds
+    # a controller that drives joints may take other actions, such as speeds
     if subset is None or learning.action.scale is None:
         raise ValueError('only actions that move the targets of joints (`ActionCfg.scale`) have a mirror')
     action = mirror_joints(state, subset.joint_names)
@@ -51,7 +51,7 @@ def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
 def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) -> Mirror:
     kind: Kind = 'observation'
     name, params = cfg.term, cfg.params
-    if name == 'command':  # is mirrored as its own term says
+    if name == 'command':  # is mirrored by the mirror of its own term
         command = learning.commands[params['name']]
         kind, name, params = 'command', command.term, command.params
     mirror = look_up_mirror(kind, name)

@@ -56,7 +56,7 @@ class Task:
             num_envs: number of envs.
             seed: of everything random.
             threads: threads of the physics engine; None means one per core.
-            engine: what computes physics; None means as the task says.
+            engine: what computes physics; None means that of the task.
         """
         own = {'num_envs': num_envs, 'seed': seed} | ({} if threads is None else {'threads': threads})
         config = task_config(self.module, {**self.arguments, **own})

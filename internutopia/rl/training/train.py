@@ -108,16 +108,16 @@ def train(
         threads: threads of the physics engine (of each worker) and of torch, in each process; None means one per core
             of the machine, shared out to the processes.
         workers: processes that the envs are shared out to; None means this one.
-        nproc: processes that learn together, each with as many envs as the settings say (see `ranks`): gradients are
+        nproc: processes that learn together, each with the number of envs in the settings (see `ranks`): gradients are
             averaged. On GPUs each has one, from that of the engine on. None means one, or as many as the run had. With
             more than one a script must start its run under `if __name__ == '__main__'`.
-        engine: what computes physics, and where the networks are; None means as the task says, or as the run was.
+        engine: what computes physics, and where the networks are; None means those of the task, or of the run.
         resume: go on with the run in the folder. What is not given is as it was; what is given must be as it was,
             except for `iterations`, `nproc` and the engine.
         trust: whether TorchScript may run that options of the run in the folder name (`docs/security.md`).
         command: the command line, for the record.
         report: called after each update, with the number of updates that shall be made.
-        stopped: asked before each step of the envs whether to stop, with what the last whole update gave; with several
+        stopped: called before each step of the envs, True to stop, with what the last whole update gave; with several
             processes, all the time: they stop after an update.
 
     Raises:

@@ -74,7 +74,7 @@ class Runner(OnPolicyRunner):
         try:
             super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
             os.replace(draft, path)
-        except (OSError, RuntimeError) as error:  # PyTorch does not say that a disk is full
+        except (OSError, RuntimeError) as error:  # PyTorch does not report a full disk
             with contextlib.suppress(OSError):
                 os.unlink(draft)
             raise OSError(f'checkpoint {path} cannot be written (disk full?): {error}') from error
@@ -103,7 +103,7 @@ class Runner(OnPolicyRunner):
     def learn_until(self, iterations: int, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Train until this number of updates is done or `stopped()`, called before each step of the envs, is true.
 
-        In a group only the first process is asked, and only before the first step after an update.
+        In a group it is called in the first process only, and only before the first step after an update.
         A checkpoint is written at the end, if there was an update. Returns whether the number of updates is done.
         """
         if self.updates >= iterations:

@@ -16,21 +16,21 @@ from internutopia.rl.training.rsl_rl import WandbLogWriter
 
 
 class WandbWriter(WandbLogWriter):
-    """Writes the scalars of TensorBoard to Weights & Biases, too.
+    """Writer of the scalars of TensorBoard to Weights & Biases, too.
 
     Args:
         log_dir: folder of the run, which gives it its name.
         project_name: project that the run is in.
 
     Raises:
-        ValueError: Weights & Biases refuses to log, for want of a login, say.
+        ValueError: Weights & Biases refuses to log, for want of a login, for example.
     """
 
     def __init__(self, log_dir: str, project_name: str):
         from wandb.errors import Error  # pyright: ignore[reportMissingImports] - an extra of its own
 
         chosen = os.environ.get('WANDB_DIR')
-        os.environ['WANDB_DIR'] = chosen or log_dir  # the only way to tell: theirs takes no folder
+        os.environ['WANDB_DIR'] = chosen or log_dir  # the only way to set it: their writer takes no folder
         try:
             super().__init__(log_dir, project_name)
         except Error as error:

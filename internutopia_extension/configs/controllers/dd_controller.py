@@ -5,7 +5,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class DifferentialDriveControllerCfg(ControllerCfg):
-    """Turns forward (m/s) and rotation (rad/s) speeds into the velocities of two wheels."""
+    """Differential drive: turns forward (m/s) and rotation (rad/s) speeds into the velocities of two wheels."""
 
     type: str = 'DifferentialDriveController'
     wheel_radius: PositiveFloat

@@ -16,7 +16,7 @@ class DiscreteControllerCfg(ControllerCfg):
 
 
 class DiscreteMoveControllerCfg(DiscreteControllerCfg):
-    """Walks or drives discrete steps; needs a move-by-speed controller below it."""
+    """Discrete steps, walked or driven; needs a move-by-speed controller below it."""
 
     type: str = 'DiscreteMoveController'
     forward_speed: PositiveFloat = 0.5
@@ -32,7 +32,7 @@ class DiscreteMoveControllerCfg(DiscreteControllerCfg):
 
 
 class FlashControllerCfg(DiscreteControllerCfg):
-    """Puts the robot where a discrete step leads to, if nothing is in the way."""
+    """Discrete steps by teleportation, if nothing is in the way."""
 
     type: str = 'FlashController'
     radius: PositiveFloat | None = None

@@ -5,7 +5,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class FrankaMocapTeleopControllerCfg(ControllerCfg):
-    """Lets the right hand of a captured person move the arm; needs an RMPFlow and a gripper controller below it."""
+    """Teleoperation by the right hand of a captured person; needs an RMPFlow and a gripper controller below it."""
 
     type: str = 'FrankaMocapTeleopController'
     scale: Vector

@@ -4,7 +4,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class GR1TeleOpControllerCfg(ControllerCfg):
-    """Follows the wrists, hands and head of a person who wears a headset."""
+    """Teleoperation by the wrists, hands and head of a person who wears a headset."""
 
     type: str = 'GR1TeleOpController'
     joint_names: list[str]

@@ -4,6 +4,6 @@ from internutopia.config.robot import ControllerCfg
 
 
 class GripperControllerCfg(ControllerCfg):
-    """Opens and closes a two-finger gripper."""
+    """Opening and closing of a two-finger gripper."""
 
     type: str = 'GripperController'

@@ -7,7 +7,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class InverseKinematicsControllerCfg(ControllerCfg):
-    """Moves an end effector to a position and, if given, an orientation."""
+    """Motion of an end effector to a position and, if given, an orientation."""
 
     type: str = 'InverseKinematicsController'
     robot_description_path: PathStr = ''

@@ -5,7 +5,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class LayoutEditMocapControllerCfg(ControllerCfg):
-    """Lets the hands of a captured person pick things up and place them; needs an RMPFlow controller below it.
+    """Picking and placing of things by the hands of a captured person; needs an RMPFlow controller below it.
 
     Read besides the declared fields: `hand_scale`, `right_hand_path`, `left_hand_path`, `right_hand_prim_path`,
     `left_hand_prim_path`, `save_asset_path`, `save_robot`.

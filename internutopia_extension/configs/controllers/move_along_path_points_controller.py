@@ -7,7 +7,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class MoveAlongPathPointsControllerCfg(ControllerCfg):
-    """Goes through a list of points, one after the other; needs a move-to-point controller below it."""
+    """Motion through a list of points, one after the other; needs a move-to-point controller below it."""
 
     type: str = 'MoveAlongPathPointsController'
     name: str = 'move_along_path'

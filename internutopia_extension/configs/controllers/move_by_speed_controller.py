@@ -10,7 +10,7 @@ from internutopia.util import did_you_mean
 
 
 class MoveBySpeedControllerCfg(ControllerCfg):
-    """Walks with commanded forward, lateral (m/s) and rotation (rad/s) speeds, body frame."""
+    """Walking at commanded forward, lateral (m/s) and rotation (rad/s) speeds, body frame."""
 
     type: str = 'MoveBySpeedController'
     joint_names: list[str] | None = None

@@ -7,7 +7,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class MoveToPointBySpeedControllerCfg(ControllerCfg):
-    """Goes straight to a point of the ground plane; needs a move-by-speed controller below it."""
+    """Straight motion to a point of the ground plane; needs a move-by-speed controller below it."""
 
     type: str = 'MoveToPointBySpeedController'
     forward_speed: FiniteFloat | None = None

@@ -5,7 +5,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class RecoverControllerCfg(ControllerCfg):
-    """Stands a robot up at a given position; needs a joint controller below it."""
+    """Recovery of a fallen robot at a given position; needs a joint controller below it."""
 
     type: str = 'RecoverController'
     recover_height: PositiveFloat

@@ -5,7 +5,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class RMPFlowControllerCfg(ControllerCfg):
-    """Moves an end effector smoothly to a position and, if given, an orientation (env frame)."""
+    """Smooth motion of an end effector to a position and, if given, an orientation (env frame)."""
 
     type: str = 'RMPFlowController'
     robot_description_path: PathStr

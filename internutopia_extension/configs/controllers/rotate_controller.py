@@ -7,7 +7,7 @@ from internutopia.config.robot import ControllerCfg
 
 
 class RotateControllerCfg(ControllerCfg):
-    """Turns to a yaw; needs a move-by-speed controller below it."""
+    """Turn to a yaw; needs a move-by-speed controller below it."""
 
     type: str = 'RotateController'
     rotation_speed: FiniteFloat | None = None

@@ -4,7 +4,7 @@ from internutopia.config.task import MetricCfg
 
 
 class RecordingMetricCfg(MetricCfg):
-    """Records the observations of a robot at each step: `{step: {robot: {field: value}}}`."""
+    """Observations of a robot at each step: `{step: {robot: {field: value}}}`."""
 
     type: str = 'RecordingMetric'
     name: str | None = 'recording_metric'

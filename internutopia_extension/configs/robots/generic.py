@@ -17,7 +17,7 @@ class GenericRobotCfg(RobotCfg):
     stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Stiffness of the joint drives, N·m/rad (sliding joints: N/m), of all joints or by joint name.
 
-    None: 100, or, if damping is None too, what the drives in the file say; where they say none, 100, or as much more as
+    None: 100, or, if damping is None too, those of the drives in the file; where they have none, 100, or as much more as
     it takes to hold the links beyond a joint within 0.03 rad (sliding joints: 1 cm) wherever they are. Drives are for
     models that bring no actuators, or nothing but motors on joints (then of joints that have one); for another model it
     is an error.
@@ -25,8 +25,8 @@ class GenericRobotCfg(RobotCfg):
     damping: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Damping of the joint drives, N·m·s/rad (sliding joints: N·s/m), of all joints or by joint name.
 
-    None: 10, or, if stiffness is None too, what the drives in the file say; where they say none, 10, or as much more as
-    is critical. Errors as for stiffness.
+    None: 10, or, if stiffness is None too, those of the drives in the file; where they have none, 10, or as much more
+    as is critical. Errors as for stiffness.
     """
     effort_limit: PositiveFloat | dict[str, PositiveFloat] | None = None
     """Greatest effort of the joint drives, N·m (sliding joints: N), of all joints or by joint name.
@@ -40,8 +40,8 @@ class GenericRobotCfg(RobotCfg):
     self_collisions: bool | None = None
     """True if links of the robot collide with each other.
 
-    None: as the model says; True: also where a USD file switches it off (`enabledSelfCollisions`); False: none do.
-    Neighbours, and links that overlap at the start, never do, unless an MJCF file says itself which links collide, or
+    None: as in the model; True: also where a USD file switches it off (`enabledSelfCollisions`); False: none do.
+    Neighbours, and links that overlap at the start, never do, unless an MJCF file itself sets which links collide, or
     fixes the base to the world, which its links then touch.
     """
     initial_joint_positions: dict[str, FiniteFloat] = {}

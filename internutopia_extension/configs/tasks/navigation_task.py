@@ -54,7 +54,7 @@ class NavigationTaskCfg(TaskCfg):
             **fields: other fields of the task; without `metrics` it has a `NavigationMetric`.
 
         Raises:
-            pydantic.ValidationError: a field is wrong, or nothing says how near a goal is reached.
+            pydantic.ValidationError: a field is wrong, or there is no distance at which a goal is reached.
         """
         import numpy as np
 
