@@ -18,7 +18,7 @@ from typing import Any
 from PIL import Image
 
 from internutopia.cli.run_file import read_run_file
-from internutopia.cli.teleop_command import EXAMPLE
+from internutopia.cli.teleop import EXAMPLE
 from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation import Session

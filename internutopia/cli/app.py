@@ -1,8 +1,8 @@
-"""Commands: names, options and help. What they do is in modules of their own, imported when a command runs.
+"""Command line `internutopia`: the app, and the names, options and help of its short commands.
 
-Those that learn are in `training_commands`, those that evaluate in `evaluate_commands`, those of the server in
-`server_commands`, those about assets in `assets_commands`, those about maps of scenes in `navigation_commands`, those
-about datasets in `replay_commands`, that of teleoperation in `teleop_command`.
+The other commands have a module each, which also holds their options: `assets`, `evaluate`, `export`, `navigation`
+(`episodes` and `map`), `play`, `replay` (and `convert`), `serve`, `teleop`, `token` and `train`. Modules that take long
+to import are imported when a command runs.
 
 Exit codes: 0 done, 1 crash, 2 something the user can put right (options, config, files), 130 interrupted,
 143 terminated (128 + the number of the signal).
@@ -19,16 +19,19 @@ import typer.core
 from typing_extensions import override
 
 import internutopia
-from internutopia.cli.assets_commands import assets_app
+from internutopia.cli.assets import assets_app
 from internutopia.cli.demo import DemoCommand, run_arguments
-from internutopia.cli.evaluate_commands import evaluate_app
-from internutopia.cli.navigation_commands import episodes_command, map_command
+from internutopia.cli.evaluate import evaluate_app
+from internutopia.cli.export import export_command
+from internutopia.cli.navigation import episodes_command, map_command
 from internutopia.cli.options import ENV_NUM, Record, RecordFormat, RecordOnly, RecordRate, Viewer, ViewerAddress
+from internutopia.cli.play import play_command
 from internutopia.cli.recording import RecordOptions
-from internutopia.cli.replay_commands import convert_command, replay_command
-from internutopia.cli.server_commands import serve_command, token_app
-from internutopia.cli.teleop_command import teleop_command
-from internutopia.cli.training_commands import export_command, play_command, train_command
+from internutopia.cli.replay import convert_command, replay_command
+from internutopia.cli.serve import serve_command
+from internutopia.cli.teleop import teleop_command
+from internutopia.cli.token import token_app
+from internutopia.cli.train import train_command
 from internutopia.cli.viewing import LOOPBACK
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_SIDE
 
@@ -254,17 +257,13 @@ def bench_command(
     rows: Annotated[
         str | None, typer.Option(help='Only these rows, separated by commas.', metavar='NAME[,NAME]')
     ] = None,
-    backend: Annotated[
-        str, typer.Option(help='Physics engine, mujoco or mujoco_warp, which has rows of its own.', metavar='BACKEND')
-    ] = 'mujoco',
-    device: Annotated[str, typer.Option(help='What mujoco_warp computes on.', metavar='DEVICE')] = 'cpu',
 ) -> None:
     """Measure how fast this machine simulates."""
     from internutopia import bench
     from internutopia.cli.errors import guarded
 
     names = None if rows is None else [name.strip() for name in rows.split(',') if name.strip()]
-    raise typer.Exit(guarded('bench', lambda: bench.run(out, quick, names, backend, device)))
+    raise typer.Exit(guarded('bench', lambda: bench.run(out, quick, names)))
 
 
 app.command('train')(train_command)

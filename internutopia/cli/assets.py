@@ -1,4 +1,4 @@
-"""Commands `internutopia assets get` and `list`."""
+"""Commands `internutopia assets`: `get`, `list` and `check`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,63 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-from rich.progress import Progress as Bar
+import typer
 
-from internutopia.asset_tools.grscenes import ARCHIVES, Progress, SceneFiles, get_scene, pack_folder, scene_ids
-from internutopia.asset_tools.hub import REVISION, hub_parts, local_parts
-from internutopia.asset_tools.listing import list_assets
-from internutopia.asset_tools.split_zip import SplitZip
 from internutopia.cli.errors import guarded
-from internutopia.default_config import PACKAGED_ASSETS_PATH
-from internutopia.model.importers.file_warnings import listed
-from internutopia.set_assets_path import current_assets_path
 from internutopia.util import did_you_mean
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from internutopia.asset_tools.grscenes import Progress, SceneFiles
+
+assets_app = typer.Typer(help='Get scenes, list what is there, check files.', no_args_is_help=True)
+_Json = Annotated[bool, typer.Option('--json', help='Print JSON.')]
+_Revision = Annotated[
+    str | None, typer.Option(help='Branch, tag or commit of the dataset; default: a commit that is built in.')
+]
+
+
+@assets_app.command('get')
+def get_command(
+    name: Annotated[
+        str, typer.Argument(help='grscenes/home/<scene id> or grscenes/commercial/<scene id>.', metavar='NAME')
+    ],
+    revision: _Revision = None,
+    archives: Annotated[
+        Path | None,
+        typer.Option('--from', help='Folder with the archives, downloaded before; nothing is downloaded then.'),
+    ] = None,
+    to: Annotated[Path | None, typer.Option(help='Asset folder; default: the one in use.', metavar='FOLDER')] = None,
+) -> None:
+    """Get a scene of GRScenes with its models, materials and textures from Hugging Face; goes on where it stopped."""
+    raise typer.Exit(get(name, revision=revision, archives=archives, assets=to))
+
+
+@assets_app.command('list')
+def list_command(
+    as_json: _Json = False,
+    hub: Annotated[bool, typer.Option('--hub', help='The scenes that `get` can bring, instead.')] = False,
+    revision: _Revision = None,
+) -> None:
+    """List what is built in, and what your asset folder holds."""
+    raise typer.Exit(show_hub(revision, as_json) if hub else show(as_json))
+
+
+@assets_app.command('check')
+def check_command(
+    file: Annotated[str, typer.Argument(help='Scene or robot: USD, URDF or MJCF.', metavar='FILE')],
+    load: Annotated[
+        bool, typer.Option('--load', help='Load it as well: measure how long that takes, and say what is dropped.')
+    ] = False,
+    as_json: _Json = False,
+) -> None:
+    """Say what is missing of a file, how large it is, and how long it takes to load; 1 if something is missing."""
+    from internutopia.cli.check import check
+
+    raise typer.Exit(check(file, load, as_json))
 
 
 def get(name: str, *, revision: str | None, archives: Path | None, assets: Path | None) -> int:
@@ -41,6 +84,8 @@ def show(as_json: bool) -> int:
     """Print what there is; returns the exit code."""
 
     def start() -> int:
+        from internutopia.asset_tools.listing import list_assets
+
         listing = list_assets()
         print(json.dumps(dataclasses.asdict(listing), indent=2) if as_json else '\n'.join(listing.lines()))
         return 0
@@ -52,6 +97,10 @@ def show_hub(revision: str | None, as_json: bool) -> int:
     """Print the scenes that `get` can bring; returns the exit code."""
 
     def start() -> int:
+        from internutopia.asset_tools.grscenes import ARCHIVES, scene_ids
+        from internutopia.asset_tools.hub import REVISION, hub_parts
+        from internutopia.asset_tools.split_zip import SplitZip
+
         found = {
             kind: scene_ids(SplitZip(hub_parts(archive, revision or REVISION))) for kind, archive in ARCHIVES.items()
         }
@@ -63,6 +112,10 @@ def show_hub(revision: str | None, as_json: bool) -> int:
 
 
 def _get(name: str, revision: str | None, archives: Path | None, assets: Path | None) -> int:
+    from internutopia.asset_tools.grscenes import ARCHIVES, get_scene, pack_folder
+    from internutopia.asset_tools.hub import REVISION, hub_parts, local_parts
+    from internutopia.asset_tools.split_zip import SplitZip
+
     kind, scene_id = _parsed(name)
     if archives is not None and revision is not None:
         raise ValueError('--from or --revision, not both: archives on this machine have no revisions')
@@ -77,6 +130,8 @@ def _get(name: str, revision: str | None, archives: Path | None, assets: Path | 
 
 def _parsed(name: str) -> tuple[str, str]:
     """Kind and scene id. ValueError if it is no such name."""
+    from internutopia.asset_tools.grscenes import ARCHIVES
+
     source, _, rest = name.partition('/')
     kind, _, scene_id = rest.partition('/')
     if source != 'grscenes' or kind not in ARCHIVES or '/' in scene_id:
@@ -90,6 +145,9 @@ def _parsed(name: str) -> tuple[str, str]:
 
 def _asset_folder(given: Path | None) -> Path:
     """ValueError if there is none but that of the package, or it does not exist."""
+    from internutopia.default_config import PACKAGED_ASSETS_PATH
+    from internutopia.set_assets_path import current_assets_path
+
     folder = given or Path(current_assets_path()[0])
     if folder == Path(PACKAGED_ASSETS_PATH):
         raise ValueError(
@@ -114,6 +172,10 @@ class _Report:
 
 @contextmanager
 def _bar() -> Iterator[_Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
     console = Console(stderr=True)
     columns = (
         TextColumn('{task.fields[files]}'),
@@ -127,6 +189,8 @@ def _bar() -> Iterator[_Report]:
 
 
 def _print_summary(found: SceneFiles) -> None:
+    from internutopia.model.importers.file_warnings import listed
+
     files, size = found.read
     print(f'{files} files, {size / 1e6:,.1f} MB read' if files else 'all of it was there')
     for what, names in (

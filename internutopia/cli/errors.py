@@ -7,11 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from pydantic import ValidationError
-
-from internutopia.core.registries import REGISTRIES
 from internutopia.rendering.gl import NoOpenGLError
-from internutopia.util.extensions import load_extensions
 from internutopia.util.install import COMMAND
 from internutopia.util.interrupts import INTERRUPTED, interrupts
 
@@ -23,6 +19,8 @@ def guarded(command: str, start: Callable[[], int]) -> int:
 
     Signals that ask it to stop are those of `interrupts`.
     """
+    from internutopia.util.extensions import load_extensions
+
     with interrupts() as interruption:
         try:
             load_extensions()
@@ -44,6 +42,8 @@ def is_mistake(error: Exception) -> bool:
     Our own code says so with ValueError, KeyError and OSError. The same raised under a class that an extension package
     registered is a crash: whoever wrote it wants the traceback.
     """
+    from internutopia.core.registries import REGISTRIES
+
     if isinstance(error, ImportError):
         return COMMAND in str(error)  # an extra is missing
     if isinstance(error, NoOpenGLError):
@@ -58,6 +58,8 @@ def is_mistake(error: Exception) -> bool:
 
 def describe(error: Exception) -> str:
     """An error as one block of text; of a ValidationError every fault, with its place in the file."""
+    from pydantic import ValidationError
+
     notes = ''.join(f'\n  {note}' for note in getattr(error, '__notes__', ()))
     if isinstance(error, ValidationError):
         faults = [

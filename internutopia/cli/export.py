@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from internutopia.cli.errors import guarded
+from internutopia.cli.options import Source, TaskId, Trust
 from internutopia.util.install import install_hint
+
+
+def export_command(
+    source: Source,
+    env_id: TaskId = None,
+    trust: Trust = False,
+    out: Annotated[
+        Path | None, typer.Option(help='The policy file (.onnx); default: policy.onnx beside what is exported.')
+    ] = None,
+) -> None:
+    """Write a policy as an ONNX file that says how it is run."""
+    raise typer.Exit(export(source, env_id, out, trust))
 
 
 def export(source: Path, env_id: str | None, out: Path | None, trust: bool) -> int:

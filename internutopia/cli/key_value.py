@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import yaml
-
-from internutopia.config.yaml_file import load_yaml
-
 
 def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
     """What was given with an option that may be repeated; values are YAML. ValueError naming what is none."""
+    import yaml
+
+    from internutopia.config.yaml_file import load_yaml
+
     values = {}
     for text in texts:
         name, equals, value = text.partition('=')

@@ -7,14 +7,69 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.key_value import parse_key_values
-from internutopia.cli.viewing import open_viewer
+from internutopia.cli.options import (
+    ENV_NUM,
+    Backend,
+    Device,
+    Source,
+    TaskId,
+    TaskOptions,
+    Trust,
+    Velocity,
+    Viewer,
+    ViewerAddress,
+)
+from internutopia.cli.viewing import LOOPBACK, open_viewer
 from internutopia.util import has_display
+from internutopia.util.bounds import MAX_SECONDS, MAX_SEED
 
 MAX_COMMAND = 10.0  # m/s and rad/s: more than any robot does
 _SECONDS = 10.0  # s, of a picture or video
+
+
+def play_command(
+    source: Source,
+    env_id: TaskId = None,
+    option: TaskOptions = None,
+    trust: Trust = False,
+    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
+    ] = None,
+    command: Velocity = None,
+    out: Annotated[
+        Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
+    ] = None,
+    viewer: Viewer = False,
+    viewer_address: ViewerAddress = None,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
+    device: Device = None,
+    backend: Backend = None,
+) -> None:
+    """Show what a policy does, in a picture over time, in a video or live in a browser."""
+    raise typer.Exit(
+        play(
+            source,
+            env_id,
+            options=option or [],
+            trust=trust,
+            envs=envs,
+            seconds=seconds,
+            command=command,
+            out=out,
+            viewer=viewer_address or (LOOPBACK if viewer else None),
+            seed=seed,
+            backend=backend,
+            device=device,
+        )
+    )
 
 
 def play(

@@ -6,23 +6,79 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from internutopia.cli.actions import EpisodeActions, TaskActions
+import typer
+
+import internutopia
 from internutopia.cli.errors import guarded
+from internutopia.cli.options import Record, RecordFormat, RecordOnly, RecordRate
 from internutopia.cli.recording import RecordOptions
-from internutopia.cli.run import with_results
-from internutopia.cli.run_file import read_run_file
 from internutopia.cli.viewing import LOOPBACK, open_viewer
-from internutopia.config import Config
-from internutopia.core.episodes import Episode
-from internutopia.core.vec_env import Env
-from internutopia.teleoperation import Device, Session
 from internutopia.util import did_you_mean
+from internutopia.util.bounds import MAX_COUNT, MAX_SEED
 from internutopia.util.interrupts import interrupts
 
+if TYPE_CHECKING:
+    from internutopia.cli.actions import TaskActions
+    from internutopia.config import Config
+    from internutopia.core.episodes import Episode
+    from internutopia.core.vec_env import Env
+    from internutopia.teleoperation import Device
+
+EXAMPLE = Path(internutopia.__file__).parent / 'templates' / 'teleop.yaml'
 _EVERYWHERE = '0.0.0.0:0'
 _PATIENCE = 2.0  # s that a step may go on after a signal
+
+
+def teleop_command(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help='Run file, see docs/quickstart.md; default: a Franka before a cube.',
+            metavar='CONFIG.yaml',
+            show_default=False,
+        ),
+    ] = EXAMPLE,
+    robot: Annotated[
+        str | None, typer.Option(help='The robot that is steered; default: the only one.', metavar='NAME')
+    ] = None,
+    device: Annotated[
+        Literal['page', 'keyboard', 'gamepad', 'spacemouse', 'phone'],
+        typer.Option(
+            help='What it is steered with; gamepad and spacemouse: plugged in where the page is open; '
+            'phone: a page that other machines can open, too.'
+        ),
+    ] = 'page',
+    viewer_address: Annotated[
+        str | None,
+        typer.Option(help='Where the page is; default: this machine alone, with phone all.', metavar='HOST:PORT'),
+    ] = None,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    record_only: RecordOnly = 'all',
+    record_rate: RecordRate = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed, instead of the one in the file.')] = None,
+    out: Annotated[Path | None, typer.Option(help='Folder for results.jsonl; default: out/<name of the file>.')] = None,
+    steps: Annotated[int | None, typer.Option(min=1, max=MAX_COUNT, help='Stop after this many steps.')] = None,
+    resume: Annotated[bool, typer.Option('--resume', help='Run the episodes that have no result yet.')] = False,
+    overwrite: Annotated[bool, typer.Option('--overwrite', help='Replace the results of an earlier run.')] = False,
+) -> None:
+    """Steer a robot through the episodes of a YAML config, and say which of them are a success."""
+    raise typer.Exit(
+        teleop(
+            config,
+            robot=robot,
+            device=device,
+            address=viewer_address,
+            record=RecordOptions(record, record_format, record_only, record_rate),
+            seed=seed,
+            out=out or Path('out') / config.stem,
+            max_steps=steps,
+            resume=resume,
+            overwrite=overwrite,
+        )
+    )
 
 
 def teleop(
@@ -54,6 +110,11 @@ def teleop(
     """
 
     def start() -> int:
+        from internutopia.cli.run import with_results
+        from internutopia.cli.run_file import read_run_file
+        from internutopia.core.vec_env import Env
+        from internutopia.teleoperation import Session
+
         record.check()
         overrides: dict[str, Any] = {'env_num': 1} | ({} if seed is None else {'seed': seed})
         run_file = read_run_file(path, **overrides)
@@ -105,6 +166,8 @@ def _script(
     env: Env, actions: Sequence[TaskActions], steered: str, episode: Episode
 ) -> Callable[[], Mapping[str, Any]]:
     """What the robots are sent in an episode that nobody steers."""
+    from internutopia.cli.actions import EpisodeActions
+
     others = {robot: action for robot, action in actions[episode.task_index].items() if robot != steered}
     return EpisodeActions(
         others, functools.partial(env.action_space, 0), (env.task_config_manager.seed, episode.id)

@@ -1,11 +1,40 @@
-"""Commands `internutopia token`: who may use a server."""
+"""Commands `internutopia token`: names and hashes of those who may use a server."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from internutopia.cli.errors import guarded
+
+token_app = typer.Typer(help='Say who may use a server: names and hashes of tokens in a file.', no_args_is_help=True)
+_TokensFile = Annotated[Path, typer.Option('--file', help='The tokens file.', metavar='FILE')]
+_UserName = Annotated[str, typer.Argument(help='Name of the user.', metavar='NAME')]
+
+
+@token_app.command('add')
+def token_add_command(
+    name: _UserName,
+    file: _TokensFile,
+    admin: Annotated[bool, typer.Option('--admin', help='Let the user see the sessions of all others.')] = False,
+) -> None:
+    """Make a token for a user, and print it."""
+    raise typer.Exit(add(name, file, admin))
+
+
+@token_app.command('remove')
+def token_remove_command(name: _UserName, file: _TokensFile) -> None:
+    """Take a user's token away; a running server notices."""
+    raise typer.Exit(remove(name, file))
+
+
+@token_app.command('list')
+def token_list_command(file: _TokensFile) -> None:
+    """Print the names of the users."""
+    raise typer.Exit(show(file))
 
 
 def add(name: str, file: Path, admin: bool) -> int:

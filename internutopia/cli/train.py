@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+import typer
 
 from internutopia.cli.errors import guarded
 from internutopia.cli.key_value import parse_key_values
-from internutopia.config.yaml_file import read_mapping
+from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_THREADS
 from internutopia.util.install import install_hint
 from internutopia.util.interrupts import interrupts
 
@@ -24,6 +24,67 @@ if TYPE_CHECKING:
     from internutopia.rl.training.train import TrainingResult
 
 _OUT = r" --out[ =]('[^']*'|\S+)"  # policies are passed on, and carry their command line: no paths of this machine
+
+
+def train_command(
+    env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
+    envs: Annotated[
+        int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; of each process, with --nproc.')
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random; default: 0.')
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
+    resume: Annotated[bool, typer.Option('--resume', help='Go on with the run in the folder.')] = False,
+    trust: Trust = False,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=MAX_PROCESSES, help='Processes that the envs are shared out to, by Ray.')
+    ] = None,
+    nproc: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_PROCESSES,
+            help='Processes that learn together, each with --env-num envs, and with a GPU if they use any.',
+        ),
+    ] = None,
+    device: Device = None,
+    backend: Backend = None,
+    option: TaskOptions = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help='YAML file of such fields; those of --setting count more.', metavar='FILE')
+    ] = None,
+) -> None:
+    """Train a policy, or go on with it: checkpoints, learning curve and policy file in a folder."""
+    raise typer.Exit(
+        train(
+            env_id,
+            envs=envs,
+            iterations=iterations,
+            seed=seed,
+            out=out,
+            resume=resume,
+            trust=trust,
+            threads=threads,
+            workers=workers,
+            nproc=nproc,
+            backend=backend,
+            device=device,
+            options=option or [],
+            settings_file=settings,
+            settings=setting or [],
+            command=['internutopia', *sys.argv[1:]],
+        )
+    )
 
 
 def train(
@@ -116,6 +177,8 @@ def _changed_settings(file: Path | None, texts: Sequence[str], of_options: Mappi
 
     ValueError if one is given by an option of its own and by `--setting`, or by both of its names.
     """
+    from internutopia.config.yaml_file import read_mapping
+
     of_file = {} if file is None else _by_field(read_mapping(file), str(file))
     of_texts = _by_field(parse_key_values(texts, '--setting'), '--setting')
     given = {name: value for name, value in of_options.items() if value is not None}
@@ -138,6 +201,10 @@ class _Report:
     """How training goes on: a bar on the terminal behind stderr, or, if there is none, a line every tenth of it."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
         console = Console(stderr=True)
         self._bar = Bar(
             TextColumn('updates'),
