@@ -114,7 +114,7 @@ class FlatBuffers:
 
     @exclusive
     def send(self, actions: NDArray[Any] | None = None) -> None:
-        """Advance by actions `(n, k)` or choices `(n,)`; None takes what is in the buffer `actions`.
+        """Advance by actions `(n, k)` or choices `(n,)`; None takes the buffer `actions`.
 
         Raises:
             ValueError: the actions have the wrong shape, are no real numbers, not finite or none of the choices
@@ -138,7 +138,7 @@ class FlatBuffers:
 
     @exclusive
     def recv(self) -> Received:
-        """Observations, rewards, terminals, truncations, infos, env ids and masks.
+        """Return observations, rewards, terminals, truncations, infos, env ids and masks.
 
         Infos are a list with one dict, if episodes ended: their mean `episode_return` and `episode_length`, their
         number `episodes`, and how many of the envs `failed`. RuntimeError before the first `async_reset`.
@@ -150,14 +150,14 @@ class FlatBuffers:
         )  # fmt: skip
 
     def reset(self, seed: int | None = None) -> tuple[NDArray[np.float32], list[dict[str, float]]]:
-        """`async_reset`, and what there is to see."""
+        """Call `async_reset`, and return the first observations."""
         self.async_reset(seed)
         return self.observations, self._infos
 
     def step(
         self, actions: NDArray[Any] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, float]]]:
-        """`send`, and the first five of `recv`."""
+        """Call `send`, and return the first five of `recv`."""
         self.send(actions)
         return self.observations, self.rewards, self.terminals, self.truncations, self._infos
 

@@ -1,4 +1,4 @@
-"""Envs as the adapters for learning libraries want them: reset in the step in which they end, without an end."""
+"""Envs for the adapters of learning libraries: endless, and reset in the step in which an episode ends."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class PolicyMetadata(BaseCfg):
     command_high: list[FiniteFloat]
     """Highest command that it was trained on."""
     action_clip: PositiveFloat | None = None
-    """Largest absolute action, before scaling; what it sees as its last action is clipped, too. None means no limit."""
+    """Largest absolute action, before scaling; also of the observed last action. None means no limit."""
     stiffness: NonNegativeFloat | list[NonNegativeFloat] | None = None
     """Stiffness of the joints' drives, N·m/rad; one number, or one per joint. None means that of the robot."""
     damping: NonNegativeFloat | list[NonNegativeFloat] | None = None

@@ -123,7 +123,7 @@ class AsyncEnvs:
 
     @exclusive
     def step(self, actions: ArrayLike, env_ids: ArrayLike) -> Received:
-        """`send`, then `recv`: what is received may be of other envs."""
+        """Call `send`, then `recv`: the results may be of other envs."""
         self._send(actions, env_ids)
         return self._recv()
 

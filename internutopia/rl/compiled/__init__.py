@@ -31,7 +31,7 @@ def compile_step(
     rewards: RewardManager,
     observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
 ) -> CompiledStep | None:
-    """Compile what can be of a step, see `CompiledStep`; None, and a warning with the reason, if nothing can be."""
+    """Compile the supported parts of a step, see `CompiledStep`; None, and a warning with the reason, if none is."""
     world = state.world
     if state.arrays.on_device or not isinstance(world, BatchedWorld):
         reason = "the arrays are a device's" if state.arrays.on_device else 'the physics engine shows no arrays'

@@ -23,7 +23,7 @@ _Store = tuple[int, int, Any]  # of a node, to a source, at an offset in its row
 
 
 Source = NDArray[Any] | Callable[[], NDArray[Any]]
-"""An array with a row for each env, or for each slot of a batch; or what gives the one that this is at the moment."""
+"""An array with a row for each env, or for each slot of a batch; or a function that returns the current one."""
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ class GenericRobotCfg(RobotCfg):
     stiffness: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Stiffness of the joint drives, N·m/rad (sliding joints: N/m), of all joints or by joint name.
 
-    None: 100, or, if damping is None too, those of the drives in the file; where they have none, 100, or as much more as
-    it takes to hold the links beyond a joint within 0.03 rad (sliding joints: 1 cm) wherever they are. Drives are for
-    models that bring no actuators, or nothing but motors on joints (then of joints that have one); for another model it
-    is an error.
+    None: 100, or, if damping is None too, those of the drives in the file; where they have none, 100, or as much more
+    as it takes to hold the links beyond a joint within 0.03 rad (sliding joints: 1 cm) wherever they are. Drives are
+    for models that bring no actuators, or nothing but motors on joints (then of joints that have one); for another
+    model it is an error.
     """
     damping: NonNegativeFloat | dict[str, NonNegativeFloat] | None = None
     """Damping of the joint drives, N·m·s/rad (sliding joints: N·s/m), of all joints or by joint name.

@@ -16,7 +16,7 @@ class JointForceSensorCfg(SensorCfg):
     joint_names: list[str] | None = None
     """Joints whose `efforts` are measured, in this order; None means all, in joint order, an empty list none."""
     wrenches_at: list[str] = []
-    """Joints, or links (for what holds them to their parents), where `forces` and `torques` are measured."""
+    """Joints, or links (for their attachment to their parents), where `forces` and `torques` are measured."""
     noise: NonNegativeFloat = 0.0
     """Standard deviation of normal noise on each effort, force and torque, N·m or N."""
 
