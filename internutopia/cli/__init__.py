@@ -27,7 +27,7 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        if isinstance(end.code, int) and end.code > INTERRUPTED:  # nobody waits for threads that compute in vain
+        if isinstance(end.code, int) and end.code > INTERRUPTED:  # do not wait for threads whose result is not used
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(end.code)

@@ -51,7 +51,7 @@ TaskActions = Mapping[str, Mapping[str, Spec]]
 
 
 def parse_actions(task: TaskCfg, defaults: Any, own: Any, task_index: int) -> TaskActions:
-    """Check what the robots of a task are sent.
+    """Parse and check the actions of the robots of a task.
 
     Args:
         task: the task.
@@ -92,10 +92,10 @@ SpaceOf = Callable[[str, str], 'gymnasium.Space[Any] | None']
 
 
 class EpisodeActions:
-    """The actions of one episode, one step after the other.
+    """Actions of one episode, one step after the other.
 
     Args:
-        specs: what the robots are sent.
+        specs: actions of the robots.
         space_of: the action space of a robot's controller, None if there is none.
         seed: entropy for random actions.
 
@@ -121,7 +121,7 @@ class EpisodeActions:
                     self._random.append((action, controller, space, spec.every))
 
     def next(self) -> Mapping[str, Any]:
-        """The action for the next step; valid until the one after."""
+        """Return the action for the next step; valid until the one after."""
         for action, controller, space, every in self._random:
             if self._step % every == 0:
                 action[controller] = space.sample()
@@ -175,7 +175,7 @@ def _is_path(value: Any) -> bool:
 
 
 def _box(space: gymnasium.Space[Any] | None, robot_name: str, controller_name: str) -> gymnasium.spaces.Box:
-    """The controller's space, in a copy with a random generator of its own."""
+    """Return a copy of the controller's space, with a random generator of its own."""
     if not isinstance(space, gymnasium.spaces.Box):
         raise ValueError(
             f'robot {robot_name!r}, controller {controller_name!r}: zero and random actions need a controller whose '

@@ -206,7 +206,7 @@ def show_command(
 
 
 class Kind(StrEnum):
-    """What `internutopia list` knows the names of."""
+    """Kinds of names that `internutopia list` prints."""
 
     ROBOTS = 'robots'
     SCENES = 'scenes'

@@ -69,7 +69,7 @@ def check_command(
 
 
 def get(name: str, *, revision: str | None, archives: Path | None, assets: Path | None) -> int:
-    """Get a scene as the command line says; returns the exit code.
+    """Get a scene; returns the exit code.
 
     Args:
         name: `grscenes/<kind>/<scene id>`.
@@ -81,7 +81,7 @@ def get(name: str, *, revision: str | None, archives: Path | None, assets: Path 
 
 
 def show(as_json: bool) -> int:
-    """Print what there is; returns the exit code."""
+    """Print the built-in assets and those of the asset folder; returns the exit code."""
 
     def start() -> int:
         from internutopia.asset_tools.listing import list_assets
@@ -94,7 +94,7 @@ def show(as_json: bool) -> int:
 
 
 def show_hub(revision: str | None, as_json: bool) -> int:
-    """Print the scenes that `get` can bring; returns the exit code."""
+    """Print the scenes that `get` can download; returns the exit code."""
 
     def start() -> int:
         from internutopia.asset_tools.grscenes import ARCHIVES, scene_ids
@@ -129,7 +129,7 @@ def _get(name: str, revision: str | None, archives: Path | None, assets: Path | 
 
 
 def _parsed(name: str) -> tuple[str, str]:
-    """Kind and scene id. ValueError if it is no such name."""
+    """Return kind and scene id of a name. ValueError if it is malformed."""
     from internutopia.asset_tools.grscenes import ARCHIVES
 
     source, _, rest = name.partition('/')
@@ -144,7 +144,7 @@ def _parsed(name: str) -> tuple[str, str]:
 
 
 def _asset_folder(given: Path | None) -> Path:
-    """ValueError if there is none but that of the package, or it does not exist."""
+    """Return the asset folder. ValueError if there is none but that of the package, or it does not exist."""
     from internutopia.default_config import PACKAGED_ASSETS_PATH
     from internutopia.set_assets_path import current_assets_path
 

@@ -17,7 +17,7 @@ _LINES = 20  # missing files that are listed before the rest is only counted
 
 
 def check(file: str, load: bool, as_json: bool) -> int:
-    """Print what there is to say about a file; returns the exit code, 1 if something is missing or it cannot be loaded.
+    """Print the report on a file; returns the exit code, 1 if something is missing or it cannot be loaded.
 
     Args:
         file: model file, found like `scene_asset_path`.

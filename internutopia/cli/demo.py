@@ -17,7 +17,7 @@ DEFAULT = 'demo'
 
 
 class DemoCommand(typer.core.TyperCommand):
-    """Command of which the name, its first argument, may be left out."""
+    """Command whose first argument, the name, may be left out."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -26,12 +26,12 @@ class DemoCommand(typer.core.TyperCommand):
 
 
 def demo_files() -> dict[str, Path]:
-    """The run files by name."""
+    """Return the run files by name."""
     return {file.stem: file for file in sorted((Path(internutopia.__file__).parent / 'run_files').glob('*.yaml'))}
 
 
 def demo_file(name: str) -> Path:
-    """The run file of this name. ValueError if there is none."""
+    """Return the run file of this name. ValueError if there is none."""
     files = demo_files()
     if name not in files:
         raise ValueError(f'there is no demo {name!r}; {did_you_mean(name, files)}')
@@ -39,14 +39,14 @@ def demo_file(name: str) -> Path:
 
 
 def first_line(file: Path) -> str:
-    """What a run file says of itself: its first line, which is a comment."""
+    """Return the description of a run file: its first line, which is a comment."""
     return file.read_text().partition('\n')[0].removeprefix('# ')
 
 
 def run_arguments(name: str, options: Sequence[str]) -> list[str]:
-    """Arguments of the command line that run a demo. BadParameter if there is none of this name.
+    """Return the command-line arguments that run a demo. BadParameter if there is none of this name.
 
-    Results of an earlier run of the demo are replaced, unless it goes on, or writes to a folder that was chosen.
+    Results of an earlier run of the demo are replaced, unless it is resumed or has `--out`.
     """
     try:
         file = demo_file(name)

@@ -1,4 +1,4 @@
-"""Errors of commands: mistakes in what the user wrote, told apart from crashes, and put in words."""
+"""Errors of commands: separates mistakes of the user from crashes, and formats their messages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
 
 def guarded(command: str, start: Callable[[], int]) -> int:
-    """Load the extensions and start a command; returns its exit code. Mistakes are printed, crashes come through.
+    """Load the extensions and run a command; returns its exit code. Mistakes are printed, crashes are raised.
 
-    Signals that ask it to stop are those of `interrupts`.
+    The signals that stop it are those of `interrupts`.
     """
     from internutopia.util.extensions import load_extensions
 
@@ -37,10 +37,10 @@ def guarded(command: str, start: Callable[[], int]) -> int:
 
 
 def is_mistake(error: Exception) -> bool:
-    """Whether a config, an action or a file is wrong, rather than code.
+    """Return True if a config, an action or a file is wrong, rather than code.
 
-    Our own code says so with ValueError, KeyError and OSError. The same raised under a class that an extension package
-    registered is a crash: whoever wrote it wants the traceback.
+    InternUtopia raises ValueError, KeyError and OSError for these. The same raised under a class that an extension
+    package registered is a crash: its author needs the traceback.
     """
     from internutopia.core.registries import REGISTRIES
 
@@ -57,7 +57,7 @@ def is_mistake(error: Exception) -> bool:
 
 
 def describe(error: Exception) -> str:
-    """An error as one block of text; of a ValidationError every fault, with its place in the file."""
+    """Format an error as one block of text; of a ValidationError every fault, with its place in the file."""
     from pydantic import ValidationError
 
     notes = ''.join(f'\n  {note}' for note in getattr(error, '__notes__', ()))
@@ -73,12 +73,12 @@ def describe(error: Exception) -> str:
 
 
 def _given(value: object, message: str) -> str:
-    """The value that is wrong, if it is a single one that the message does not have itself."""
+    """Format the wrong value, if it is a single one that the message does not contain."""
     shown = f'{value!r:.80}'
     return f', got {shown}' if isinstance(value, int | float | str) and shown not in message else ''
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """`task_configs[0].robots[1].position` for `('task_configs', 0, 'robots', 1, 'position')`."""
+    """Return `task_configs[0].robots[1].position` for `('task_configs', 0, 'robots', 1, 'position')`."""
     text = ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in location)
     return text.removeprefix('.') or 'config'

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class _EvaluateGroup(typer.core.TyperGroup):
-    """Commands of which `policy` need not be named."""
+    """Group of commands whose default is `policy`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -54,7 +54,7 @@ class _EvaluateGroup(typer.core.TyperGroup):
 
 
 class _EvaluateCommand(typer.core.TyperCommand):
-    """A command whose name a folder may have, too."""
+    """Command that hints at a folder of the same name."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -240,13 +240,13 @@ def evaluate(
     file: Path | None,
     record: RecordOptions,
 ) -> int:
-    """Measure a policy as the command line says; returns the exit code.
+    """Evaluate a policy; returns the exit code.
 
     Args:
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
         options: options of the task, `name=value`; others are as it was trained with.
-        trust: whether what the policy's file names may run.
+        trust: run the code that the policy's file names.
         envs: number of envs.
         seconds: duration of an episode [s].
         push: speed that a push gives a walking robot [m/s].
@@ -255,8 +255,8 @@ def evaluate(
         seed: of everything random.
         threads: threads of the physics engine; None means one per core.
         backend: physics engine; None means the one that is made for the device.
-        device: what physics and policy compute on; None means the CPU, or as the task says.
-        file: where the figures go as JSON, if anywhere.
+        device: device of physics and policy; None means the CPU, or as the task says.
+        file: JSON file to write the figures to; None writes none.
         record: the dataset to record.
     """
 

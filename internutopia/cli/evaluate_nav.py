@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from internutopia_extension.navigation.robots import Moves
 
 _PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
-_SHOWN = 5  # episodes that are left out, or fail, and are told one by one
+_SHOWN = 5  # episodes left out, or failed, that are listed one by one
 _COLUMNS = {
     'success': 'success',
     'spl': 'SPL',
@@ -66,23 +66,23 @@ def evaluate_nav(
     record: RecordOptions,
     again: str,
 ) -> int:
-    """Measure a policy on a file of episodes as the command line says; returns the exit code.
+    """Evaluate a policy on a file of episodes; returns the exit code.
 
     Args:
         source: YAML file of episodes.
         policy: `'expert'`, `'random'`, or `module:function`.
-        robot: name of a robot that is ready to navigate.
-        moves: how it takes discrete actions.
+        robot: name of a robot, see `navigation_robot`.
+        moves: execution of discrete actions.
         envs: number of envs; per process.
         processes: number of worker processes; None means this process alone.
         success_distance: distance to the goal that counts as reached [m]; None means that of the episodes.
-        distance: how distances to the goal are measured.
+        distance: metric of distances to the goal.
         max_actions: number of actions at which an episode ends.
-        stuck: time in which a robot moves that is not stuck [s]; None means that it cannot be stuck.
+        stuck: time without moving or turning after which a robot is stuck [s]; None means never.
         seed: of random actions.
         threads: threads of the physics engine; None means one per core.
         out: folder for results, report and pictures of paths.
-        video: how many of the best, the worst and the failed episodes of each scene are filmed.
+        video: number of the best, the worst and the failed episodes of each scene that are filmed.
         resume: leave out the episodes that have a result.
         overwrite: replace earlier results.
         record: the dataset to record.
@@ -167,14 +167,14 @@ def evaluate_nav(
 
 
 def _listed(faults: Sequence[str]) -> str:
-    """The first of some faults, and how many more there are."""
+    """Format the first of some faults, and the number of the others."""
     more = f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
     return ''.join(f'\n  {fault}' for fault in faults[:_SHOWN]) + more
 
 
 @contextmanager
 def _telling(again: str) -> Iterator[None]:
-    """Context that says how to go on if it is left by an interruption."""
+    """Print the command that resumes the evaluation if the context is left by an interruption."""
     try:
         yield
     except InterruptedByUser:
@@ -183,7 +183,7 @@ def _telling(again: str) -> Iterator[None]:
 
 
 def _policy(name: str, seed: int) -> Policy:
-    """The policy of that name, or that a module has. ValueError if there is none."""
+    """Return the policy of that name, or of a module. ValueError if there is none."""
     from internutopia_extension.navigation.policies import Expert, random_policy
 
     if name in ('expert', 'random'):
@@ -201,7 +201,7 @@ def _policy(name: str, seed: int) -> Policy:
 
 
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
-    """A row for each scene and one for all, the confidence interval below each figure."""
+    """Print a row for each scene and one for all, with the confidence interval below each figure."""
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}
     table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column('scene', overflow='fold')

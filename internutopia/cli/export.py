@@ -25,13 +25,13 @@ def export_command(
 
 
 def export(source: Path, env_id: str | None, out: Path | None, trust: bool) -> int:
-    """Write what was trained as a policy file, as the command line says; returns the exit code.
+    """Export a trained policy to a policy file; returns the exit code.
 
     Args:
         source: folder of a run, or model of Stable-Baselines3.
         env_id: the task; None means the one that it was trained for.
         out: the policy file; None means `policy.onnx` beside what is exported.
-        trust: whether what the source names may run.
+        trust: run the code that the source names.
     """
 
     def start() -> int:

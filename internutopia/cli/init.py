@@ -11,11 +11,11 @@ from internutopia.cli.demo import demo_file
 from internutopia.cli.errors import guarded
 
 _TEMPLATES = Path(internutopia.__file__).parent / 'templates'
-_PACKAGE, _PREFIX = 'my_robots', 'MyRobots'  # what the package of the template, and the types in it, are called
+_PACKAGE, _PREFIX = 'my_robots', 'MyRobots'  # names of the package of the template, and of the types in it
 
 
 def init(file: Path | None, start_from: str | None, package: str | None) -> int:
-    """Write a run file or a package to start from, as the command line says; returns the exit code.
+    """Write a run file or a package to start from; returns the exit code.
 
     Args:
         file: run file to write.
@@ -41,7 +41,7 @@ def init(file: Path | None, start_from: str | None, package: str | None) -> int:
 
 
 def write_run_file(file: Path, start_from: str | None = None) -> None:
-    """Write a run file. ValueError if there is something already, or no such demo."""
+    """Write a run file. ValueError if the file exists, or there is no such demo."""
     if file.suffix not in ('.yaml', '.yml'):
         raise ValueError(f'{file}: a run file ends in .yaml')
     source = _TEMPLATES / 'my_run.yaml' if start_from is None else demo_file(start_from)
@@ -53,7 +53,7 @@ def write_run_file(file: Path, start_from: str | None = None) -> None:
 
 
 def write_package(folder: Path) -> None:
-    """Write a package with the name of its folder. ValueError if it cannot be called that, or is there already."""
+    """Write a package with the name of its folder. ValueError if the name is invalid or taken."""
     name = folder.name
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         raise ValueError(f'--package {name}: a package is named in lower case letters, digits and _, such as my_robots')

@@ -1,4 +1,4 @@
-"""Command `internutopia inspect`: the tree of what a model file holds."""
+"""Command `internutopia inspect`: the contents of a model file as a tree."""
 
 from __future__ import annotations
 

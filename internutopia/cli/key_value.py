@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
-    """What was given with an option that may be repeated; values are YAML. ValueError naming what is none."""
+    """Parse the values of a repeatable option `name=value`, each value as YAML. ValueError names what is malformed."""
     import yaml
 
     from internutopia.config.yaml_file import load_yaml

@@ -1,4 +1,4 @@
-"""Command `internutopia list`: what configs can name, of all installed packages."""
+"""Command `internutopia list`: the names that configs can use, of all installed packages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.rl import list_tasks
 from internutopia.rl.terms.registry import KINDS, registered_terms
 
-Names = Mapping[str, str]  # name -> what it is, '' if nothing says
+Names = Mapping[str, str]  # name -> description, '' without one
 
 
 def list_names(kind: str) -> int:
-    """Print the names of a kind, one a line, with what they are; returns the exit code."""
+    """Print the names of a kind with their descriptions, one a line; returns the exit code."""
     return guarded('list', lambda: _print(LISTS[kind]()))
 
 
@@ -52,7 +52,7 @@ def _demos() -> Names:
 
 
 def _meaning(thing: Any) -> str:
-    """The first line of its docstring, not of one that it inherits."""
+    """Return the first line of its own docstring, not of an inherited one."""
     return inspect.cleandoc(thing.__doc__ or '').partition('\n')[0]
 
 

@@ -18,7 +18,7 @@ from internutopia.core.vec_env import Env
 
 @dataclass(frozen=True)
 class Result:
-    """What one ended episode leaves behind."""
+    """Result of one ended episode."""
 
     task: str | None
     scene: str | None
@@ -66,14 +66,14 @@ def run_episodes(
     overview: Overview | None,
     on_step: Callable[[RunStats], None],
 ) -> RunStats:
-    """Run until no episode is left, `max_steps` steps are made or `stopped()` says so.
+    """Run until no episode is left, `max_steps` steps are made or `stopped()` is True.
 
     Args:
         env: not reset yet.
-        actions: what robots are sent, by index of the task config.
+        actions: actions of the robots, by index of the task config.
         max_steps: calls of `env.step` at most; None means no limit.
-        stopped: asked after every step.
-        overview: told what happens, if any.
+        stopped: called after every step.
+        overview: recorder of the overview picture, if any.
         on_step: called after every step.
     """
     simulator = env.config.simulator

@@ -20,7 +20,7 @@ _FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is put furth
 
 
 def check_films() -> None:
-    """ImportError if no film can be written here."""
+    """Check that films can be written here. ImportError if not."""
     Video(Path('film.mp4'), rate=1.0).close()
 
 
@@ -33,16 +33,16 @@ def film_episodes(
     flash: bool,
     folder: Path,
 ) -> dict[Path, str]:
-    """Run chosen episodes of each scene again, and film the robot.
+    """Run chosen episodes of each scene again and film the robot.
 
     Args:
         tasks: the tasks.
-        results: what a `NavigationMetric` gave of each episode.
-        count: how many of the best, of the worst and of those that did not reach the goal.
-        policy: who goes them.
-        simulator: how they were run.
-        flash: whether the robot is put from place to place: then a step takes a quarter of a second in the film.
-        folder: where the films go.
+        results: value of the `NavigationMetric` of each episode.
+        count: number of the best, of the worst and of those that did not reach the goal.
+        policy: policy that runs them.
+        simulator: simulation settings of the evaluation.
+        flash: the robot is put from place to place; a step then takes a quarter of a second in the film.
+        folder: folder of the films.
 
     Returns:
         The files, and the episode in each.

@@ -97,7 +97,7 @@ def episodes(
     Args:
         scenes: files, found like `scene_asset_path`.
         robot: name of a built-in robot.
-        task: what is gone to, places or objects.
+        task: kind of goals, places or objects.
         count: of episodes in each scene.
         seed: of all that is random.
         out: YAML file.
@@ -124,8 +124,8 @@ def episodes(
             else:
                 new = sample_object_episodes(scene, agent, count, seed, ranges, categories)
             lengths = [episode.geodesic_distance or 0.0 for episode in new]
-            told = f'{len(new)} episodes, ways of {min(lengths):.3g} to {max(lengths):.3g} m'
-            print(f'[{number}/{len(scenes)}] {scene}: {told}', file=sys.stderr)
+            summary = f'{len(new)} episodes, ways of {min(lengths):.3g} to {max(lengths):.3g} m'
+            print(f'[{number}/{len(scenes)}] {scene}: {summary}', file=sys.stderr)
             for episode in new:
                 goals = [goal.update(radius=success_distance) for goal in episode.goals]
                 found.append(episode.update(goals=goals))

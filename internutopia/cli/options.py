@@ -63,7 +63,7 @@ ViewerAddress = Annotated[
 
 
 def resuming_command(context: typer.Context) -> str:
-    """The command line that goes on with a command: its arguments and the options that were given, with `--resume`."""
+    """Return the command line that resumes a command: its arguments, the given options and `--resume`."""
     words = ['internutopia', *context.command_path.split()[1:]]
     for parameter in context.command.params:
         name = parameter.name or ''

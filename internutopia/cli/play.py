@@ -87,13 +87,13 @@ def play(
     backend: str | None,
     device: str | None,
 ) -> int:
-    """Write a picture or a video of a policy, or show it live, as the command line says; returns the exit code.
+    """Write a picture or a video of a policy, or show it live; returns the exit code.
 
     Args:
         source: folder of a run, or policy file.
         env_id: task to run it in; None means the one that it was trained for.
         options: options of the task, `name=value`; others are as it was trained with.
-        trust: whether what the policy's file names may run.
+        trust: run the code that the policy's file names.
         envs: number of envs.
         seconds: duration [s]; None means 10, with a viewer until Ctrl-C.
         command: velocity command, three numbers with commas between them; None means random ones.
@@ -101,10 +101,10 @@ def play(
         viewer: address `HOST:PORT` at which to show it live, instead of writing a file; None for not at all.
         seed: of everything random.
         backend: physics engine; None means the one that is made for the device.
-        device: what physics and policy compute on; None means the CPU, or as the task says.
+        device: device of physics and policy; None means the CPU, or as the task says.
     """
     if sys.platform == 'linux' and not has_display():
-        os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when the engine is imported
+        os.environ.setdefault('MUJOCO_GL', 'egl')  # read when the engine is imported
 
     def start() -> int:
         from internutopia.rl.training.engine import choose_engine
@@ -138,7 +138,7 @@ def play(
 
 
 def velocity_of(text: str) -> tuple[float, float, float]:
-    """The three numbers of an option `--command`. ValueError if it is something else."""
+    """Parse the three numbers of an option `--command`. ValueError if it is something else."""
     try:
         forward, lateral, yaw_rate = velocity = tuple(map(float, text.split(',')))
     except ValueError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What the command line says of a dataset; `folder` is None if none is recorded."""
+    """Options of the dataset to record; `folder` is None if none is recorded."""
 
     folder: Path | None
     format: Format = 'lerobot'
@@ -25,19 +25,19 @@ class RecordOptions:
 
     @property
     def arguments(self) -> list[str]:
-        """The options as words of a command."""
+        """Options as command-line arguments."""
         if self.folder is None:
             return []
         rate = [] if self.fps is None else ['--record-fps', str(self.fps)]
         return ['--record', str(self.folder), '--format', self.format, '--only', self.only, *rate]
 
     def check(self) -> None:
-        """ValueError if one is given without `--record`."""
+        """Check the options. ValueError if one is given without `--record`."""
         if self.folder is None and self != RecordOptions(None):
             raise ValueError('--format, --only and --record-fps are options of a dataset: they need --record FOLDER')
 
     def recorder(self, config: Config | None) -> Recorder | None:
-        """The recorder of a run, if it is recorded; it goes on with the dataset if the run is resumed.
+        """Return the recorder of a run, if it is recorded; it goes on with the dataset if the run is resumed.
 
         Errors are those of `Recorder`.
         """
@@ -50,7 +50,7 @@ class RecordOptions:
 
     @contextmanager
     def attached(self, envs: Any, recorder: Recorder | None = None) -> Iterator[None]:
-        """A context in which envs are recorded, if they are. ValueError for those that cannot be."""
+        """Record the envs during the context, if `--record` is given. ValueError for those that cannot be."""
         recorder = recorder or self.recorder(None)
         if recorder is None:
             yield

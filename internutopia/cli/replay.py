@@ -83,17 +83,17 @@ def replay(
     viewer: str | None,
     trust: bool,
 ) -> int:
-    """Replay an episode as the command line says; returns the exit code.
+    """Replay an episode; returns the exit code.
 
     Args:
         folder: of the dataset.
         number: of the episode, counted from 0.
-        actions: whether to make its steps again.
+        actions: make its steps again with its actions.
         camera: YAML file of the camera of the video.
-        looks: YAML file of what looks otherwise in the video.
+        looks: YAML file of the looks to change in the video.
         video: the file to write.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
-        trust: whether TorchScript files may run that the dataset names.
+        trust: run TorchScript files that the dataset names.
     """
     _render_without_display()
 
@@ -136,7 +136,7 @@ def replay(
 
 
 def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: Path | None, trust: bool) -> int:
-    """Write a dataset once more with pictures of these looks, and of one more camera; returns the exit code."""
+    """Write a copy of a dataset with pictures of these looks, and of one more camera; returns the exit code."""
     _render_without_display()
 
     def start() -> int:
@@ -155,7 +155,7 @@ def take_pictures_anew(folder: Path, out: Path, *, looks: Path | None, camera: P
 
 
 def convert(folder: Path) -> int:
-    """Make the tables of a dataset anew; returns the exit code."""
+    """Rebuild the tables of a dataset; returns the exit code."""
 
     def start() -> int:
         from internutopia.recording.dataset import Dataset
@@ -173,4 +173,4 @@ def convert(folder: Path) -> int:
 
 def _render_without_display() -> None:
     if sys.platform == 'linux' and not has_display():
-        os.environ.setdefault('MUJOCO_GL', 'egl')  # looked at when the engine is imported
+        os.environ.setdefault('MUJOCO_GL', 'egl')  # read when the engine is imported

@@ -1,4 +1,4 @@
-"""Report of a run on the terminal: a progress bar while it goes on, a table at its end."""
+"""Report of a run on the terminal: a progress bar while it runs, a table at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from internutopia.cli.loop import Result, RunStats
 
 
 class ProgressBar:
-    """Episodes, steps per second and real-time factor, on the terminal behind stderr; nothing if there is none.
+    """Progress bar on the terminal of stderr: episodes, steps/s and real-time factor; nothing if there is none.
 
     Args:
         total: number of episodes; None if they never run out.
@@ -44,7 +44,7 @@ class ProgressBar:
         self._progress.stop()
 
     def update(self, stats: RunStats) -> None:
-        """A step was made."""
+        """Update the bar after a step."""
         if self._progress.disable:
             return
         wall, before = stats.wall_seconds, self._shown
@@ -56,7 +56,7 @@ class ProgressBar:
 
 
 def print_summary(stats: RunStats, files: Iterable[Path]) -> None:
-    """Print what ended how, by task and scene, the metrics, how fast it was and which files were written."""
+    """Print ends and metrics by task and scene, the speed, and the files that were written."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 120  # a log has room for whole names
@@ -93,7 +93,7 @@ def _episode_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
 
 
 def _metric_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
-    """Every metric that is a number."""
+    """Return a table of the metrics that are numbers."""
     table = _table('task', 'scene', 'metric', numbers=('mean', 'min', 'max'))
     for group, results in groups.items():
         values: dict[str, list[float]] = {}

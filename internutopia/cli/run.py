@@ -29,7 +29,7 @@ _PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a si
 
 
 class VideoOptions(NamedTuple):
-    """What is recorded: arguments of `Recording`, in its order."""
+    """Arguments of `Recording`, in its order."""
 
     file: Path
     size: tuple[int, int]
@@ -55,7 +55,7 @@ def run(
     head_address: str | None,
     quiet: bool,
 ) -> int:
-    """Run a file as the command line says; returns the exit code.
+    """Run a run file; returns the exit code.
 
     Args:
         path: the run file.
@@ -66,7 +66,7 @@ def run(
         resume: leave out the episodes that have a result; with `'force'`, also those of another config.
         overwrite: replace earlier results.
         picture: render `overview.png`.
-        video: how to record the run; None for not at all.
+        video: options of the video of the run; None records none.
         viewer: address `HOST:PORT` at which to show it live; None for not at all.
         record: the dataset to record.
         processes: number of worker processes, each with that many envs; None means this process alone.
@@ -120,7 +120,7 @@ def run(
 
 
 def with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'], overwrite: bool) -> RunFile:
-    """The run writing to a file, in `out` unless it names one itself. ValueError if that holds results already."""
+    """Return the run with a results file: its own, or one in `out`. ValueError if that holds results already."""
     config = run_file.config
     resume = resume or config.resume
     if resume and overwrite:
@@ -146,7 +146,7 @@ def _run(
     max_steps: int | None,
     again: str | None,
 ) -> int:
-    """Run; `again` is the command that goes on with it, None if nothing shall be printed."""
+    """Run; `again` is the command that resumes it, None prints nothing."""
     config = run_file.config
     quiet = again is None
     total = len(config.task_configs) if config.episode_order == 'once' else None
@@ -194,7 +194,7 @@ def _run(
 
 @contextmanager
 def _telling(config: Config, again: str | None) -> Iterator[None]:
-    """Context that says how to go on if it is left by an interruption."""
+    """Print the command that resumes the run if the context is left by an interruption."""
     try:
         yield
     except InterruptedByUser:

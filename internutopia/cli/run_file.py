@@ -1,10 +1,10 @@
-"""Run files: the YAML form of a `Config`, plus what the robots shall do.
+"""Run files: the YAML form of a `Config`, plus the actions of the robots.
 
 Beside the fields of `Config` a run file may have
 
-- `actions` at the top: `{robot: {controller: SPEC}}`, what the robots of every task are sent (see `actions.py`);
-- `actions` in a task: the same for this task; a robot named here gets nothing of what is said at the top;
-- `repeat: N` in a task: the task is run N times. The list of tasks is gone through again and again, each time leaving
+- `actions` at the top: `{robot: {controller: SPEC}}`, the actions of the robots in every task (see `actions.py`);
+- `actions` in a task: the same for this task; a robot named here has none of the actions at the top;
+- `repeat: N` in a task: the task is run N times. The list of tasks is iterated again and again, each time leaving
   out the tasks that have had their share, so that neighbouring envs run different tasks.
 """
 
@@ -27,7 +27,7 @@ _OF_TASKS = 'actions', 'repeat'
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run: `actions[i]` is for `config.task_configs[i]`."""
+    """Config and actions of a run: `actions[i]` is for `config.task_configs[i]`."""
 
     config: Config
     actions: list[TaskActions]
@@ -40,7 +40,7 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no YAML, or says something wrong; the message names the place.
+        ValueError: it is no YAML, or a value is wrong; the message names the place.
         pydantic.ValidationError: a field of the config is wrong.
     """
     values = expanded(read_mapping(path))
@@ -82,7 +82,7 @@ def _repeat(entry: Any, index: int) -> int:
 
 
 def _warn_of_near_names(entry: Any, index: int) -> None:
-    """Tasks keep unknown fields as data: one that is nearly a field of run files is probably meant to be that."""
+    """Warn of unknown fields of a task, which it keeps as data, that are nearly named like a field of run files."""
     for name in map(str, entry.keys() - TaskCfg.model_fields.keys() if isinstance(entry, Mapping) else ()):
         if (meant := near_name(name, _OF_TASKS)) not in (None, name):
             log.warning('task_configs[%d] has no field %r, it is kept as data; did you mean %r?', index, name, meant)

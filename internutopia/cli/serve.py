@@ -100,10 +100,10 @@ def serve(
     quiet: bool,
     limits: dict[str, Any],
 ) -> int:
-    """Serve a run file as the command line says, until SIGINT or SIGTERM; returns the exit code.
+    """Serve a run file until SIGINT or SIGTERM; returns the exit code.
 
     Args:
-        path: the run file; its `actions` do not count, as clients act.
+        path: the run file; its `actions` are ignored, clients send theirs.
         host: address to listen at.
         port: port to listen at, 0 for a free one.
         tokens: tokens file.
@@ -134,7 +134,7 @@ def serve(
 
 
 def _log_to_stderr(level: int) -> None:
-    """One line per event, `key=value` each."""
+    """Log to stderr, one line of `key=value` per event."""
     logging.basicConfig(
         level=logging.WARNING,
         stream=sys.stderr,

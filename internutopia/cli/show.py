@@ -21,7 +21,7 @@ _FAR_OFF = 50.0  # m: what is larger is background
 
 
 def show(source: str, out: Path | None, resolution: tuple[int, int]) -> int:
-    """Write a picture of a scene, or of a run at its start, as the command line says; returns the exit code.
+    """Write a picture of a scene, or of a run at its start; returns the exit code.
 
     Args:
         source: scene or robot file (USD, URDF, MJCF), found like `scene_asset_path`, or run file.
@@ -51,13 +51,13 @@ def show(source: str, out: Path | None, resolution: tuple[int, int]) -> int:
 
 
 def _alone(scene: str) -> Config:
-    """A run of nothing but a scene."""
+    """Return the config of a run with nothing but a scene."""
     task = TaskCfg(type='SingleInferenceTask', scene_asset_path=scene)
     return Config(simulator=SimConfig(render_quality='full'), task_configs=[task], metrics_save_path='none')
 
 
 def _whole(world: Any, resolution: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Position and target of a camera that sees everything in env 0."""
+    """Return position and target of a camera that has all of env 0 in view."""
     model: mujoco.MjModel = world.model(0)
     data: mujoco.MjData = world.data(0)
     radius = model.geom_rbound[:, None]

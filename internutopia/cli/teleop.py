@@ -94,12 +94,12 @@ def teleop(
     resume: bool,
     overwrite: bool,
 ) -> int:
-    """Have a person steer a robot, as the command line says; returns the exit code.
+    """Run episodes in which an operator steers a robot; returns the exit code.
 
     Args:
         path: the run file.
         robot: the robot that is steered; None means the only one.
-        device: `'keyboard'`, `'phone'`, or what is on or at the page: `'page'`, `'gamepad'`, `'spacemouse'`.
+        device: `'keyboard'`, `'phone'`, or an input of the page: `'page'`, `'gamepad'`, `'spacemouse'`.
         address: of the page, `HOST:PORT`; None means this machine alone, for a phone all machines.
         record: the dataset to record.
         seed: seed instead of the file's.
@@ -150,7 +150,7 @@ def teleop(
 
 
 def _robot_of(config: Config, name: str | None) -> str:
-    """The robot that is steered. ValueError if there is none of that name in a task, or several without one."""
+    """Return the robot to steer. ValueError if a task has none of that name, or several and no name is given."""
     for index, task in enumerate(config.task_configs):
         names = [robot.name for robot in task.robots]
         if name is None and len(names) != 1:
@@ -165,7 +165,7 @@ def _robot_of(config: Config, name: str | None) -> str:
 def _script(
     env: Env, actions: Sequence[TaskActions], steered: str, episode: Episode
 ) -> Callable[[], Mapping[str, Any]]:
-    """What the robots are sent in an episode that nobody steers."""
+    """Return a function that gives the next actions of the robots of an episode but the steered one."""
     from internutopia.cli.actions import EpisodeActions
 
     others = {robot: action for robot, action in actions[episode.task_index].items() if robot != steered}

@@ -1,4 +1,4 @@
-"""Commands `internutopia token`: names and hashes of those who may use a server."""
+"""Commands `internutopia token`: names and hashes of the users of a server."""
 
 from __future__ import annotations
 

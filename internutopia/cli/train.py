@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from internutopia.rl.training.run_folder import Progress
     from internutopia.rl.training.train import TrainingResult
 
-_OUT = r" --out[ =]('[^']*'|\S+)"  # policies are passed on, and carry their command line: no paths of this machine
+_OUT = r" --out[ =]('[^']*'|\S+)"  # policies are shared, with their command line: no paths of this machine
 
 
 def train_command(
@@ -106,7 +106,7 @@ def train(
     settings: Sequence[str],
     command: Sequence[str],
 ) -> int:
-    """Train as the command line says; returns the exit code.
+    """Train a policy; returns the exit code.
 
     Args:
         env_id: id of the task.
@@ -115,12 +115,12 @@ def train(
         seed: of everything random.
         out: folder of the run; None means `runs/<task>-<seed>`.
         resume: go on with the run in the folder.
-        trust: whether TorchScript may run that the options of that run name.
+        trust: run TorchScript that the options of that run name.
         threads: threads of physics engine and torch; None means one per core.
         workers: processes that the envs are shared out to; None means this one.
         nproc: processes that learn together, each with so many envs; None means one, or as many as the run had.
         backend: physics engine; None means the one that is made for the device.
-        device: what physics and learning compute on; None means the CPU, or as the task or the run says.
+        device: device of physics and learning; None means the CPU, or as the task or the run says.
         options: options of the task, `name=value`.
         settings_file: YAML file with settings of the training.
         settings: settings of the training that count more, `name=value`.
@@ -134,7 +134,7 @@ def train(
         task = find_task(env_id, parse_key_values(options, '--option'))
         of_options = {'env_num': envs, 'iterations': iterations}
         changes = _changed_settings(settings_file, settings, of_options)
-        task.settings(**changes)  # mistakes are told before something has to be installed
+        task.settings(**changes)  # mistakes are reported before something has to be installed
         engine = choose_engine(backend, device)
         try:
             from internutopia.rl.training.train import train as run_training
@@ -173,7 +173,7 @@ def train(
 
 
 def _changed_settings(file: Path | None, texts: Sequence[str], of_options: Mapping[str, int | None]) -> dict[str, Any]:
-    """Settings of a file, those of `--setting`, which count more, and those with an option of their own.
+    """Merge the settings of a file, those of `--setting`, which take precedence, and those with an option of their own.
 
     ValueError if one is given by an option of its own and by `--setting`, or by both of its names.
     """
@@ -189,7 +189,7 @@ def _changed_settings(file: Path | None, texts: Sequence[str], of_options: Mappi
 
 
 def _by_field(settings: dict[str, Any], where: str) -> dict[str, Any]:
-    """Settings with `env_num` by this name."""
+    """Return the settings with `num_envs` renamed to `env_num`."""
     if 'num_envs' not in settings:
         return settings
     if 'env_num' in settings:
@@ -198,7 +198,7 @@ def _by_field(settings: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 class _Report:
-    """How training goes on: a bar on the terminal behind stderr, or, if there is none, a line every tenth of it."""
+    """Progress of training: a bar on the terminal of stderr, or, if there is none, a line every tenth of it."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -228,7 +228,7 @@ class _Report:
         self._bar.stop()
 
     def update(self, progress: Progress, iterations: int) -> None:
-        """An update was made, of so many."""
+        """Report an update; `iterations` is the number of all."""
         figures = (
             f'{progress.steps_per_second:,.0f} steps/s, return {progress.mean_return:.2f}, '
             f'length {progress.mean_length:.0f}'

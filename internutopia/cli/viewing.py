@@ -34,7 +34,7 @@ def open_viewer(env: Any, address: str, paused: bool = True) -> Viewer:
 
 
 def _own_address() -> str:
-    """Where others reach this machine; 0.0.0.0 if it has no network."""
+    """Return the address of this machine for others; 0.0.0.0 if it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(('192.0.2.1', 9))  # nothing is sent; the address is kept free for documentation (RFC 5737)

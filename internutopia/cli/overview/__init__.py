@@ -8,12 +8,12 @@
         overview.on_step(obs)
         ended = [i for i, (t, c) in enumerate(zip(terminated, truncated)) if t or c]
         if ended:
-            overview.on_end(ended, obs)  # before the reset: it looks at the scenes that the envs are about to leave
+            overview.on_end(ended, obs)  # before the reset: it reads the scenes that the envs are about to leave
             overview.on_reset(ended, *env.reset(ended))
     overview.save('overview.png')  # before env.close()
 
 Geometry is read from the engine once per env, when its last episode is over, and robots every tenth step, from
-observations that are there anyway: a run takes no longer for it. Of a large grid a corner of 8 x 8 envs is shown.
+the observations of the run: it takes no longer for it. Of a large grid a corner of 8 x 8 envs is shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SAMPLE_EVERY = 10  # steps
 
 
 class _MujocoScenes(Protocol):
-    """What this module asks of a world beyond its contract: the engine's own objects."""
+    """Methods of a world that this module needs beyond its contract: the engine's own objects."""
 
     def model(self, env_id: int) -> mujoco.MjModel: ...
 
@@ -46,7 +46,7 @@ class _MujocoScenes(Protocol):
 
 
 class Overview:
-    """Collects what the picture shows while `env` runs; see the module for the calls."""
+    """Collector of the contents of the picture while `env` runs; see the module for the calls."""
 
     def __init__(self, env: Env):
         config = env.config
@@ -61,7 +61,7 @@ class Overview:
 
     @property
     def paths(self) -> list[Path]:
-        """The paths so far, in the order in which their episodes started."""
+        """Paths so far, in the order in which their episodes started."""
         return self._paths.all()
 
     def on_reset(
@@ -70,7 +70,7 @@ class Overview:
         obs: Sequence[Mapping[str, Any] | None],
         task_configs: Sequence[TaskCfg | None],
     ) -> None:
-        """New episodes begin: what `env.reset(env_ids)` returned, None entries included."""
+        """Start the paths of new episodes; takes the results of `env.reset(env_ids)`, None entries included."""
         for env_id, env_obs, task_config in zip(env_ids, obs, task_configs, strict=True):
             if env_obs is not None and task_config is not None:
                 self._unstarted -= 1
@@ -79,14 +79,14 @@ class Overview:
                     self._paths.reset(env_id, _scene_key(task_config), types, env_obs)
 
     def on_step(self, obs: Sequence[Mapping[str, Any] | None]) -> None:
-        """A step was made: the observations that `env.step` returned."""
+        """Add a step; takes the observations of `env.step`."""
         self._steps += 1
         if self._steps % _SAMPLE_EVERY == 0:
             for env_id in self._shown:
                 self._paths.add(env_id, obs[env_id])
 
     def on_end(self, env_ids: Sequence[int], obs: Sequence[Mapping[str, Any] | None]) -> None:
-        """Episodes are over and their envs are about to be reset; `obs` is what `env.step` returned, of all envs."""
+        """End the paths of envs that are about to be reset; `obs` are the observations of `env.step`, of all envs."""
         for order, env_id in enumerate(env_ids):
             if env_id in self._shown:
                 self._paths.add(env_id, obs[env_id])
@@ -94,7 +94,7 @@ class Overview:
                     self._read_scene(env_id)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Render what has happened so far into a PNG file; call it before the env is closed. OSError."""
+        """Render the run so far into a PNG file; call it before the env is closed. OSError."""
         from internutopia.cli.overview.picture import render
 
         for env_id in self._shown & self._env.active_task_configs.keys():
@@ -123,6 +123,6 @@ class Overview:
 
 
 def _scene_key(config: TaskCfg) -> object:
-    """Equal for tasks whose static surroundings are the same."""
+    """Return a key that is equal for tasks with the same static surroundings."""
     placed = (config.scene_scale, config.scene_position, config.scene_orientation)
     return config.scene_asset_path, *(tuple(np.asarray(value).tolist()) for value in placed)

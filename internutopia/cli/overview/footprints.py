@@ -19,7 +19,7 @@ _DIRECTIONS = np.vstack([np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES), 0.0 
 
 @dataclass(frozen=True)
 class Footprint:
-    """A geom from above.
+    """Outline of a geom from above.
 
     `outline` `(k, 2)` [m] is the convex hull in the env frame, counterclockwise; `top` [m] is the height of its highest
     point. Markers are objects that nothing collides with.
@@ -32,14 +32,14 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The footprints of an env; `endless_floor` if it has a ground plane without borders."""
+    """Footprints of an env; `endless_floor` if it has a ground plane without borders."""
 
     footprints: list[Footprint]
     endless_floor: bool
 
 
 def surroundings(model: mujoco.MjModel, data: mujoco.MjData) -> Surroundings:
-    """Everything but the robots, in the state of `data` (positions computed)."""
+    """Return the footprints of everything but the robots, in the state of `data` (positions computed)."""
     footprints: list[Footprint] = []
     endless_floor = False
     for geom in range(model.ngeom):
@@ -60,7 +60,7 @@ def surroundings(model: mujoco.MjModel, data: mujoco.MjData) -> Surroundings:
 
 
 def _kind(model: mujoco.MjModel, geom: int) -> Kind | None:
-    """What a geom is to the robots; None for their own, and for scenery that nothing collides with."""
+    """Return the kind of a geom; None for those of robots, and for scenery that nothing collides with."""
     body = model.geom_bodyid[geom]
     root = model.body(model.body_rootid[body]).name
     collides = model.geom_contype[geom] or model.geom_conaffinity[geom]
@@ -72,7 +72,7 @@ def _kind(model: mujoco.MjModel, geom: int) -> Kind | None:
 
 
 def _support(model: mujoco.MjModel, geom: int, rotation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The geom's farthest point in each of `_DIRECTIONS`, relative to its centre `(74, 3)` [m]."""
+    """Return the geom's farthest point in each of `_DIRECTIONS`, relative to its centre `(74, 3)` [m]."""
     directions = _DIRECTIONS @ rotation  # in the geom's frame
     size = model.geom_size[geom]
     kind = mujoco.mjtGeom(model.geom_type[geom])

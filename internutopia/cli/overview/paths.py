@@ -11,13 +11,13 @@ import numpy as np
 
 from internutopia.util.rotations import yaw_of
 
-_EPISODES_KEPT = 16  # per env: more cannot be told apart in a picture
+_EPISODES_KEPT = 16  # per env: more cannot be distinguished in a picture
 _POINTS_KEPT = 1000  # per path: then every other point is dropped
 
 
 @dataclass
 class Path:
-    """Where one robot was during one episode."""
+    """Path of one robot during one episode."""
 
     env_id: int
     episode: int
@@ -39,14 +39,14 @@ class Path:
 
 
 class PathRecorder:
-    """Keeps the paths of each env's latest episodes. Robots that do not observe a pose have none."""
+    """Paths of each env's latest episodes. Robots that do not observe a pose have none."""
 
     def __init__(self) -> None:
         self._episodes: dict[int, deque[dict[str, Path]]] = defaultdict(lambda: deque(maxlen=_EPISODES_KEPT))
         self._count: dict[int, int] = defaultdict(int)
 
     def reset(self, env_id: int, scene: object, robot_types: Mapping[str, str], obs: Mapping[str, Any]) -> None:
-        """An episode begins with this observation."""
+        """Start an episode with its first observation."""
         episode = self._count[env_id]
         self._count[env_id] += 1
         self._episodes[env_id].append(
@@ -55,7 +55,7 @@ class PathRecorder:
         self.add(env_id, obs)
 
     def add(self, env_id: int, obs: Mapping[str, Any] | None) -> None:
-        """Add where the robots of an env are now; None adds nothing."""
+        """Add the positions of the robots of an env; None adds nothing."""
         if obs is None or not self._episodes[env_id]:
             return
         for name, path in self._episodes[env_id][-1].items():
@@ -64,7 +64,7 @@ class PathRecorder:
                 path.add(robot_obs['position'], robot_obs['orientation'])
 
     def all(self) -> list[Path]:
-        """Every path that has a point, earlier episodes first."""
+        """Return every path that has a point, earlier episodes first."""
         paths = [
             path
             for episodes in self._episodes.values()

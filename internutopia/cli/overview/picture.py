@@ -34,13 +34,13 @@ def render(
     surroundings: Mapping[int, Surroundings],
     paths: Sequence[Path],
 ) -> Figure:
-    """A figure in world coordinates.
+    """Draw a figure in world coordinates.
 
     Args:
-        offsets: where each env stands in the world, (x, y) [m], by env id.
+        offsets: origin of each env in the world, (x, y) [m], by env id.
         size: distance between neighbouring envs [m].
-        surroundings: what was seen of each env; others get an empty cell.
-        paths: what is drawn into the cells, earlier episodes first.
+        surroundings: footprints of each env; others get an empty cell.
+        paths: paths to draw into the cells, earlier episodes first.
     """
     from matplotlib.figure import Figure
 
@@ -82,7 +82,7 @@ def _draw_cells(
 def _draw_footprints(
     axes: Axes, offsets: Mapping[int, NDArray[np.float64]], size: float, surroundings: Mapping[int, Surroundings]
 ) -> list[Any]:
-    """Returns what the legend says about them."""
+    """Draw the footprints; returns the entries of the legend."""
     from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
     from matplotlib.path import Path as Outline
@@ -128,7 +128,7 @@ def _draw_paths(
     paths: Sequence[Path],
     points_per_metre: float,
 ) -> list[Any]:
-    """Returns what the legend says about them."""
+    """Draw the paths; returns the entries of the legend."""
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D

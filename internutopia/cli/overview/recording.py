@@ -21,17 +21,17 @@ SIZE = 640, 480  # pixels
 
 
 class Recording:
-    """Records `env` into an `.mp4` or `.gif` file while `on_step()` is called after every step; a context manager.
+    """Recorder of `env` into an `.mp4` or `.gif` file, by calls of `on_step()` after every step; a context manager.
 
     Args:
-        env: what is recorded; it runs while the recording does.
+        env: env to record; it is open as long as the recording.
         path: the file.
         size: width and height [pixels].
-        camera: None stands above a corner of what is recorded and sees all of it, `'top'` looks straight down on it;
+        camera: None views all that is recorded from above a corner, `'top'` views it straight from above;
             others, of one env, are those of `internutopia.core.runner.env_cameras`.
         env_id: the env that is recorded alone; None for all envs, or the first for a camera of one env.
         fps: frames per second, at most: a frame is taken after a step.
-        step_dt: how long a step takes in the video [s]; None: as long as it is simulated, real time.
+        step_dt: duration of a step in the video [s]; None: its simulated duration, real time.
 
     Raises:
         ValueError: the suffix of the file is unknown, there is no such env, or the envs of a distributed run shall be
@@ -60,7 +60,7 @@ class Recording:
         self._steps = 0
 
     def on_step(self) -> None:
-        """A step was made: record it if a frame is due.
+        """Record a step if a frame is due.
 
         ValueError or KeyError for a camera or robot that is not there, NoOpenGLError if nothing can be rendered here.
         """
@@ -78,7 +78,7 @@ class Recording:
 
 
 def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int | None) -> Callable[[], Image]:
-    """What takes a picture."""
+    """Return a function that takes a picture."""
     of_all = env_id is None and camera in (None, TOP)
     if env.is_remote:
         if not of_all:
@@ -98,7 +98,7 @@ def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int |
 
 
 def _picture_of(runner: SimulatorRunner, cameras: EnvCameras, env_id: int, size: tuple[int, int]) -> Image:
-    """One env by itself; black without an episode."""
+    """Render one env by itself; black without an episode."""
     frame = Frame.blank(size, ('rgba',))
     assert frame.rgba is not None
     if runner.envs[env_id] is not None:
