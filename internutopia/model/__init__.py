@@ -1,4 +1,4 @@
-"""Models: what a scene is made of, and how that becomes one compiled MuJoCo model."""
+"""Models: the parts of a scene, and their composition into one compiled MuJoCo model."""
 
 from internutopia.rendering.gl import check_choice
 

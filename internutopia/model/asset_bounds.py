@@ -1,4 +1,4 @@
-"""Bounds of model files: what is refused before a reader sees it, by the `AssetLimitsCfg` in force.
+"""Bounds of model files, by the `AssetLimitsCfg` in force: checked before a reader opens a file.
 
 Readers of other projects crash or take forever on files that are too large, nested too deep or no files at all.
 """
@@ -18,7 +18,7 @@ _limits: ContextVar[AssetLimitsCfg] = ContextVar('asset_limits', default=AssetLi
 
 @contextmanager
 def limited_by(limits: AssetLimitsCfg) -> Iterator[None]:
-    """Within it, and in this thread, files are read under these limits instead of the default ones."""
+    """Read files under these limits instead of the default ones, in this block and thread."""
     token = _limits.set(limits)
     try:
         yield
@@ -27,12 +27,12 @@ def limited_by(limits: AssetLimitsCfg) -> Iterator[None]:
 
 
 def limits() -> AssetLimitsCfg:
-    """Those in force."""
+    """Return the limits in force."""
     return _limits.get()
 
 
 def check_bound(where: str | os.PathLike[str], what: str, value: float, field: str) -> None:
-    """ValueError if a figure of a file is above the limit of that name: 'room.usda: 1200 nested prims; at most ...'."""
+    """Raise ValueError if a figure of a file exceeds the limit: 'room.usda: 1200 nested prims; at most ...'."""
     most = getattr(_limits.get(), field)
     if value > most:
         raise ValueError(
@@ -41,7 +41,7 @@ def check_bound(where: str | os.PathLike[str], what: str, value: float, field: s
 
 
 def check_file(file: str | os.PathLike[str], field: str = 'file_size') -> None:
-    """ValueError if there is something that is no regular file (a folder, a device, a pipe), or a file too large."""
+    """Raise ValueError for anything but a regular file (a folder, a device, a pipe), or a file too large."""
     try:
         status = os.stat(file)
     except OSError:
@@ -52,14 +52,14 @@ def check_file(file: str | os.PathLike[str], field: str = 'file_size') -> None:
 
 
 class NestingBounds:
-    """Counts the elements of an XML document while it is read; ValueError at the first one too many or too deep."""
+    """Counter of the elements of an XML document while it is read; ValueError at the first one too many or too deep."""
 
     def __init__(self, file: str | os.PathLike[str]):
         self._file, self._limits = file, _limits.get()
         self._depth = self._count = 0
 
     def begin(self) -> None:
-        """An element begins."""
+        """Count the start of an element."""
         self._depth += 1
         self._count += 1
         if self._depth > self._limits.depth:
@@ -68,5 +68,5 @@ class NestingBounds:
             check_bound(self._file, 'elements', self._count, 'elements')
 
     def end(self) -> None:
-        """It ends."""
+        """Count the end of an element."""
         self._depth -= 1

@@ -37,7 +37,7 @@ POLICY_SUFFIXES = ('.onnx', '.pt', '.yaml')
 
 
 def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFFIXES) -> Path:
-    """The file that an asset path stands for.
+    """Return the file that an asset path stands for.
 
     Args:
         path: Absolute, or relative to the working directory or an asset folder, or with one of the prefixes above.
@@ -67,9 +67,9 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
 
 
-@lru_cache(4096)  # every reset asks for the same few files
+@lru_cache(4096)  # every reset resolves the same few files
 def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[str, ...]:
-    """Absolute paths to look at, in order."""
+    """Return the absolute paths to try, in order."""
     roots = [os.path.abspath(asset_path), str(PACKAGED_ASSETS)]
     places = [os.path.abspath(os.path.join(working_directory, wanted))]
     inside = [places[0][len(root) + 1 :] for root in roots if places[0].startswith(root + os.sep)]
@@ -78,7 +78,7 @@ def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[s
         known_as = os.path.splitext(relative)[0]
         if known_as in PACKAGED_AS:
             places.append(str(PACKAGED_ASSETS / PACKAGED_AS[known_as]))
-    # a dict keeps the order and drops what would be looked at twice
+    # a dict keeps the order and drops duplicates
     return tuple(dict.fromkeys(path for place in places for path in (place, os.path.splitext(place)[0] + '.xml')))
 
 
@@ -92,12 +92,12 @@ def _supported(file: str, suffixes: tuple[str, ...]) -> Path:
 
 
 def _short_name(file: Path) -> str:
-    """Folder and name without suffix, what a wrong path most likely shares with the right one."""
+    """Return folder and name without suffix, which a wrong path most likely shares with the right one."""
     return '/'.join((*file.parts[-2:-1], file.stem))
 
 
 @cache
 def _packaged(suffixes: tuple[str, ...]) -> dict[str, str]:
-    """Paths of the packaged assets relative to their folder, by short name."""
+    """Return the paths of the packaged assets relative to their folder, by short name."""
     files = sorted(file for file in PACKAGED_ASSETS.rglob('*') if file.suffix in suffixes)
     return {_short_name(file): file.relative_to(PACKAGED_ASSETS).as_posix() for file in files}

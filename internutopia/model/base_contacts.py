@@ -1,4 +1,4 @@
-"""Contacts between a base that is fixed to its env and the links that joints hang on it.
+"""Contacts between a base that is fixed to its env and the links joined to it.
 
 A file's base that is fixed to the world touches them in MuJoCo, whereas other parents and children pass through each
 other (`filterparent`). Here that base hangs under a mocap body, which is not the world: so in a model that has such
@@ -23,7 +23,7 @@ _FILTER = int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
 
 
 def is_bolted(asset: mujoco.MjSpec, path: str) -> bool:
-    """Whether the file of an asset itself fixes its base to the world, so that it touches the links on it."""
+    """Return True if the file of an asset itself fixes its base to the world, so that it touches the links on it."""
     return is_mjcf(resolve(path)) and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in asset.joints)
 
 
@@ -42,7 +42,7 @@ def keep_base_contacts(spec: mujoco.MjSpec, bases: Collection[str]) -> None:
     excluded = excluded_bodies(spec)
 
     def pairs(child: str) -> Iterator[frozenset[str]]:
-        """Names of bodies, of the child and of its parent, that pass through each other by nothing but the filter."""
+        """Return names of bodies, of the child and of its parent, that pass through each other by the filter alone."""
         both = map(frozenset, product(solid[child], solid.get(parents[child], ())))
         return (pair for pair in both if pair not in excluded)
 
@@ -56,7 +56,7 @@ def keep_base_contacts(spec: mujoco.MjSpec, bases: Collection[str]) -> None:
 
 
 def _holder(body: mujoco.MjsBody) -> mujoco.MjsBody:
-    """The body that one is fixed to: the first one upwards that moves, by joints or motion capture, or the world."""
+    """Return the body that one is fixed to: the first one upwards that moves, by joints or mocap, or the world."""
     while not body.joints and not body.mocap and body.parent is not None:
         body = body.parent
     return body

@@ -1,4 +1,4 @@
-"""Bounds of a compiled scene: how far it reaches, and what is below its robots when an episode starts.
+"""Bounds of a compiled scene: its extent, and what is below its robots when an episode starts.
 
 Told from boxes around geoms, along the axes of the env; of what collides below a robot, from rays. Lengths in metres,
 positions in the env frame.
@@ -33,12 +33,12 @@ class Nearest:
 
 
 def is_sky(name: str) -> bool:
-    """Whether a geom or prim of that name only looks like a sky."""
+    """Return True if a geom or prim of that name is a sky, which is only seen."""
     return _SKY.search(name) is not None
 
 
 def geom_boxes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[Array, Array]:
-    """Lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes mean nothing."""
+    """Return the lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes mean nothing."""
     centre, half = model.geom_aabb[:, :3], model.geom_aabb[:, 3:]
     axes = data.geom_xmat.reshape(-1, 3, 3)
     middle = data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)
@@ -73,7 +73,7 @@ class SceneBounds:
         self.has_ground = bool((self._planes & self._solid & (normals > _LEVEL)).any())
 
     def nothing_below(self, robot: str, state: Mapping[str, Array]) -> Nearest | None:
-        """The nearest thing that collides if there is nothing of the kind below a robot; None if there is.
+        """Return the nearest geom that collides if there is none below a robot; None if there is one below.
 
         Below is what a ray meets that goes down through the root or a corner of the robot's outline.
 
@@ -111,7 +111,7 @@ class SceneBounds:
         return Nearest(name, float(distances.min()))
 
     def _of_asset(self) -> NDArray[np.bool_]:
-        """`(ngeom,)` which geoms are of the scene asset, skies apart."""
+        """Return a mask `(ngeom,)` of the geoms of the scene asset, skies apart."""
         model = self._model
         roots = [model.body(int(model.body_rootid[body])).name for body in model.geom_bodyid]
         names = [model.geom(i).name for i in range(model.ngeom)]
@@ -125,7 +125,7 @@ class SceneBounds:
         )
 
     def _geoms_of(self, robot: str) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Ids of the geoms of a robot, and of what else collides, planes apart."""
+        """Return ids of the geoms of a robot, and of all others that collide, planes apart."""
         if robot not in self._geoms:
             own = np.isin(self._model.geom_bodyid, [link.body for link in self._robots[robot].bodies.values()])
             self._geoms[robot] = np.flatnonzero(own), np.flatnonzero(self._solid & ~own & ~self._planes)
@@ -136,7 +136,7 @@ class SceneBounds:
         return (low[chosen].min(axis=0), high[chosen].max(axis=0)) if chosen.any() else None
 
     def _meets(self, data: mujoco.MjData, geom: int, start: Array) -> bool:
-        """Whether a ray down from somewhere meets a geom; one of a kind that rays do not know counts as met."""
+        """Return True if a ray down from anywhere meets a geom, or its type is one that rays do not support."""
         model = self._model
         kind = int(model.geom_type[geom])
         if kind == mjtGeom.mjGEOM_MESH:

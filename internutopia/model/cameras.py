@@ -15,7 +15,7 @@ from internutopia.util import did_you_mean
 
 @dataclass(frozen=True)
 class CameraLayout:
-    """Address of a camera in `MjModel`; `body` is what it is mounted on."""
+    """Address of a camera in `MjModel`; `body` is the one that it is mounted on."""
 
     name: str
     camera: int
@@ -23,15 +23,15 @@ class CameraLayout:
 
 
 def camera_layouts(model: mujoco.MjModel) -> dict[str, CameraLayout]:
-    """The cameras of a model by name."""
+    """Return the cameras of a model by name."""
     names = (model.camera(i).name for i in range(model.ncam))
     return {name: CameraLayout(name, i, int(model.cam_bodyid[i])) for i, name in enumerate(names) if name}
 
 
 def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robot: str | None, path: str) -> str:
-    """The name of the camera at a prim path below a robot, or (None) below the scene.
+    """Return the name of the camera at a prim path below a robot, or (None) below the scene.
 
-    A camera is found by the end of its prim path or, where its asset knows none, by the names of its link and its own:
+    A camera is found by the end of its prim path or, where its asset has none, by the names of its link and its own:
     `torso/eye` is the camera `eye` on the link `torso`. ValueError naming the cameras there are.
     """
     prefix = SCENE_PREFIX if robot is None else robot_prefix(robot)
@@ -50,7 +50,7 @@ def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robo
 
 
 def camera_intrinsics(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Intrinsics:
-    """The intrinsics of a camera for pictures of `size` (width, height) [pixels].
+    """Return the intrinsics of a camera for pictures of `size` (width, height) [pixels].
 
     Pixels are square: a camera with a sensor size shows its whole width, others their whole vertical field of
     view.
@@ -66,7 +66,7 @@ def camera_intrinsics(model: mujoco.MjModel, camera: int, size: tuple[int, int])
 
 
 def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
-    """Add the cameras that robots get beside those of their assets; on the robot's root where there is no such link."""
+    """Add the cameras of robots besides those of their assets; on the robot's root where there is no such link."""
     for robot in robots:
         prefix = robot_prefix(robot.name)
         for camera in robot.cameras:

@@ -45,7 +45,7 @@ def compile_scene(
 
 
 def _own_lights(scene: SceneSpec, model: mujoco.MjModel) -> list[int]:
-    """The lights whose shadows no author has asked for: default ones, and those of files that are not MJCF."""
+    """Return the lights whose shadows no author has requested: default ones, and those of files that are not MJCF."""
     prefixes = [DEFAULT_PREFIX]
     if scene.asset and not is_mjcf(resolve(scene.asset)):
         prefixes.append(SCENE_PREFIX)

@@ -57,7 +57,7 @@ class CompiledScene:
         return tuple(self.robots)
 
     def articulation(self, name: str) -> ArticulationLayout | None:
-        """The robot of that name, or for `scene/<prim path>` the jointed bodies there, see `scene_layout`."""
+        """Return the robot of that name, or for `scene/<prim path>` the jointed bodies there, see `scene_layout`."""
         if name in self.robots or not name.startswith(SCENE_PREFIX):
             return self.robots.get(name)
         if name not in self._scene_articulations:
@@ -65,7 +65,7 @@ class CompiledScene:
         return self._scene_articulations[name]
 
     def no_articulation(self, name: str) -> str:
-        """What an env has not that is asked for an articulation of this name, with close matches."""
+        """Return the message for a missing articulation of this name, with close matches."""
         if not name.startswith(SCENE_PREFIX):
             return f'no robot {name!r}; {did_you_mean(name, self.robots)}'
         path = name.removeprefix(SCENE_PREFIX).strip('/')
@@ -75,7 +75,7 @@ class CompiledScene:
         return f'no hinges or slides of its scene at or below {path!r}; {did_you_mean(path, paths)}'
 
     def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneSpec:
-        """What it was compiled from, but for `RobotSpec.self_collisions` of some robots."""
+        """Return the spec it was compiled from, but for `RobotSpec.self_collisions` of some robots."""
         robots = (
             dataclasses.replace(robot, self_collisions=flags.get(robot.name, robot.self_collisions))
             for robot in self.source.robots
@@ -83,7 +83,7 @@ class CompiledScene:
         return dataclasses.replace(self.source, robots=tuple(robots))
 
     def camera_name(self, robot: str | None, path: str) -> str:
-        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+        """Return the camera at a prim path below a robot, or (None) below the scene. ValueError naming those of it."""
         return find_camera(self.model, self.cameras, robot, path)
 
     @cached_property
@@ -100,7 +100,7 @@ class CompiledScene:
                     digest.update(f'{name}{value.shape}'.encode() + value.tobytes())
             elif isinstance(value, int | bytes) and name != 'signature':
                 digest.update(f'{name}={value!r}'.encode())
-        for robot in self.robots.values():  # which of an asset's own actuators take which target, told by their gains
+        for robot in self.robots.values():  # which of an asset's own actuators take which target, by their gains
             digest.update(b''.join(targets.tobytes() for targets in robot.targets.values()))
             digest.update(repr(tuple(robot.probes)).encode())  # views find their robot by them
         # the solver scales its tolerance by the mean inertia: it is part of the result, down to the last bit
@@ -120,7 +120,7 @@ class CompiledScene:
         return digest.digest()
 
     def check(self, scene: SceneSpec) -> None:
-        """ValueError if `scene` starts joints that a robot does not have, or joints outside of their limits."""
+        """Raise ValueError if `scene` starts joints that a robot does not have, or joints outside of their limits."""
         if id(scene) in self._starts:
             return  # it was checked
         for robot in scene.robots:
@@ -138,7 +138,7 @@ class CompiledScene:
                 )
 
     def initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
-        """Read-only state fields of a fresh env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
+        """Return read-only state fields of a new env: qpos, ctrl, mocap_pos, mocap_quat, for the poses of `scene`."""
         if id(scene) not in self._starts:
             state = self._initial_state(scene)
             for value in state.values():
@@ -202,7 +202,7 @@ def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayou
 
 
 def _aim(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, posed: Sequence[int] = ()) -> None:
-    """Let drives hold joints where they are, but for joints with a target of their own that were not `posed`."""
+    """Make drives hold joints where they are, but for joints with a target of their own that were not `posed`."""
     if not layout.driven:
         return
     data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]

@@ -42,17 +42,17 @@ from internutopia.util.log import warn_once
 
 
 def robot_prefix(name: str) -> str:
-    """Prefix of a robot's elements in the composed model."""
+    """Return the prefix of a robot's elements in the composed model."""
     return f'robots/{name}/'
 
 
 def contact_sensor(robot: str, link: str) -> str:
-    """Name of the sensor of a link's contact force."""
+    """Return the name of the sensor of a link's contact force."""
     return f'{robot_prefix(robot)}{link}/contact'
 
 
 def object_body(name: str) -> str:
-    """Name of an object's body in the composed model."""
+    """Return the name of an object's body in the composed model."""
     return f'objects/{name}'
 
 
@@ -101,13 +101,13 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
         bases += _attach_object(spec, obj, child)
     keep_base_contacts(spec, bases)
     light_if_dark(spec)
-    if scene.asset and not is_mjcf(resolve(scene.asset)):  # whose author knows MuJoCo's sky
+    if scene.asset and not is_mjcf(resolve(scene.asset)):  # MJCF files can define MuJoCo's sky themselves
         add_missing_sky(spec)
     return spec
 
 
 def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
-    """The asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
+    """Load the asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
     scale = robot.scale, robot.scale, robot.scale
     options = LoadOptions(
@@ -126,7 +126,7 @@ def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSp
 
 
 def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
-    """The asset of an object; None for a cube, which has none."""
+    """Load the asset of an object; None for a cube, which has none."""
     if obj.asset is None:
         return None
     options = LoadOptions(
@@ -193,7 +193,7 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
 
 
 def _warn_of_fixed_base(path: Path) -> None:
-    """In MJCF, a base that is meant to be fixed looks the same as one whose free joint was forgotten."""
+    """Warn of a fixed base in MJCF, which looks the same as one whose free joint was forgotten."""
     warn_once(
         '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
         'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
@@ -203,7 +203,7 @@ def _warn_of_fixed_base(path: Path) -> None:
 
 
 def _name_elements(child: mujoco.MjSpec) -> None:
-    """Joints, links and actuators are addressed by name: give each one that has none a name of its own."""
+    """Name each joint, link and actuator that has no name: they are addressed by name."""
     for kind, elements in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
         taken = {element.name for element in elements}
         for i, element in enumerate(elements):

@@ -1,7 +1,7 @@
-"""Conforming robot assets: somebody else's file, made to look like the one that the robot's class was written for.
+"""Conforming robot assets: a file from another source, adapted to the one that the robot's class was written for.
 
-Vendors' descriptions differ from each other in names, in frames that somebody needed, and in how the limits of the
-motors are said. Controllers and sensors speak of the joints and links of the robot class.
+Vendors' descriptions differ from each other in names, in extra frames, and in how the limits of the motors are given.
+Controllers and sensors refer to the joints and links of the robot class.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def conform(child: mujoco.MjSpec, robot: RobotSpec) -> None:
 
 
 def _rename(child: mujoco.MjSpec, synonyms: Mapping[str, str]) -> None:
-    """Rename joints and links, and what refers to them; where the new name is taken, nothing happens."""
+    """Rename joints and links, and references to them; an existing name is not taken."""
     new = {}
     for parts in (child.joints, child.bodies):
         taken = {part.name for part in parts}

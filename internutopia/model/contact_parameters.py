@@ -1,4 +1,4 @@
-"""Contact parameters (`solref`, `solimp`) of things that are rigid, and of things that bounce.
+"""Contact parameters (`solref`, `solimp`) of rigid and of bouncing things.
 
 MuJoCo pulls a contact of normal velocity `v` and depth `r` towards the acceleration `-b v - k r`, as strictly as the
 impedance says, from 0 to 1. By default that is soft: a box under a hundred times its weight sinks in by centimetres.
@@ -32,14 +32,14 @@ _SPEED, _GRAVITY = 4.43, 9.81
 
 
 def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
-    """Let a geom of something that moves, or a pair with one, be hard: what is heavy does not sink into it."""
+    """Make a geom of a moving body, or a pair with one, hard: heavy bodies do not sink into it."""
     element.solimp = _RIGID_IMPEDANCE
     if isinstance(element, mujoco.MjsGeom):
         element.solmix = _RIGID_WEIGHT
 
 
 def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, timestep: float) -> None:
-    """Let a geom or a pair of them give back a share of the normal velocity, at a time step [s].
+    """Make a geom or a pair of them return a share of the normal velocity, at a time step [s].
 
     An impact is noticed at a depth of `a v h`, with `a` anywhere from 0 to 1. To rise from there to `e^2` times the
     height of the fall, things have to leave at `(e + c) v`, where `c^2 + 2 e c = (1 - e^2) 2 g h / v` at `a = 1`. The
@@ -54,7 +54,7 @@ def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, ti
 
 
 def bounces(spec: mujoco.MjSpec) -> bool:
-    """Whether contacts of a spec are given as stiffness and damping, as those of things that bounce are."""
+    """Return True if contacts of a spec are given as stiffness and damping, as those of bouncing things are."""
     return any(element.solref[1] < 0 for element in chain(spec.geoms, spec.pairs))
 
 
@@ -67,7 +67,7 @@ def add_pair(spec: mujoco.MjSpec, one: mujoco.MjsGeom, other: mujoco.MjsGeom, fr
 
 
 def can_touch(one: mujoco.MjsGeom, other: mujoco.MjsGeom, excluded: set[frozenset[str]]) -> bool:
-    """Whether MuJoCo looks for contacts between two geoms, as it does between those of a `<pair>` in any case.
+    """Return True if MuJoCo checks two geoms for contacts, as it does those of a `<pair>` in any case.
 
     `excluded`: names of bodies that pass through each other.
     """
@@ -82,24 +82,24 @@ def can_touch(one: mujoco.MjsGeom, other: mujoco.MjsGeom, excluded: set[frozense
 
 
 def excluded_bodies(spec: mujoco.MjSpec) -> set[frozenset[str]]:
-    """Names of the bodies of a spec that pass through each other."""
+    """Return names of the bodies of a spec that pass through each other."""
     return {frozenset((exclude.bodyname1, exclude.bodyname2)) for exclude in spec.excludes}
 
 
 def is_loose(body: mujoco.MjsBody) -> bool:
-    """Whether a body moves freely and nothing hangs on it by a joint."""
+    """Return True if a body moves freely and no other is joined to it."""
     mover = _mover(body)
     free = [joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in mover.joints]
     return free == [True] and not any(below.joints for below in mover.find_all('body'))
 
 
 def _mover(body: mujoco.MjsBody) -> mujoco.MjsBody:
-    """The body that one is fixed to: the first one upwards that has joints, or the world."""
+    """Return the body that one is fixed to: the first one upwards that has joints, or the world."""
     while not body.joints and body.parent is not None:
         body = body.parent
     return body
 
 
 def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
-    """Whether one hangs on the other by its joints; on the world, MuJoCo lets them touch."""
+    """Return True if one body is below the other by its joints; on the world, MuJoCo lets them touch."""
     return child.parent is not None and _mover(child.parent) == parent and parent.parent is not None

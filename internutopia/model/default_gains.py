@@ -1,4 +1,4 @@
-"""Default gains of joint drives: as stiff as it takes to hold what hangs on a joint, and damped critically.
+"""Default gains of joint drives: as stiff as the load on a joint takes, and damped critically.
 
 A hinge gives way by at most `SAG` under the weight of all links beyond it, stretched out sideways as far as the chain
 reaches, a slide by `SLIDE_SAG`; so an arm, whose links rarely all lie like that, holds a pose within one or two
@@ -25,9 +25,9 @@ _GRAVITY = 9.81  # [m/s2]
 
 
 def default_gains(asset: mujoco.MjSpec, least: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Stiffness and damping of drives on joints of a robot's asset; `least`: what they are not below, by joint.
+    """Return stiffness and damping of drives on joints of a robot's asset; `least`: lower bounds, by joint.
 
-    The least ones for an asset that does not compile, which whoever compiles the scene tells.
+    The least ones for an asset that does not compile, an error when the scene is compiled.
     """
     try:
         model = asset.copy().compile()
@@ -51,7 +51,7 @@ def default_gains(asset: mujoco.MjSpec, least: Mapping[str, tuple[float, float]]
 
 
 def _links_beyond(model: mujoco.MjModel, joint: int) -> tuple[list[int], NDArray[np.float64]]:
-    """The bodies that a joint moves, and how far from it their centres of mass come at most [m], slides at zero."""
+    """Return the bodies that a joint moves, and the greatest distance [m] of their centres of mass, slides at zero."""
     first = int(model.jnt_bodyid[joint])
     anchor = model.jnt_pos[joint]
     reach = {first: 0.0}  # of the frame of a body

@@ -1,4 +1,4 @@
-"""Description of a model file, once it has been imported: bodies, joints, colliders, masses, cameras, what was dropped.
+"""Description of a model file after its import: bodies, joints, colliders, masses, cameras, parts that were dropped.
 
 Units are SI, positions relative to the parent. All of it is plain data: `dataclasses.asdict` gives what JSON can hold.
 """
@@ -29,7 +29,7 @@ _EQUALITIES = {0: 'connect', 1: 'weld', 2: 'joint', 3: 'tendon'}  # by mjtEq; th
 
 @dataclass(frozen=True)
 class JointFacts:
-    """A joint; its drive is what the actuators of the file add up to."""
+    """A joint; its drive is the sum of the file's actuators on it."""
 
     name: str
     type: str
@@ -76,7 +76,7 @@ class ActuatorFacts:
 
 @dataclass(frozen=True)
 class BodyFacts:
-    """A body and all that hangs on it. `visuals`: number of geoms that are only seen."""
+    """A body and all those joined to it. `visuals`: number of geoms that are only seen."""
 
     name: str
     position: list[float]
@@ -91,7 +91,7 @@ class BodyFacts:
 
 @dataclass(frozen=True)
 class Description:
-    """A model file. `world` is its static part; `dropped` says what was mended, left out or not read."""
+    """Contents of a model file. `world` is its static part; `dropped` lists what was mended, left out or not read."""
 
     file: str
     body_count: int
@@ -105,9 +105,9 @@ class Description:
 
 
 def describe(path: Path) -> Description:
-    """Import a file and say what is in it. FileNotFoundError, ValueError as `load_spec`.
+    """Import a file and describe its contents. FileNotFoundError, ValueError as `load_spec`.
 
-    Where the limits in force ask for it, it is read in a process of its own only.
+    Where the limits in force require it, it is read in a separate process only.
     """
     if limits().own_process:
         return call_in_own_process([path], describe, path)
@@ -127,14 +127,14 @@ def describe(path: Path) -> Description:
 
 
 def _lines(message: str) -> list[str]:
-    """What a message lists, if it does, else the message."""
+    """Return the lines of a message that lists something, else the message."""
     first, *rest = message.split('\n- ')
     return rest or [first]
 
 
 @contextmanager
 def _captured_log() -> Iterator[list[str]]:
-    """Gathers what importers say, warnings and information, instead of logging it."""
+    """Collect what importers log, warnings and information, instead of logging it."""
     messages: list[str] = []
     handler = logging.Handler(logging.INFO)
     handler.emit = lambda record: messages.append(record.getMessage())

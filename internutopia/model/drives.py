@@ -1,4 +1,4 @@
-"""Joint drives of a robot: the joints that get some, and the actuators that they are made of.
+"""Joint drives of a robot: the joints that get one, and the actuators that implement it.
 
 A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort. They are in this order, each kind
 for all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
@@ -26,7 +26,7 @@ _NOWHERE = '/'
 
 
 class Drive(NamedTuple):
-    """Gains of a joint's drive in SI units; `targets` that it begins with, by kind, where the asset says some."""
+    """Gains of a joint's drive in SI units; initial `targets`, by kind, where the asset has some."""
 
     stiffness: float
     damping: float
@@ -34,7 +34,7 @@ class Drive(NamedTuple):
 
 
 def gets_drives(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
-    """Whether a robot gets joint drives; if not, it keeps the actuators of its asset."""
+    """Return True if a robot gets joint drives; if not, it keeps the actuators of its asset."""
     own = [actuator for actuator in child.actuators if not _drive_kind(actuator)]
     motors = robot.drives.instead_of_motors and all(_is_motor(actuator) for actuator in own)
     return not robot.drives.only_if_bare or not own or motors
@@ -68,9 +68,9 @@ def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive
 
 
 def take_drives(scene: mujoco.MjSpec) -> dict[str, Drive]:
-    """Have the drives that a scene's file brings left out where it is attached; those its joints get instead, by joint.
+    """Remove the drives in a scene's file where it is attached; returns those that its joints get instead, by joint.
 
-    Then all its joints get one, some without gains, so that doors with and without can be told targets and gains as
+    Then all its joints get one, some without gains, so that doors with and without can be given targets and gains as
     robots can. Empty for a scene without drives, or with actuators of other kinds, which are kept.
     """
     own = _asset_drives(scene)
@@ -101,7 +101,7 @@ def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) ->
 
 
 def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
-    """ValueError if a setting of the drives that somebody asked for names a joint that is not among these."""
+    """Raise ValueError if a setting of the drives in the config names a joint that is not among these."""
     for name in robot.drives.asked_for:
         setting = getattr(robot.drives, name)
         unknown = next((j for j in setting if j not in joints), None) if isinstance(setting, Mapping) else None
@@ -113,7 +113,7 @@ def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
 
 
 def _refuse_settings(robot: RobotSpec, child: mujoco.MjSpec) -> None:
-    """ValueError if somebody asked for gains or limits of drives that the robot does not get."""
+    """Raise ValueError if the config has gains or limits of drives that the robot does not get."""
     if robot.drives.asked_for:
         kept = ', '.join(actuator.name for actuator in child.actuators)
         raise ValueError(
@@ -142,7 +142,7 @@ def _limit_efforts(robot: RobotSpec, child: mujoco.MjSpec) -> None:
 
 
 def _is_motor(actuator: mujoco.MjsActuator) -> bool:
-    """Whether the control of an actuator is an effort on one joint, times a number."""
+    """Return True if the control of an actuator is an effort on one joint, times a number."""
     return (
         actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT
         and actuator.dyntype == mujoco.mjtDyn.mjDYN_NONE
@@ -152,13 +152,13 @@ def _is_motor(actuator: mujoco.MjsActuator) -> bool:
 
 
 def _drive_kind(actuator: mujoco.MjsActuator) -> str | None:
-    """`position` or `velocity` for half of a drive that the asset brings (as USD does), called `<joint>/<kind>`."""
+    """Return `position` or `velocity` for half of a drive in the asset (as USD has them), called `<joint>/<kind>`."""
     kind = actuator.name.rpartition('/')[2]
     return kind if kind in DRIVE_KINDS and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE else None
 
 
 def _asset_drives(child: mujoco.MjSpec) -> dict[str, Drive]:
-    """Drives that an asset brings, by joint."""
+    """Return the drives in an asset, by joint."""
     drives: dict[str, Drive] = {}
     for actuator in child.actuators:
         if kind := _drive_kind(actuator):

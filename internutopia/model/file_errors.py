@@ -1,4 +1,4 @@
-"""Errors of broken files: whatever a reader raises becomes a ValueError with the file and the reason."""
+"""Errors of broken files: any error of a reader becomes a ValueError with the file and the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import mujoco
 
 # Of Python, of the readers that we call, and of our own where a file is not what they expect. Syntax errors are those
-# of XML; USD, MuJoCo (where it catches what it does not know) and too deep recursions raise kinds of RuntimeError.
+# of XML; USD, MuJoCo (where it catches unknown errors) and too deep recursions raise kinds of RuntimeError.
 BROKEN = (
     ArithmeticError,
     EOFError,
@@ -26,12 +26,12 @@ BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What readers raise of a file that is broken; a file that is not there is an OSError."""
+"""Errors that readers raise for a broken file; a missing file is an OSError."""
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Let what is raised while a file is read be a ValueError that names it; an OSError (nothing there) stays one."""
+    """Turn errors of reading a file into a ValueError that names it; an OSError (nothing there) stays one."""
     try:
         yield
     except BROKEN as error:

@@ -1,4 +1,4 @@
-"""Frame sites: marks on bodies that joints made of equality constraints hold together."""
+"""Frame sites: marks on bodies that joints made of equality constraints connect."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ HINGE_ARM = 0.1
 
 
 def add_frame_site(body: mujoco.MjsBody, name: str, position: ArrayLike, quat: ArrayLike) -> None:
-    """Mark a frame on a body; it does not show."""
+    """Add a site that marks a frame on a body; it is invisible."""
     body.add_site(name=name, pos=position, quat=quat, group=FRAME_GROUP, size=[0.01, 0.01, 0.01])

@@ -1,4 +1,4 @@
-"""Joint limits: those of a model, and which positions are outside of them."""
+"""Joint limits of a model, and positions outside of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
 
 
 def joint_ranges(model: mujoco.MjModel, joints: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Limits of hinges and slides `(n, 2)` [rad or m], infinite where there are none."""
+    """Return the limits of hinges and slides `(n, 2)` [rad or m], infinite where there are none."""
     return np.where(model.jnt_limited[joints, None] != 0, model.jnt_range[joints], [-np.inf, np.inf])
 
 
 def outside_limits(names: Iterable[str], positions: ArrayLike, ranges: NDArray[np.float64]) -> str:
-    """Joints that positions `(n,)` are outside of the limits of, with both, for messages; empty if there is none."""
+    """Return text on joints whose positions `(n,)` are outside their limits, with both; empty if there is none."""
     values = np.asarray(positions)
     low, high = ranges.T
     wrong = (values < low - LIMIT_TOLERANCE) | (values > high + LIMIT_TOLERANCE)

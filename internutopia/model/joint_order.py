@@ -1,4 +1,4 @@
-"""Joint order of a robot, in arrays."""
+"""Order of a robot's joints in arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from internutopia.model.spec import JointOrder
 
 
 def order_joints(model: mujoco.MjModel, joints: Sequence[int], names: Sequence[str], order: JointOrder) -> list[int]:
-    """Places in `joints`, joint ids of one robot as the model has them, in the order that is asked for.
+    """Return indices into `joints`, joint ids of one robot as the model has them, in the requested order.
 
     Args:
         model: the compiled scene.
@@ -28,7 +28,7 @@ def order_joints(model: mujoco.MjModel, joints: Sequence[int], names: Sequence[s
 
 
 def _links_to(model: mujoco.MjModel, joint: int) -> list[str]:
-    """Names of the bodies from the world to the one that a joint moves."""
+    """Return the names of the bodies from the world to the one that a joint moves."""
     body, names = int(model.jnt_bodyid[joint]), []
     while body:
         names.append(model.body(body).name)

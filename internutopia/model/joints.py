@@ -1,4 +1,4 @@
-"""Joints of a scene beside those of its assets (`SceneSpec.joints`), as MuJoCo holds them.
+"""Joints of a scene besides those of its assets (`SceneSpec.joints`), in MuJoCo.
 
 A joint that fixes the root of a robot to the env where it stands is the robot's fixed base. All others are equality
 constraints between two sites, which mark the frame of the joint on its bodies: a weld, a connect, or for a hinge two
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def fix_bases(scene: SceneSpec, unjoined: CompiledScene) -> SceneSpec:
-    """The scene, with robots whose root a joint fixes to the env where it stands fixed by their base instead.
+    """Return the scene with robots whose root a joint fixes to the env in their start pose fixed by their base instead.
 
     Args:
         scene: the scene.
@@ -79,7 +79,7 @@ def add_joints(spec: mujoco.MjSpec, scene: SceneSpec, unjoined: CompiledScene) -
 
 
 def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: CompiledScene) -> str:
-    """Name in the composed model of the body at a prim path below the env.
+    """Return the name in the composed model of the body at a prim path below the env.
 
     Raises:
         ValueError: there is none; the message has close matches.
@@ -116,7 +116,7 @@ class _Frame:
 
 
 def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -> tuple[_Frame, _Frame]:
-    """The frame of a joint on each of its bodies, which start at these poses."""
+    """Return the frame of a joint on each of its bodies, which start at these poses."""
     lead = 1 if joint.bodies[1] is not None else 0  # where it is, if nothing is said
     positions: list[Floats | None] = [
         None if position is None else np.asarray(position) * _scale(path, scene)
@@ -144,7 +144,7 @@ def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -
 
 
 def _start(scene: SceneSpec, unjoined: CompiledScene) -> dict[str, _Frame]:
-    """Poses of the bodies at the start, env frame."""
+    """Return the poses of the bodies at the start, env frame."""
     model = unjoined.model
     data = mujoco.MjData(model)
     for name, values in unjoined.initial_state(scene).items():
@@ -154,7 +154,7 @@ def _start(scene: SceneSpec, unjoined: CompiledScene) -> dict[str, _Frame]:
 
 
 def _root(robot: RobotSpec, unjoined: CompiledScene) -> str:
-    """The link that the rest of a robot hangs on, as it is called in the composed model."""
+    """Return the root link of a robot, by its name in the composed model."""
     layout, model = unjoined.robots[robot.name], unjoined.model
     if layout.root.qpos >= 0:
         return model.body(layout.root.body).name
@@ -163,7 +163,7 @@ def _root(robot: RobotSpec, unjoined: CompiledScene) -> str:
 
 
 def _scale(path: str | None, scene: SceneSpec) -> float | tuple[float, ...]:
-    """By what lengths on the body at a prim path are multiplied."""
+    """Return the factors of lengths on the body at a prim path."""
     if path is None:
         return 1.0
     parts = [(_path(each.prim_path, 'robots', each.name), each.scale) for each in scene.robots]

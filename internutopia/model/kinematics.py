@@ -1,4 +1,4 @@
-"""Chains of joints: where a link is, and how joints move it, for many joint positions at once.
+"""Chains of joints: poses of links and Jacobians, for many joint positions at once.
 
 Nothing here is simulated: a chain is read once from the robot's model, and computes in double precision with one call
 for all rows, so that controllers can look ahead at poses that the robot does not have. It does so with arrays of numpy,
@@ -45,7 +45,7 @@ class KinematicChain:
     slides: NDArray[np.bool_]
 
     def on_device(self, arrays: ArrayMaker) -> KinematicChain:
-        """The same chain for arrays of that kind."""
+        """Return the same chain for arrays of that kind."""
         return replace(
             self,
             ranges=arrays.asarray(self.ranges, 'float64'),
@@ -55,7 +55,7 @@ class KinematicChain:
         )
 
     def poses(self, positions: Array) -> Array:
-        """Poses of the joints' frames and of the tip `(n, m + 1, 4, 4)` for joint positions `(n, m)` [rad or m]."""
+        """Return poses of the joints' frames and the tip `(n, m + 1, 4, 4)` for joint positions `(n, m)` [rad or m]."""
         xp: Any = namespace_of(positions)
         n, m = positions.shape
         # rotation about an axis (Rodrigues): 1 + sin(q) K + (1 - cos(q)) K K
@@ -70,7 +70,7 @@ class KinematicChain:
         return steps
 
     def jacobian(self, poses: Array) -> Array:
-        """How joint speeds move the tip `(n, 6, m)`: linear, then angular velocity, in the frame of the base link."""
+        """Return the Jacobian of the tip `(n, 6, m)`: linear, then angular velocity, in the frame of the base link."""
         xp = namespace_of(poses)
         frames, tip = poses[:, :-1], poses[:, -1:, :3, 3]
         axes = (frames[..., :3, :3] @ self.axes[..., None])[..., 0]

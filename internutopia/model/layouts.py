@@ -1,4 +1,4 @@
-"""Layouts: where the robots, bodies and articulations of a compiled scene are in `MjModel` and `MjData`."""
+"""Layouts: addresses of the robots, bodies and articulations of a compiled scene in `MjModel` and `MjData`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BodyLayout:
 class ArticulationLayout:
     """Addresses of a robot, or of jointed bodies of the scene, in `MjModel` and `MjData`.
 
-    Joint arrays follow the order that the robot's spec asks for (`RobotSpec.joint_order`). `targets[kind]` are the
+    Joint arrays follow the order of the robot's spec (`RobotSpec.joint_order`). `targets[kind]` are the
     control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
     actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
     `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
@@ -60,13 +60,13 @@ class ArticulationLayout:
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
-        """Equal for robots that can share batched arrays."""
+        """Key that is equal for robots that can share batched arrays."""
         measured = self.contact_links, tuple(self.probes)
         return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, *measured)
 
 
 def body_layout(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
-    """The layout of the body that the model calls `full_name`, called `name`."""
+    """Return the layout of the body `full_name` of the model, called `name`."""
     body = model.body(full_name).id
     joint = model.body_jntadr[body]
     free = joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
@@ -80,7 +80,7 @@ def body_layout(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
 
 
 def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
-    """The layout of a robot; joints are in the order that it asks for."""
+    """Return the layout of a robot; joints are in the order of its spec."""
     prefix = robot_prefix(robot.name)
     joints = [j for j in _joints(model) if model.joint(j).name.startswith(prefix)]
     names = [model.joint(j).name.removeprefix(prefix) for j in joints]
@@ -120,7 +120,7 @@ def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
 
 
 def scene_layout(model: mujoco.MjModel, path: str) -> ArticulationLayout | None:
-    """The layout of the jointed bodies of the scene asset at or below a prim path, and of what hangs on them.
+    """Return the layout of the scene asset's jointed bodies at or below a prim path, and of those joined to them.
 
     `path` begins at the top of the asset, and in USD may leave out the default prim, as a stage does that refers to the
     asset; in MJCF it is the name of a body. `''` is the whole scene. Joints are in the order of the model, depth first;
@@ -150,13 +150,13 @@ def scene_layout(model: mujoco.MjModel, path: str) -> ArticulationLayout | None:
 
 
 def _is_at(full_name: str, path: str) -> bool:
-    """Whether a name in the model is that of a prim of the scene at or below a path, see `scene_layout`."""
+    """Return True if a name in the model is of a scene prim at or below a path, see `scene_layout`."""
     name = full_name.removeprefix(SCENE_PREFIX).lstrip('/')
     return not path or any(f'{each}/'.startswith(f'{path}/') for each in (name, name.partition('/')[2]))
 
 
 def _short_names(full_names: Sequence[str]) -> list[str]:
-    """The last parts of names, or as much of them as tells each from the others."""
+    """Return the last parts of names, or as much of them as distinguishes each from the others."""
     parts = [name.split('/') for name in full_names]
     ends = [1] * len(parts)
     while True:
@@ -168,7 +168,7 @@ def _short_names(full_names: Sequence[str]) -> list[str]:
 
 
 def _joints(model: mujoco.MjModel) -> Iterable[int]:
-    """The hinges and slides of a model."""
+    """Return the hinges and slides of a model."""
     return (j for j in range(model.njnt) if mujoco.mjtJoint(model.jnt_type[j]) in DRIVEN_JOINTS)
 
 
@@ -180,7 +180,7 @@ def _layout(
     bodies: Mapping[str, BodyLayout],
     actuators: Mapping[str, int],
 ) -> ArticulationLayout:
-    """The layout of joints (ids by name), bodies, and their actuators by name."""
+    """Return the layout of joints (ids by name), bodies, and their actuators by name."""
     joints = list(dofs.values())
     drives = {kind: [f'{model.joint(j).name}/{kind}' for j in joints] for kind in DRIVE_KINDS}
     present = {model.actuator(a).name for a in actuators.values()}
@@ -210,7 +210,7 @@ def _layout(
 
 
 def _initial_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict[str, NDArray[np.float64]]:
-    """Targets that the drives of the asset begin with: where user data says `1, target`."""
+    """Return initial targets of the asset's drives, from user data `1, target`; nan for drives without one."""
     if not model.nuser_actuator:
         return {}
     given = {kind: model.actuator_user[targets[kind]] for kind in TARGET_KINDS}
@@ -218,7 +218,7 @@ def _initial_targets(model: mujoco.MjModel, targets: Mapping[str, Ints]) -> dict
 
 
 def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[int]) -> dict[str, Ints]:
-    """The asset's own actuators that take a position, a velocity or an effort target, by joint.
+    """Return the asset's own actuators that take a position, a velocity or an effort target, by joint.
 
     An actuator of the `<position>` kind has bias `-kp q`, a `<velocity>` one bias `-kv v` and no `-kp q`, a `<motor>`
     of gear 1 no bias: its control is the joint's effort.

@@ -1,4 +1,4 @@
-"""Lighting of a scene: a sun, a fill from the other side and a sky where its files bring none; shadows that make sense.
+"""Lighting of a scene: a sun, a fill light opposite and a sky where its files have none; shadows that make sense.
 
 Light does not bounce in MuJoCo's renderer: what no light reaches has the ambient light alone. So a light that is shut
 out, a sun above a ceiling or a lamp in its shade, casts no shadows and shines through.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEFAULT_PREFIX = 'default/'
-"""Names of lights that are added begin so."""
+"""Prefix of the names of added lights."""
 
 _SKY_TOP, _SKY_HORIZON = np.array([0.36, 0.52, 0.72]), np.array([0.86, 0.9, 0.94])
 _WHITE = np.ones(3)
@@ -41,7 +41,7 @@ def light_if_dark(spec: mujoco.MjSpec) -> None:
 
 
 def add_missing_sky(spec: mujoco.MjSpec) -> None:
-    """Add a sky if there is none: what is seen through windows and past the edges would be black."""
+    """Add a sky if there is none: the background in windows and past the edges would be black."""
     if not any(texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX for texture in spec.textures):
         add_sky(spec, f'{DEFAULT_PREFIX}sky')
 
@@ -55,7 +55,7 @@ def add_sky(spec: mujoco.MjSpec, name: str, tint: NDArray[np.float64] = _WHITE) 
 
 
 def drop_useless_shadows(model: mujoco.MjModel, lights: Iterable[int]) -> None:
-    """Let those of some lights that are shut out cast no shadows; `lights` are ids in a model that nobody uses yet."""
+    """Disable the shadows of lights that are shut out; `lights` are ids in a model that is not in use yet."""
     lights = [light for light in lights if model.light_castshadow[light]]
     if not lights:
         return
@@ -76,7 +76,7 @@ def drop_useless_shadows(model: mujoco.MjModel, lights: Iterable[int]) -> None:
 
 
 def _points_inside(model: mujoco.MjModel, data: mujoco.MjData) -> list[NDArray[np.float64]]:
-    """Points all over the middle of a scene, half as high as what does not move in it."""
+    """Return points all over the middle of a scene, half as high as its static part."""
     centres = data.geom_xpos[model.body_weldid[model.geom_bodyid] == 0]
     if not len(centres):
         return []
@@ -88,5 +88,5 @@ def _points_inside(model: mujoco.MjModel, data: mujoco.MjData) -> list[NDArray[n
 def _distance(
     model: mujoco.MjModel, data: mujoco.MjData, start: NDArray[np.float64], direction: NDArray[np.float64]
 ) -> float:
-    """How far away [m] the first thing is that pictures show; -1 if nothing is."""
+    """Return the distance [m] to the first visible geom; -1 if there is none."""
     return mujoco.mj_ray(model, data, start, direction, _VISIBLE, 1, -1, np.zeros(1, np.int32))

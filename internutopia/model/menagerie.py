@@ -1,6 +1,6 @@
 """Models of MuJoCo Menagerie as assets: `menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`.
 
-They come with the package `mujoco-menagerie`, which downloads a model when it is first asked for and keeps it. Where
+They come with the package `mujoco-menagerie`, which downloads a model when it is first used and keeps it. Where
 there is no network, `MENAGERIE_ROOT` names a checkout of the repository, `MENAGERIE_CACHE_DIR` a filled cache.
 """
 
@@ -14,7 +14,7 @@ PREFIX = 'menagerie:'
 
 
 def menagerie_file(asset: str) -> Path:
-    """The file of an asset `menagerie:<robot>[/<entry>]`.
+    """Return the file of an asset `menagerie:<robot>[/<entry>]`.
 
     Raises:
         FileNotFoundError: the package is not installed, it has no such model, or the model is not here and cannot be

@@ -1,22 +1,22 @@
-"""Options of a composed model: those of a scene and of its robots, made into one set (`mujoco.MjOption`).
+"""Options of a composed model: those of a scene and of its robots, merged into one set (`mujoco.MjOption`).
 
 | options | come from |
 |---|---|
 | time step | the config |
 | gravity, wind, medium, and what else is no matter of accuracy | the leading asset |
-| integrator, cone, solver | the leading asset, or a robot that asks for a stronger one |
+| integrator, cone, solver | the leading asset, or a robot that sets a stronger one |
 | `impratio`, iterations, tolerances | likewise: greater ones, smaller tolerances |
-| flags that are enabled | the leading asset; any that asks for more contacts |
+| flags that are enabled | the leading asset; any that enables more contacts |
 | flags that are disabled | the leading asset; of those that are no matter of physics, what all robots agree on |
 
 The leading asset is the scene; without one, the first robot that brings its own actuators (a model that is driven as
-its author meant it); else MuJoCo's defaults with `implicitfast`. An asset asks for an option by a value that is not
+its author meant it); else MuJoCo's defaults with `implicitfast`. An asset sets an option by a value that is not
 MuJoCo's default. From weak to strong: Euler, RK4, implicitfast, implicit, discrete; PGS, CG, Newton; pyramidal,
 elliptic.
 
-Above this stand: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would integrate
-explicitly; `FOR_LOOSE_THINGS` where something lies about; `FOR_GRIPPERS` where a robot has joints called fingers,
-gripper, knuckles or jaws; and last of all what the user's `ContactCfg` says. What a robot asked for and did not get is
+These take precedence: `implicitfast` instead of Euler where an actuator or tendon is damped, which Euler would
+integrate explicitly; `FOR_LOOSE_THINGS` where something lies about; `FOR_GRIPPERS` where a robot has joints called
+fingers, gripper, knuckles or jaws; and last of all the user's `ContactCfg`. A robot's option that is not applied is
 logged, once.
 
 `FOR_LOOSE_THINGS` is a round and stiff friction cone: what is at rest stays there. A pyramid holds less across its
@@ -84,7 +84,7 @@ _NUMERICAL = (
 _MORE_CONTACTS = int(_Enable.mjENBL_SPECULATIVE)
 
 _SIZES = [name for name in dir(mujoco.MjSpec) if name.startswith('nuser')] + ['memory', 'nkey']
-"""Of user data and of memory, and the least number of keyframes."""
+"""Sizes of user data and memory, and the least number of keyframes."""
 
 _FINGERS = re.compile('finger|gripper|knuckle|jaw', re.IGNORECASE)
 FOR_LOOSE_THINGS = ContactCfg(cone='elliptic', impratio=100.0)
@@ -92,7 +92,7 @@ FOR_GRIPPERS = FOR_LOOSE_THINGS.update(integrator='discrete')
 
 
 class RobotAsset(NamedTuple):
-    """A robot's name, its asset, and whether drives take the place of the actuators of the asset."""
+    """A robot's name, its asset, and a flag: drives replace the actuators of the asset."""
 
     name: str
     spec: mujoco.MjSpec
@@ -109,7 +109,7 @@ def set_options(
     *,
     loose: bool,
 ) -> None:
-    """Give a composed model the options that its parts and the user ask for; `timestep` [s].
+    """Give a composed model the options of its parts and of the config; `timestep` [s].
 
     `loose`: whether an object moves freely; what does so in the scene is seen here.
     """
@@ -149,7 +149,7 @@ def adopt_settings(child: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
 
 
 def has_gripper(robot: mujoco.MjSpec) -> bool:
-    """Whether a robot grasps: it has joints that are called fingers, gripper, knuckles or jaws."""
+    """Return True if a robot grasps: it has joints that are called fingers, gripper, knuckles or jaws."""
     return any(_FINGERS.search(joint.name) for joint in robot.joints)
 
 
@@ -158,7 +158,7 @@ def _has_loose_things(scene: mujoco.MjSpec) -> bool:
 
 
 def _strengthen(options: Any, asked: Any) -> None:
-    """Replace what is weaker than what another asset asks for."""
+    """Replace values that are weaker than those of another asset."""
     default = mujoco.MjSpec().option
     for name in (*_WEAK_TO_STRONG, *_GREATER_IS_STRONGER, *_SMALLER_IS_STRONGER):
         value = getattr(asked, name)
@@ -167,7 +167,7 @@ def _strengthen(options: Any, asked: Any) -> None:
 
 
 def _strength(name: str, value: Any) -> float:
-    """Orders the values of an option."""
+    """Return a number that orders the values of an option."""
     if name in _WEAK_TO_STRONG:
         return _WEAK_TO_STRONG[name].index(value)
     return value if name in _GREATER_IS_STRONGER else -value
@@ -182,7 +182,7 @@ def _merge_flags(options: Any, robots: Sequence[Any]) -> None:
 
 
 def _is_damped(asset: mujoco.MjSpec) -> bool:
-    """Whether something is damped that only implicit integration damps implicitly."""
+    """Return True if there is damping that only implicit integration handles implicitly."""
     bias, gain = mujoco.mjtBias.mjBIAS_AFFINE, mujoco.mjtGain.mjGAIN_AFFINE
     return any(np.any(tendon.damping) for tendon in asset.tendons) or any(
         (actuator.biastype == bias and actuator.biasprm[2] != 0)
@@ -192,14 +192,14 @@ def _is_damped(asset: mujoco.MjSpec) -> bool:
 
 
 def _apply(options: Any, contact: ContactCfg) -> None:
-    """Write what a config says."""
+    """Write the settings of a config."""
     for name, value in contact:
         if value is not None:
             setattr(options, name, _NAMED.get(value, value))
 
 
 def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:
-    """Log what the asset of a robot asks for and the composed model does not do."""
+    """Log options of the asset of a robot that the composed model does not have."""
     asked, default = robot.spec.option, mujoco.MjSpec().option
     lost = []
     for name in _names(asked):

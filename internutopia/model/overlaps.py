@@ -1,4 +1,4 @@
-"""Overlaps: links of a robot in contact for nothing but how its shapes were drawn, which pass through each other.
+"""Overlaps: links of a robot in contact only because of how its shapes were drawn, which pass through each other.
 
 These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
 there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
@@ -32,7 +32,7 @@ Pairs = frozenset[tuple[str, str]]
 
 
 def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> SceneSpec:
-    """The scene, its robots saying which of their links pass through each other (`RobotSpec.contact_excludes`).
+    """Return the scene with the robots' links that pass through each other (`RobotSpec.contact_excludes`).
 
     `keys`: equal for robots that are made of the same.
     """
@@ -63,7 +63,7 @@ class _LoneRobot:
         self._known: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
 
     def contact_excludes(self, joint_positions: Mapping[str, float]) -> tuple[tuple[str, str], ...]:
-        """The links that pass through each other if the robot starts there [rad or m]; unknown joints are nothing."""
+        """Return the links that pass through each other at this start [rad or m]; unknown joints are ignored."""
         key = repr(joint_positions)
         if key not in self._known:
             pairs = self._always | (self._overlapping(joint_positions) if joint_positions else frozenset())
@@ -74,7 +74,7 @@ class _LoneRobot:
         return self._known[key]
 
     def _overlapping(self, joint_positions: Mapping[str, float]) -> Pairs:
-        """Links that overlap where these joints are there, and the others where the asset has them."""
+        """Return links that overlap at these joint positions, with the asset's for other joints."""
         model = self._model
         data = mujoco.MjData(model)
         names = {model.joint(i).name.removeprefix(self._prefix): i for i in range(model.njnt)}
@@ -86,7 +86,7 @@ class _LoneRobot:
         return self._pairs(model.geom_bodyid[deep])
 
     def _adjacent(self) -> Pairs:
-        """Links and the nearest link above them, where all between them weigh nothing and have no colliders."""
+        """Return links and the nearest one above, where all between them have no mass and no colliders."""
         model = self._model
         collides = (model.geom_contype | model.geom_conaffinity) != 0
         solid = np.isin(np.arange(model.nbody), model.geom_bodyid[collides])
@@ -102,7 +102,7 @@ class _LoneRobot:
         return self._pairs(found)
 
     def _pairs(self, bodies: Iterable[Iterable[int]]) -> Pairs:
-        """Names of links, of pairs of bodies."""
+        """Return names of links, of pairs of bodies."""
 
         def pairs() -> Iterator[tuple[str, str]]:
             for pair in bodies:
@@ -114,13 +114,13 @@ class _LoneRobot:
 
 
 class _LoneRobots:
-    """Robots that were compiled alone, by what they are made of; None for those that need not be."""
+    """Robots that were compiled alone, by their files and settings; None for those that need not be."""
 
     def __init__(self) -> None:
         self._robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
 
     def get(self, robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
-        """The robot alone; None if its asset says which links collide, or cannot be used, which others will tell."""
+        """Return the robot alone; None if its asset says which links collide, or is invalid (reported elsewhere)."""
         place = key, timestep
         if place not in self._robots:
             try:

@@ -1,6 +1,6 @@
-"""Own process: model files of unknown origin are read and compiled there first, within `AssetLimitsCfg.time`, `memory`.
+"""Own process: untrusted model files are first read and compiled in it, within `AssetLimitsCfg.time`, `memory`.
 
-Only files with which that went well are read by the process that asked. What passed is known by content.
+Only files with which that went well are read by the calling process. What passed is known by content.
 """
 
 from __future__ import annotations

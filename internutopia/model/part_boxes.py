@@ -1,4 +1,4 @@
-"""Part boxes: boxes around the geoms of a thing, each in the frame of the body that it moves with, or around a robot.
+"""Part boxes: boxes around the geoms of a thing, each in the frame of the body that moves it, or around a robot.
 
 They are exact for primitives and meshes; a plane that is infinite counts as its origin. Lengths in metres.
 """
@@ -24,7 +24,7 @@ _SHOWN = mujoco.MjvOption().geomgroup.astype(bool)  # geom groups that pictures 
 
 @dataclass(frozen=True)
 class PartBox:
-    """What of a thing moves with one body.
+    """Box around the geoms of a thing that move with one body.
 
     Attributes:
         body: its name, None for what stands still: then the frame is that of the env.
@@ -42,7 +42,7 @@ class PartBox:
 def part_boxes(
     model: mujoco.MjModel, bodies: Mapping[int, str], things: Iterable[NDArray[np.intp]]
 ) -> list[tuple[PartBox, ...]]:
-    """Boxes around the geoms of each thing, body by body: what stands still first, then along the tree.
+    """Return boxes around the geoms of each thing, body by body: static ones first, then along the tree.
 
     Args:
         model: of the scene.
@@ -57,7 +57,7 @@ def part_boxes(
 def robot_box(
     model: mujoco.MjModel, links: Iterable[int], positions: NDArray[Any], orientations: NDArray[Any]
 ) -> tuple[Array, Array]:
-    """Lowest and highest corner `(3,)` [m] of a box around what pictures show of a robot.
+    """Return the lowest and highest corner `(3,)` [m] of a box around a robot's visible geoms.
 
     Args:
         model: of its scene.
@@ -94,14 +94,14 @@ def _boxes_of(
 
 
 def _carrier(model: mujoco.MjModel, bodies: Mapping[int, str], body: int) -> int:
-    """The nearest body with a pose that a body is or hangs on; 0 if there is none."""
+    """Return the nearest body with a pose that a body is or is joined to; 0 if there is none."""
     while body and body not in bodies:
         body = int(model.body_parentid[body])
     return body
 
 
 def geom_bounds(model: mujoco.MjModel, data: mujoco.MjData, geom: int, body: int) -> tuple[Array, Array]:
-    """Lowest and highest corner of a geom in the frame of a body."""
+    """Return the lowest and highest corner of a geom in the frame of a body."""
     axes = data.xmat[body].reshape(3, 3)
     place = axes.T @ (data.geom_xpos[geom] - data.xpos[body])
     turn = axes.T @ data.geom_xmat[geom].reshape(3, 3)

@@ -1,4 +1,4 @@
-"""Probes: what sensors ask the engine to measure on a robot (`RobotSpec.probes`), as sensors of the composed model.
+"""Probes: measurements of sensors on a robot (`RobotSpec.probes`), as MuJoCo sensors of the composed model.
 
 The engine computes what a probe needs only in models that have one: a robot without probes pays nothing for them.
 """
@@ -35,14 +35,14 @@ _SINGLE_CONTACTS = (
 
 
 def match_name(target: str, names: Sequence[str]) -> str | None:
-    """The one of the names that a target means: its own, or that at the end of its path; the first one for `''`."""
+    """Return the name that a target means: its own, or that at the end of its path; the first one for `''`."""
     if not target:
         return next(iter(names), None)
     return next((name for name in (target, target.rsplit('/', 1)[-1]) if name in names), None)
 
 
 def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
-    """Add what the probes of these robots need to the composed spec. ValueError for a target that is not there."""
+    """Add the sensors for the probes of these robots to the composed spec. ValueError for a missing target."""
     add = {'contact': _add_contact, 'effort': _add_efforts, 'contacts': _add_contacts}
     for robot in robots:
         for index, probe in enumerate(dict.fromkeys(robot.probes)):
@@ -50,7 +50,7 @@ def add_probes(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
 
 
 def probe_addresses(model: mujoco.MjModel, robot: RobotSpec) -> Mapping[Probe, NDArray[np.intp]]:
-    """Addresses in `sensordata` at which each probe of a robot is measured; none for a mere frame."""
+    """Return addresses in `sensordata` of each probe of a robot; none for a mere frame."""
     addresses: dict[Probe, NDArray[np.intp]] = {}
     for index, probe in enumerate(dict.fromkeys(robot.probes)):
         prefix = f'{_name(robot, index)}/'
@@ -66,7 +66,7 @@ def _name(robot: RobotSpec, index: int) -> str:
 
 
 def _add_site(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str) -> None:
-    """A frame on a link, and what is measured in it."""
+    """Add a frame on a link, and its sensors."""
     joint = match_name(probe.target, _joints(spec, robot)) if probe.kind == 'wrench' and probe.target else None
     if joint is not None:
         holder = spec.joint(robot_prefix(robot.name) + joint)
@@ -105,7 +105,7 @@ def _add_contacts(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, name: str
 
 
 def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str) -> tuple[mujoco.mjtObj, str]:
-    """A link by its name, else an object or movable scene body with all that hangs on it."""
+    """Return a link by its name, else an object or movable scene body with all bodies joined to it."""
     links = _links(spec, robot)
     link = match_name(target, links)
     if link is not None:
@@ -123,13 +123,13 @@ def _touchable(spec: mujoco.MjSpec, robot: RobotSpec, probe: Probe, target: str)
 
 
 def _links(spec: mujoco.MjSpec, robot: RobotSpec) -> list[str]:
-    """Names of the links, the root first."""
+    """Return names of the links, the root first."""
     prefix = robot_prefix(robot.name)
     return [body.name.removeprefix(prefix) for body in spec.bodies if body.name.startswith(prefix)]
 
 
 def _joints(spec: mujoco.MjSpec, robot: RobotSpec) -> list[str]:
-    """Names of the joints with one degree of freedom, in joint order."""
+    """Return names of the joints with one degree of freedom, in joint order."""
     prefix = robot_prefix(robot.name)
     return [
         joint.name.removeprefix(prefix)

@@ -1,4 +1,4 @@
-"""Uniform scaling of an MJCF or URDF model, as the `scale` of a robot, an object or a scene asks for.
+"""Uniform scaling of an MJCF or URDF model by the `scale` of a robot, an object or a scene.
 
 Lengths are multiplied by the scale. Masses that are given stay (as USD's MassAPI masses do under a scaled transform)
 with inertias following the square of the lengths; masses that follow from a density grow with the volume.
@@ -58,7 +58,7 @@ def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
 
 
 def scale_mass(spec: mujoco.MjSpec, mass: float) -> None:
-    """Scale all masses and inertias of a spec in place so that the whole weighs `mass` [kg]."""
+    """Scale all masses and inertias of a spec in place to a total of `mass` [kg]."""
     total = float(np.sum(spec.copy().compile().body_mass))
     if total <= 0:
         raise ValueError(f'the model has no mass that could be scaled to {mass} kg')

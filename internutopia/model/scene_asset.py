@@ -1,4 +1,4 @@
-"""Scene asset: the one that was read last is kept, so that other robots in the same scene cost no second import."""
+"""Scene asset: the last one is kept, so that other robots in the same scene cost no second import."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _last: _SceneAsset | None = None
 
 
 def load_scene_asset(path: Path, options: LoadOptions) -> mujoco.MjSpec:
-    """As `load_spec`, with the same warnings, but nothing is read if it is what this process has read last."""
+    """Load as `load_spec`, with the same warnings, but reuse the asset that this process has read last."""
     global _last
     content, kept = content_key(path), _last
     if kept is not None and (kept.path, kept.content, kept.options) == (path, content, options):

@@ -33,8 +33,8 @@ _DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
 class SceneCache:
     """Compiled scenes by content.
 
-    The most recently used ones are kept, as far as their models fit into `capacity` [bytes]. A scene that anybody else
-    keeps, such as an env that runs it, is found in any case.
+    The most recently used ones are kept, as far as their models fit into `capacity` [bytes]. A scene that another
+    object keeps, such as an env that runs it, is found in any case.
     """
 
     def __init__(self, capacity: int = 256 << 20, files: SceneFiles | None = None):
@@ -49,7 +49,7 @@ class SceneCache:
         self._lock = threading.Lock()  # Envs in several threads share the cache
 
     def get(self, scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
-        """The compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
+        """Return the compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
         if limits().own_process:
             _try(scene, timestep, contact)
         robots = [_robot_key(robot) for robot in scene.robots]
@@ -74,7 +74,7 @@ class SceneCache:
         return compiled
 
     def __contains__(self, compiled: CompiledScene) -> bool:
-        """Whether a scene is among those that are kept."""
+        """Return True if the scene is in the cache."""
         return compiled in self._recent.values()
 
     def _keep(self, key: str, compiled: CompiledScene) -> None:
@@ -95,7 +95,7 @@ SCENES = SceneCache(files=SceneFiles())
 
 
 def _try(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
-    """Compile a scene in a process of its own, which may look up assets elsewhere, if its files were not tried yet."""
+    """Compile a scene in a separate process, which may look up assets elsewhere, if its files were not tried yet."""
     robots = [dataclasses.replace(robot, asset=str(resolve(robot.asset))) for robot in scene.robots]
     objects = [dataclasses.replace(obj, asset=obj.asset and str(resolve(obj.asset))) for obj in scene.objects]
     asset = scene.asset and str(resolve(scene.asset))
@@ -109,17 +109,17 @@ def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None
 
 
 def _asset_key(path: str | None) -> str | None:
-    """A hash of what an asset is made of."""
+    """Return a hash of the files of an asset."""
     return content_key(resolve(path)) if path else None
 
 
 def _robot_key(r: RobotSpec) -> str:
-    """Everything that the model of a robot depends on, but for links that pass through each other where it starts."""
+    """Return all that a robot's model depends on, but links that pass through each other where it starts."""
     return f'{_asset_key(r.asset)} {r.build}'
 
 
 def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
-    """Everything that the compiled model depends on: assets by content; poses of robots and objects if joints do.
+    """Return all that the compiled model depends on: assets by content; poses of robots and objects if joints do.
 
     `build`: that of the scene; `robots`: the keys of its robots.
     """

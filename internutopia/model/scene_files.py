@@ -1,4 +1,4 @@
-"""Scene files: compiled scenes on disk, so that a scene that took long to compile is there at once in later processes.
+"""Scene files: compiled scenes on disk, so that later processes need not compile them again.
 
 They are the folder `scenes` of the cache (`internutopia.util.cache_folder`), two files for a scene: its model in
 MuJoCo's binary format, and what goes with it. Their name is a hash of all that the model depends on: content and places
@@ -28,18 +28,18 @@ from internutopia.util.log import Warned, recorded_warnings
 from internutopia.util.memory import return_free_memory
 
 CAPACITY = 8 << 30
-"""Bytes of all files, beyond which scenes that were used least recently are deleted."""
+"""Maximum size of all files [bytes]; scenes that were used least recently are deleted."""
 
 
 class SceneFiles:
-    """Compiles scenes, or reads them from disk."""
+    """Compiler of scenes that caches them on disk."""
 
     def __init__(self, least_time: float = 1.0):
         """`least_time`: processor time [s] from which on compiling a scene is worth keeping it."""
         self._least_time = least_time
 
     def get(self, scene: SceneSpec, key: str, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
-        """The compiled scene for a scene spec, with the same warnings either way. Errors as for `compile_scene`.
+        """Return the compiled scene for a scene spec, with the same warnings either way. Errors as for `compile_scene`.
 
         `key`: everything that the model depends on, assets by content.
         """
@@ -56,14 +56,14 @@ class SceneFiles:
 
 
 def _name(scene: SceneSpec, key: str) -> str:
-    """What the files of a scene are called. Places of its assets count, as warnings name them."""
+    """Return the name of a scene's files. Paths of its assets are part of it, as warnings name them."""
     assets = [scene.asset, *(robot.asset for robot in scene.robots), *(obj.asset for obj in scene.objects)]
     places = [str(resolve(asset)) for asset in assets if asset]
     return hashed(code_version(), limits().of_sizes(), places, key)
 
 
 def _load(folder: CacheFolder, name: str) -> mujoco.MjModel | None:
-    """The model of that name, its warnings said again; None if there is none that is as it was written."""
+    """Load the model of that name and log its warnings again; None if there is none that is as it was written."""
     file = folder.used(f'{name}.mjb')
     try:
         about = json.loads(folder.used(f'{name}.json').read_bytes())
@@ -91,6 +91,6 @@ def _store(folder: CacheFolder, name: str, model: mujoco.MjModel, warnings: list
 
 
 def _digest(model: hashlib._Hash, warnings: list[Any]) -> str:
-    """What is compared with what was written."""
+    """Return the digest that is compared with the one written."""
     model.update(json.dumps(warnings).encode())
     return model.hexdigest()

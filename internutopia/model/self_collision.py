@@ -20,17 +20,17 @@ import mujoco
 from internutopia.model.spec import RobotSpec
 
 SELF_COLLISIONS_OFF = 'self_collisions/'
-"""Prefix of the names of excludes that stand for nothing but `enabledSelfCollisions` of a USD file."""
+"""Prefix of the names of excludes that stand for `enabledSelfCollisions` of a USD file alone."""
 
 
 def defines_self_collisions(spec: mujoco.MjSpec) -> bool:
-    """Whether an MJCF asset itself says which of its links collide: by excludes, pairs, or bits of geoms."""
+    """Return True if an MJCF asset has its own filter of colliding links: by excludes, pairs, or bits of geoms."""
     bits = {(geom.contype, geom.conaffinity) for geom in spec.geoms}
     return bool(spec.excludes) or bool(spec.pairs) or not bits <= {(1, 1), (0, 0)}
 
 
 def filter_links(child: mujoco.MjSpec, robot: RobotSpec) -> None:
-    """Let links of a robot's asset pass through each other, as the robot says."""
+    """Make links of a robot's asset pass through each other, by the robot's settings."""
     links = {body.name for body in child.bodies if any(geom.contype or geom.conaffinity for geom in body.geoms)}
     links.discard(child.worldbody.name)
     contact_excludes = {frozenset(pair) for pair in robot.contact_excludes}

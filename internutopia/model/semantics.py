@@ -1,4 +1,4 @@
-"""Semantics of a compiled scene: which of its things are labelled, with what, and which geoms they consist of.
+"""Semantics of a compiled scene: its labelled things, their labels, and their geoms.
 
 Labels of a scene travel as custom texts of its model, so they are composed, cached and saved with it. A text
 `semantics:<element>` says of a body or geom of the scene what it is: its data are a class such as `chair`, or JSON,
@@ -48,17 +48,17 @@ class Label:
 
     @property
     def category(self) -> str:
-        """What it is, see `category_of`."""
+        """Category, see `category_of`."""
         return category_of(self.semantics)
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The same one by one."""
+        """Categories one by one."""
         return tuple(self.category.split(','))
 
 
 def category_of(semantics: Mapping[str, str]) -> str:
-    """The labels of type `class`, or else those of the first type."""
+    """Return the labels of type `class`, or else those of the first type."""
     return semantics.get('class') or next(iter(semantics.values()))
 
 
@@ -103,12 +103,12 @@ class SceneLabels:
 
     @cached_property
     def parts(self) -> list[tuple[PartBox, ...]]:
-        """Boxes around what each thing consists of, see `part_boxes`."""
+        """Boxes around the parts of each thing, see `part_boxes`."""
         return part_boxes(self._model, self._bodies, (thing.geoms for thing in self.things))
 
 
 def _texts(model: mujoco.MjModel) -> dict[str, dict[str, str]]:
-    """What texts of the scene say, by the name of the element that each is about. ValueError for one that is broken."""
+    """Return texts of the scene, by the name of the element that each is about. ValueError for a broken one."""
     semantics: dict[str, dict[str, str]] = {}
     for text in range(model.ntext):
         name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_TEXT, text)
@@ -134,7 +134,7 @@ def _parse(name: str, data: str) -> dict[str, str]:
 
 
 def _owners(model: mujoco.MjModel, semantics: Mapping[str, object]) -> list[tuple[str, ...]]:
-    """Of each geom, the labelled elements that it belongs to, the nearest first."""
+    """Return for each geom the labelled elements that it belongs to, the nearest first."""
     if not semantics:
         return [()] * model.ngeom
     geoms, bodies = [model.geom(i).name for i in range(model.ngeom)], [model.body(i).name for i in range(model.nbody)]
@@ -156,7 +156,7 @@ def _owners(model: mujoco.MjModel, semantics: Mapping[str, object]) -> list[tupl
 
 
 def _warn_of_unknown(semantics: Iterable[str], known: set[str]) -> None:
-    """Warn of texts about elements of MJCF that do not exist; a prim may well have no geom."""
+    """Warn of texts on missing MJCF elements; a prim may well have no geom."""
     for element in semantics:
         if element not in known and not element.startswith(_PRIM):
             wrong = element.removeprefix(SCENE_PREFIX)
@@ -167,7 +167,7 @@ def _warn_of_unknown(semantics: Iterable[str], known: set[str]) -> None:
 
 
 def _merge(semantics: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Labels of things within each other, the outermost first, each label once."""
+    """Merge labels of things within each other, the outermost first, each label once."""
     merged: dict[str, dict[str, None]] = {}
     for each in semantics:
         for kind, labels in each.items():

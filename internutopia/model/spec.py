@@ -1,4 +1,4 @@
-"""Scene specs: what a task's scene is made of, in terms that every physics backend understands.
+"""Scene specs: the scene of a task, in terms that every physics backend supports.
 
 A `SceneSpec` is built from a `TaskCfg` (see `internutopia.core.task.scene_spec`) and handed to `World.prepare`. It
 holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.model.compose`), the Isaac
@@ -21,9 +21,9 @@ Quat = tuple[float, float, float, float]
 
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 SCENE_PREFIX = 'scene/'
-"""What the names of a scene's elements begin with in the composed model."""
+"""Prefix of a scene's elements in the composed model."""
 MOST_CONTACTS = 32
-"""Contacts that a probe tells apart."""
+"""Maximum number of contacts that a probe distinguishes."""
 NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
 
 JointOrder = Literal['depth_first', 'breadth_first'] | tuple[str, ...]
@@ -39,7 +39,7 @@ class Drives:
     `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
     asset brings drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
     that carry more get more (see `internutopia.model.default_gains`). `asked_for`: which of the three numbers
-    somebody asked for, so that it is an error if they have no effect.
+    the config gives, so that it is an error if they have no effect.
     """
 
     stiffness: float | Mapping[str, float] = 0.0
@@ -52,7 +52,7 @@ class Drives:
     asked_for: tuple[str, ...] = ()
 
     def gains(self, joint: str, passive: bool = False) -> tuple[float, float]:
-        """Stiffness and damping of one joint; `passive`: values for all joints are not for this one."""
+        """Return stiffness and damping of one joint; `passive`: values for all joints are not for this one."""
         kp, kd = (
             value.get(joint, 0.0) if isinstance(value, Mapping) else 0.0 if passive else value
             for value in (self.stiffness, self.damping)
@@ -62,7 +62,7 @@ class Drives:
 
 @dataclass(frozen=True)
 class Probe:
-    """Something that is measured on a robot while physics runs; made by sensors, read by `ArticulationView.measure`.
+    """A measurement on a robot while physics runs; made by sensors, read by `ArticulationView.measure`.
 
     | `kind` | `target` | what is measured |
     |---|---|---|
@@ -90,7 +90,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class CameraSpec:
-    """A camera that a robot gets beside those of its asset.
+    """A camera of a robot besides those of its asset.
 
     `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
     `position` and `orientation` are relative to the link; it looks along its -z axis. `fovy`: vertical field of view
@@ -148,7 +148,7 @@ class RobotSpec:
 
     @cached_property
     def build(self) -> str:
-        """What tells it from other robots that are made of its asset, but for `contact_excludes`: poses are state."""
+        """Key that differs for robots of one asset that compile differently, `contact_excludes` and poses apart."""
         return repr(
             (
                 *(self.name, self.scale, self.fixed_base, self.contact_links, self.frozen, self.probes, self.cameras),
@@ -160,7 +160,7 @@ class RobotSpec:
 
 @dataclass(frozen=True)
 class ObjectSpec:
-    """One object beside the robots: a unit cube scaled to its edge lengths, or an asset file.
+    """An object besides the robots: a unit cube scaled to its edge lengths, or an asset file.
 
     `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
     `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
@@ -184,7 +184,7 @@ class ObjectSpec:
 
 @dataclass(frozen=True)
 class JointSpec:
-    """A joint that is in the file of none of its two bodies.
+    """A joint that is in the file of neither of its bodies.
 
     `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'ball'`, or `'free'`, which holds nothing. Bodies that
     a joint connects do not collide. `bodies`: their prim paths below the env, None for the env itself. `positions` [m,
@@ -224,7 +224,7 @@ class SceneSpec:
 
     @cached_property
     def build(self) -> str:
-        """What tells it from other scenes of the same assets, robots aside; with poses if joints depend on them."""
+        """Key that differs for scenes of the same assets, robots aside; with poses if joints depend on them."""
         objects = [
             (
                 *(each.name, each.prim_path, each.scale, each.color, each.mass, each.density, each.dynamic),

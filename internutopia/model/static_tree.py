@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 MANY_GEOMS = 50
-"""From so many that collide on, the tree of the world is built anew."""
+"""Least number of colliding geoms for which the tree of the world is built anew."""
 
 _PROBE = 0.3  # [m]: a robot's link is about as large, so boxes are met as if they were larger by that
 # Neither half of a box has less than a 16th of its geoms, or further down than 10 boxes a quarter of them: so the tree
@@ -51,7 +51,7 @@ def rebuild_static_tree(model: mujoco.MjModel) -> None:
 
 
 class _Tree:
-    """Boxes, parents first: their corners `(2, 3)` [m], children, depths, and which leaf each one is, -1 for none."""
+    """Boxes, parents first: corners `(2, 3)` [m], children, depths, and the leaf of each one, -1 for none."""
 
     def __init__(self, low: Floats, high: Floats):
         self._low, self._high = low, high
@@ -61,7 +61,7 @@ class _Tree:
         self.leaves: list[int] = []
 
     def add(self, inside: Ints, depth: int) -> int:
-        """Add the box around some geoms, with all in it; returns its number."""
+        """Add the box around some geoms, and all boxes in it; returns its number."""
         number = len(self.boxes)
         self.boxes.append((self._low[inside].min(axis=0), self._high[inside].max(axis=0)))
         self.children.append((-1, -1))
@@ -73,7 +73,7 @@ class _Tree:
         return number
 
     def _halves(self, inside: Ints, share: int) -> tuple[Ints, Ints]:
-        """Geoms in two: where the surfaces of both boxes, each times its number of geoms, are least in sum.
+        """Split geoms in two: at the least sum of the surfaces of both boxes, each times its number of geoms.
 
         `share`: neither has less than this part of them.
         """
@@ -98,13 +98,13 @@ class _Tree:
 
 
 def _surfaces(low: Floats, high: Floats) -> Floats:
-    """Half the surface `(n,)` [m2] of the box around the first, the first two, ... of some boxes."""
+    """Return half the surface `(n,)` [m2] of the box around the first, the first two, ... of some boxes."""
     x, y, z = (np.maximum.accumulate(high) - np.minimum.accumulate(low) + _PROBE).T
     return x * y + y * z + z * x
 
 
 def _bounds(model: mujoco.MjModel, geoms: NDArray[np.int32]) -> tuple[Floats, Floats]:
-    """Corners `(n, 3)` [m] of boxes along the axes of the world around geoms of it."""
+    """Return corners `(n, 3)` [m] of boxes along the axes of the world around geoms of it."""
     rotations = quat_to_matrix(model.geom_quat[geoms])
     centre, half = model.geom_aabb[geoms, :3], model.geom_aabb[geoms, 3:]
     centre = model.geom_pos[geoms] + np.einsum('nij,nj->ni', rotations, centre)

@@ -1,4 +1,4 @@
-"""Surroundings of a robot in its file: a floor, lights, keyframes, bodies moved by motion capture (mocap)."""
+"""Surroundings of a robot in its file: a floor, lights, keyframes, mocap bodies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COPY = 'copy!'
 
 
 def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> list[str]:
-    """Remove from a robot's file what the scene has of its own, and keyframes; returns what is missed then.
+    """Remove parts of a robot's file that the scene provides, and keyframes; returns those that are missed then.
 
     Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
     asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
@@ -69,7 +69,7 @@ def restore_mocap(spec: mujoco.MjSpec, names: list[str]) -> None:
 
 
 def _rename_copies(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
-    """Call a copied body, what is on it, and sensors that came along, as they were called before."""
+    """Rename a copied body, all on it, and sensors that came along, to the original names."""
     kinds = ('body', 'joint', 'geom', 'site', 'camera', 'light')
     for element in (body, *(found for kind in kinds for found in body.find_all(kind)), *spec.sensors):
         element.name = element.name.removeprefix(_COPY)
@@ -80,7 +80,7 @@ def _rename_copies(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
 
 
 def _delete_references(child: mujoco.MjSpec, geoms: set[str]) -> None:
-    """Delete what refers to geoms of these names."""
+    """Delete references to geoms of these names."""
     gone = {(_GEOM, name) for name in geoms}
     for pair in list(child.pairs):
         if geoms & {pair.geomname1, pair.geomname2}:

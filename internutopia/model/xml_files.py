@@ -10,7 +10,7 @@ from internutopia.model.asset_bounds import NestingBounds, check_file
 
 
 def read_xml(path: Path) -> Element:
-    """The root element of a file. ValueError, naming the file, if it is not XML, too large or nested too deep."""
+    """Read the root element of a file. ValueError, naming the file, if it is not XML, too large or nested too deep."""
     check_file(path, 'text_size')
     bounds, parser = NestingBounds(path), ElementTree.iterparse(path, ('start', 'end'))
     root: Element | None = None

@@ -2,5 +2,5 @@
 
 `camera.py` says where a camera is and how it projects, `gl.py` opens OpenGL, `canvas.py` renders one env, `renderer.py`
 many on threads of its own, `pool.py` holds the renderers of a world; `video.py` writes pictures to a file. Nothing of
-them is started, and OpenGL is not touched, before the first picture is asked for.
+them is started, and OpenGL is not touched, before the first picture is requested.
 """

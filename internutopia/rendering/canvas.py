@@ -109,7 +109,7 @@ class _ModelScene:
         self._options = mujoco.MjvOption()
         self._options.sitegroup[:] = 0  # places, not things
         self._options.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = 0
-        self._free_camera: Any = mujoco.MjvCamera()  # the scene wants one; `_set_camera` replaces it
+        self._free_camera: Any = mujoco.MjvCamera()  # the scene needs one; `_set_camera` replaces it
         if not self._smooth:
             self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
         self._flags = self._scene.flags.copy()
@@ -234,7 +234,7 @@ class _ModelScene:
         """Make what a picture in colour left in the depth buffer what it would have left without a sky.
 
         A pixel shows the sky if nothing in it is nearer than a sky alone. Haze, the sky's lower edge over an infinite
-        plane, lies before it and before the far end of the plane: only a picture without both tells what is there.
+        plane, lies before it and before the far end of the plane: only a picture without both shows it.
         """
         if self._sky is None:
             return

@@ -23,7 +23,7 @@ _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1
 class Crop:
     """A part of a picture, of whole pixels.
 
-    `camera_pose` is the camera that sees it, `size` its width and height, `corner` its first column and row [pixels].
+    `camera_pose` is its camera, `size` its width and height, `corner` its first column and row [pixels].
     """
 
     camera_pose: CameraPose

@@ -3,8 +3,8 @@
 It is below the environment variable `INTERNUTOPIA_CACHE_PATH`, or else below the user's cache folder. Its files are
 named by what they were made from, so they are never out of date, and may be deleted at any time.
 
-What is read from it is believed: models in MuJoCo's binary format crash a program, or worse, if somebody else has made
-them. So it is made for its user alone, and refused if anybody else owns it or may write to it.
+Files in it are trusted: models in MuJoCo's binary format crash a program, or worse, if another user has made them. So
+it is made for its user alone, and refused if another user owns it or may write to it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CacheFolder:
         self._root.parent.mkdir(parents=True, exist_ok=True)
         for folder in (self._root, self.path):
             folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
-        self._check_own()  # it may have been made by somebody else meanwhile
+        self._check_own()  # another user may have made it meanwhile
 
     def _check_own(self) -> None:
         if not hasattr(os, 'geteuid'):  # Windows, where a user's folders are closed to others
@@ -125,7 +125,7 @@ class CacheFolder:
 def code_version(folder: str = 'core', packages: tuple[str, ...] = _PACKAGES) -> str:
     """Return a hash of the code that cached files depend on: a folder of `internutopia`, and the packages it calls.
 
-    So nobody has to remember to raise a number when what is computed changes.
+    No version number has to be raised when the code changes.
     """
     root = Path(__file__).parents[2] / folder
     digest = hashlib.blake2b(digest_size=16)

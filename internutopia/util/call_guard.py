@@ -48,7 +48,7 @@ class CallGuard:
 
     Attributes:
         current: name and thread of the call that is under way; None if there is none.
-        lock: held for the moment in which `current` is looked at and set, not for that of a call.
+        lock: held while `current` is read and set, not for that of a call.
         forks: how many forks there were before this process.
     """
 

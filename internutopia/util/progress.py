@@ -18,7 +18,7 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[], None]]:
 
     Args:
         what: is done, such as 'reading meshes'.
-        total: how many there are to do; None if nobody knows.
+        total: how many there are to do; None if unknown.
     """
     try:
         from rich.console import Console

@@ -17,15 +17,18 @@ STEP = np.uint64(0x9E3779B97F4A7C15)  # between the counters of a sequence
 
 def mix(x: Any) -> Any:
     """Return 64 random bits for each counter, uint64; int64 for those of a device."""
-    bits = signed if is_tensor(x) else np.uint64
-    x = (x ^ shift(x, 30)) * bits(0xBF58476D1CE4E5B9)
-    x = (x ^ shift(x, 27)) * bits(0x94D049BB133111EB)
-    return x ^ shift(x, 31)
+    if is_tensor(x):
+        x = (x ^ shift(x, 30)) * signed(0xBF58476D1CE4E5B9)
+        x = (x ^ shift(x, 27)) * signed(0x94D049BB133111EB)
+        return x ^ shift(x, 31)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def shift(x: Any, places: int) -> Any:
-    """Shift the bits to the right, zeros from the left."""
-    return (x >> places) & ((1 << (64 - places)) - 1) if is_tensor(x) else x >> np.uint64(places)
+    """Shift the bits of counters on a device to the right, zeros from the left."""
+    return (x >> places) & ((1 << (64 - places)) - 1)
 
 
 def signed(bits: int) -> int:

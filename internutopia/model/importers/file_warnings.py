@@ -1,4 +1,4 @@
-"""Warnings of one file: what it says and the importer cannot represent, collected while it is read."""
+"""Warnings of one file: contents that the importer cannot represent, collected while it is read."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class FileWarnings:
         self.add(what, where)
 
     def kinds(self) -> dict[str, list[str]]:
-        """All prims by what holds for them."""
+        """All prims by the warning that holds for them."""
         return {what: list(prims) for what, prims in self._prims.items()}
 
     def lines(self) -> list[str]:
-        """One line for each kind: what, then the prims."""
+        """Return one line for each kind: what, then the prims."""
         return [f'{what}: {listed(prims)}' for what, prims in self.kinds().items()]
 
 
 def listed(names: list[str]) -> str:
-    """Names with commas; of many, the first ones and how many more there are."""
+    """Return names with commas; of many, the first ones and how many more there are."""
     rest = len(names) - _NAMED
     # one more is named rather than counted
     return ', '.join(names) if rest <= 1 else f'{", ".join(names[:_NAMED])} and {rest} more'

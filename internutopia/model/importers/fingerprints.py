@@ -1,4 +1,4 @@
-"""Fingerprints: a hash of all files that an asset is made of, known until one of them changes.
+"""Fingerprints: a hash of all files that an asset is made of, cached until one of them changes.
 
 A file has changed when its time of modification or of its status, or its size, is another one: a program can set back
 the former, but not the latter. So what is known costs a `stat` for each file. It is kept in memory; that of a large USD
@@ -26,11 +26,11 @@ _fingerprints: dict[str, Fingerprint] = {}
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What `content_key` has found out about a file.
+    """Result of `content_key` for a file.
 
     Attributes:
         key: the hash.
-        stamps: files, and what tells whether they have changed; None for one that is missing.
+        stamps: files, and stamps that differ when they have changed; None for one that is missing.
         search_path: folders in which files were looked for.
     """
 
@@ -39,18 +39,18 @@ class Fingerprint:
     search_path: tuple[str, ...]
 
     def is_valid(self) -> bool:
-        """Whether nothing has changed."""
+        """Return True if no file has changed."""
         return self.search_path == search_path() and all(stamp_of(file) == stamp for file, stamp in self.stamps)
 
 
 def search_path() -> tuple[str, ...]:
-    """Folders in which environment variables let files be looked for."""
+    """Return the folders in which environment variables let files be found."""
     folders = (folder for name in _SEARCH_PATHS for folder in os.environ.get(name, '').split(os.pathsep))
     return tuple(os.path.abspath(folder) for folder in folders if folder)
 
 
 def stamp_of(file: str) -> Stamp | None:
-    """What tells whether a file has changed; None if there is none."""
+    """Return a stamp that differs when a file has changed; None if there is no file."""
     try:
         status = os.stat(file)
     except OSError:
@@ -59,18 +59,18 @@ def stamp_of(file: str) -> Stamp | None:
 
 
 def known_fingerprint(path: Path) -> Fingerprint | None:
-    """That of a file that this process has or was given, if nothing has changed since."""
+    """Return the fingerprint of a file that this process has or was given, if nothing has changed since."""
     known = _fingerprints.get(os.path.abspath(path))
     return known if known is not None and known.is_valid() else None
 
 
 def adopt_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Take over what was found out here or by another process."""
+    """Take over a fingerprint that this or another process computed."""
     _fingerprints[os.path.abspath(path)] = fingerprint
 
 
 def stored_fingerprint(path: Path) -> Fingerprint | None:
-    """That which another process has stored under the limits in force, if nothing has changed since."""
+    """Return the fingerprint stored by another process under the limits in force, if nothing has changed since."""
     folder, name = _place(path)
     try:
         content = json.loads(folder.used(name).read_bytes())
@@ -82,7 +82,7 @@ def stored_fingerprint(path: Path) -> Fingerprint | None:
 
 
 def store_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
-    """Keep it for other processes."""
+    """Store it for other processes."""
     folder, name = _place(path)
     content = json.dumps({'file': os.path.abspath(path), **vars(fingerprint)})
     folder.write(name, lambda file: file.write(content.encode()))

@@ -68,23 +68,23 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
 
 
 def is_urdf(path: Path) -> bool:
-    """Whether `load_spec` reads a file as URDF."""
+    """Return True if `load_spec` reads a file as URDF."""
     return _format(path) is urdf
 
 
 def is_mjcf(path: Path) -> bool:
-    """Whether `load_spec` reads a file as MJCF."""
+    """Return True if `load_spec` reads a file as MJCF."""
     return _format(path) is mjcf
 
 
 def units_of(path: Path) -> StageUnits | None:
-    """Length unit and up axis of a USD file, and whether it states them; None for other formats."""
+    """Return the length unit and up axis of a USD file, and if it states them; None for other formats."""
     with reading(path):
         return usd.units_of(path) if _format(path) is usd else None
 
 
 def content_key(path: Path) -> str:
-    """A hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
+    """Return a hash of an asset's file and of every file it refers to (includes, meshes, textures, USD layers).
 
     Files are read again only when one of them has changed (see `fingerprints`). Raises what `load_spec` raises, of
     files that are too large or nested too deep before a reader has seen them.
@@ -98,7 +98,7 @@ def content_key(path: Path) -> str:
 
 
 def _format(path: Path) -> ModuleType:
-    """The module that reads a file: it has `load(path)` and `dependencies(path)`, which may name missing files."""
+    """Return the module that reads a file: it has `load(path)`, `dependencies(path)` (which may name missing files)."""
     if not path.exists():
         raise FileNotFoundError(f'asset {path} does not exist')
     suffix = path.suffix.lower()
@@ -113,7 +113,7 @@ def _format(path: Path) -> ModuleType:
 
 
 def _root_tag(path: Path) -> str:
-    """The tag of a file's root element, as it stands there. ValueError if it has none."""
+    """Return the tag of a file's root element, as it is written. ValueError if it has none."""
     tags: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, _: tags.append(tag)

@@ -9,7 +9,7 @@ from internutopia.model.spec import NO_SCALE, Vec3
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How an asset is read; all but a uniform `scale` and `decompose` matters for USD files only.
+    """Options of reading an asset; all but a uniform `scale` and `decompose` matters for USD files only.
 
     Attributes:
         short_names: call bodies and joints as their prims, where that is unique, or by their paths below the default

@@ -17,7 +17,7 @@ def load(path: Path) -> mujoco.MjSpec:
 
 
 def dependencies(path: Path) -> set[Path]:
-    """The file itself and all that it refers to: includes, models, meshes, textures, height fields, skins.
+    """Return the file itself and all that it refers to: includes, models, meshes, textures, height fields, skins.
 
     ValueError as `read_mjcf`.
     """

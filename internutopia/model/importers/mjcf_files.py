@@ -1,7 +1,7 @@
-"""Files of an MJCF model: includes, attached models and assets, and how large all of it becomes.
+"""Files of an MJCF model: includes, attached models and assets, and their total size.
 
 MuJoCo's reader crashes or takes forever on models that attach themselves, on counts in the millions and on images and
-height fields of gigabytes. They are refused here, before it sees them.
+height fields of gigabytes. They are refused here, before it reads them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MjcfFile:
 
     @cached_property
     def folders(self) -> set[Path]:
-        """Where meshes and textures may be: beside the main file or in a folder that a `<compiler>` names."""
+        """Folders of meshes and textures: that of the main file, and those that a `<compiler>` names."""
         compilers = [compiler for root in self.documents.values() for compiler in root.iter('compiler')]
         names = {compiler.get(key, '') for compiler in compilers for key in ('meshdir', 'texturedir', 'assetdir')}
         return {self.path.parent / name for name in names | {''}}
@@ -67,7 +67,7 @@ class MjcfFile:
 
 
 def read_mjcf(path: Path) -> dict[Path, MjcfFile]:
-    """A file and the models that it attaches, by path, itself first.
+    """Read a file and the models that it attaches; returns them by path, the file itself first.
 
     A reference is looked for in every folder that it may be relative to; one that is found in none is left out.
 
@@ -106,13 +106,13 @@ def _documents(path: Path) -> dict[Path, Element]:
 
 
 def _candidates(reference: str, folders: set[Path]) -> list[Path]:
-    """Files that a reference may mean; with `strippath`, only its last part counts."""
+    """Return the files that a reference may mean; with `strippath`, only its last part counts."""
     places = {folder / name for folder in folders for name in (reference, os.path.basename(reference))}
     return [Path(os.path.normpath(place)) for place in places if place.exists() and not place.is_dir()]
 
 
 class _Sizes:
-    """How many elements each file stands for, once MuJoCo has replicated and attached what it says."""
+    """Number of elements that each file expands to, with all copies that MuJoCo replicates and attaches."""
 
     def __init__(self, files: dict[Path, MjcfFile]):
         self._files = files
@@ -120,7 +120,7 @@ class _Sizes:
         self._written = sum(sum(1 for _ in root.iter()) for file in files.values() for root in file.documents.values())
 
     def check(self, path: Path) -> None:
-        """ValueError if a file and what it attaches becomes too large."""
+        """Raise ValueError if a file and the models it attaches become too large."""
         total = self._of(path, ())
         check_bound(path, 'copies of elements', total - self._written, 'copies')
 
@@ -166,7 +166,7 @@ class _Sizes:
 
 
 def _check_figures(path: Path, element: Element, elements: float) -> None:
-    """ValueError for an element that asks for too many pixels, points or numbers."""
+    """Raise ValueError for an element with too many pixels, points or numbers."""
     kind, name = element.tag, f'<{element.tag} name="{element.get("name", "")}">'
     if kind == 'hfield':
         points = _product(element, 'nrow') * _product(element, 'ncol')
@@ -190,7 +190,7 @@ def _product(element: Element, key: str) -> float:
 
 
 def _numbers(element: Element, key: str) -> list[float]:
-    """Positive numbers of an attribute; what is none counts as 0, MuJoCo says what is wrong with it."""
+    """Return positive numbers of an attribute; others count as 0, for MuJoCo to report."""
     try:
         return [max(float(word), 0.0) for word in element.get(key, '0').split()]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Static meshes of MJCF and URDF files as convex parts, for those who want scenes that are hollow.
+"""Static meshes of MJCF and URDF files as convex parts, for scenes that should be hollow.
 
 MuJoCo collides with the convex hull of a mesh, which closes doorways and fills rooms. A mesh that collides and that no
 joint moves keeps its looks, and gets geoms beside it that collide in its place, called `<geom>/part_<i>`, in group 3.
@@ -19,7 +19,7 @@ _CONTACT = ('contype', 'conaffinity', 'condim', 'priority', 'friction', 'solmix'
 
 
 def decompose_static_meshes(spec: mujoco.MjSpec) -> None:
-    """Let the concave meshes of a spec that do not move collide as convex parts, in their present size."""
+    """Replace the colliders of a spec that are static concave meshes by convex parts, in their present size."""
     twin = spec.copy()  # compiling changes a spec
     model = twin.compile()
     found = [(geom, twin_geom.id) for geom, twin_geom in zip(spec.geoms, twin.geoms, strict=True)]
@@ -55,7 +55,7 @@ def decompose_static_meshes(spec: mujoco.MjSpec) -> None:
 
 
 def _is_static_collider(model: mujoco.MjModel, geom: int) -> bool:
-    """Whether a geom is a mesh that collides, on a body that is fixed to the world."""
+    """Return True for a geom that is a mesh that collides, on a body that is fixed to the world."""
     body = model.geom_bodyid[geom]
     collides = model.geom_contype[geom] or model.geom_conaffinity[geom]
     fixed = model.body_weldid[body] == 0 and model.body_mocapid[body] < 0
@@ -63,7 +63,7 @@ def _is_static_collider(model: mujoco.MjModel, geom: int) -> bool:
 
 
 def _mesh(model: mujoco.MjModel, mesh: int) -> Mesh:
-    """Vertices and faces of a compiled mesh, in the frame that MuJoCo gives it."""
+    """Return vertices and faces of a compiled mesh, in the frame that MuJoCo gives it."""
     first, last = model.mesh_vertadr[mesh], model.mesh_vertadr[mesh] + model.mesh_vertnum[mesh]
     begin, end = model.mesh_faceadr[mesh], model.mesh_faceadr[mesh] + model.mesh_facenum[mesh]
     return model.mesh_vert[first:last].astype(float), model.mesh_face[begin:end].astype(int)

@@ -1,4 +1,4 @@
-"""CoACD in a process of its own.
+"""CoACD in a separate process.
 
 The library brings a C++ runtime that breaks others which are loaded after it (USD then writes empty lists, coacd
 1.0.14), it may crash, and its own threads mostly wait for each other. So it is not imported: this file is also the
@@ -27,7 +27,7 @@ Part = tuple[NDArray[np.float64], NDArray[np.integer]]  # vertices (n, 3), faces
 
 
 class CoacdProcess:
-    """Decomposes one mesh after the other; the process starts with the first one.
+    """CoACD process that decomposes one mesh after the other; started with the first one.
 
     On Linux it ends with the thread that ran the first one, too.
     """
@@ -40,13 +40,13 @@ class CoacdProcess:
     def run(
         self, vertices: NDArray[np.float64], faces: NDArray[np.integer], options: dict[str, Any], seconds: int
     ) -> list[Part]:
-        """Convex parts of a closed mesh.
+        """Return the convex parts of a closed mesh.
 
         Args:
             vertices: `(n, 3)` [m].
             faces: `(m, 3)`, counterclockwise seen from outside.
             options: those of `coacd.run_coacd`.
-            seconds: how much processor time it may take [s], where the system can tell (not on Windows).
+            seconds: how much processor time it may take [s], where the system measures it (not on Windows).
 
         Raises:
             ImportError: CoACD is not installed.
@@ -69,13 +69,13 @@ class CoacdProcess:
         return answer
 
     def close(self) -> None:
-        """End the process, whatever it does, for good: `run` raises RuntimeError, now and later."""
+        """End the process, even if it is busy, for good: `run` raises RuntimeError, now and later."""
         with self._lock:
             self._closed = True
         self._kill()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """The process, which is started if there is none."""
+        """Return the process, which is started if there is none."""
         with self._lock:
             if self._closed:
                 raise RuntimeError('the process that runs CoACD was closed')
@@ -90,7 +90,7 @@ class CoacdProcess:
             return self._process
 
     def _kill(self) -> int | None:
-        """End the process, whatever it does. How it ended, None if there is none."""
+        """Kill the process, even if it is busy; returns its exit status, None if there is none."""
         with self._lock:
             process, self._process = self._process, None
         if process is None:
@@ -98,7 +98,7 @@ class CoacdProcess:
         process.kill()
         status = process.wait()
         for pipe in filter(None, (process.stdin, process.stdout)):
-            with suppress(OSError):  # there may be a request that nobody has read
+            with suppress(OSError):  # there may be an unread request
                 pipe.close()
         return status
 
@@ -114,7 +114,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _receive(requests: BinaryIO, wanted: SimpleQueue[Any]) -> None:
-    """Hand on requests; end the process, whatever it computes, when nobody is there any more to send some."""
+    """Pass on requests; end the process, even if it is busy, when their sender is gone."""
     try:
         while True:
             wanted.put(pickle.load(requests))
@@ -123,7 +123,7 @@ def _receive(requests: BinaryIO, wanted: SimpleQueue[Any]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Let the system end this process with its parent: others that were forked may keep the pipe of requests open."""
+    """Make the system end this process with its parent: others that were forked may keep the request pipe open."""
     if sys.platform == 'linux':
         import ctypes
 
@@ -133,7 +133,7 @@ def _end_with(parent: int) -> None:
 
 
 def _limit_time(seconds: int) -> None:
-    """Let the system end this process when it has computed for so long from now on."""
+    """Make the system end this process after so much computing time from now on."""
     with suppress(ImportError):  # Windows
         import resource
 
@@ -153,7 +153,7 @@ def _answer(vertices: Any, faces: Any, options: dict[str, Any]) -> list[Part] | 
     coacd.set_log_level('error')
     try:
         parts = coacd.run_coacd(coacd.Mesh(vertices, np.asarray(faces, np.int32)), **options)
-    except Exception as error:  # whatever it is, the asking process has to know
+    except Exception as error:  # of any type, it goes to the calling process
         return RuntimeError(f'CoACD: {error}')
     return [(np.asarray(points), np.asarray(triangles)) for points, triangles in parts]
 

@@ -1,4 +1,4 @@
-"""Triangles and colour of a COLLADA file (`.dae`), as robots' descriptions use them.
+"""Triangles and colour of a COLLADA file (`.dae`), as robot descriptions use them.
 
 Read are the nodes of the scene with their transforms, in the file's unit of length; `<triangles>`, `<polylist>`,
 `<polygons>`, `<tristrips>` and `<trifans>`, polygons as fans of their first corner; skins in their bind shape. As in
@@ -46,7 +46,7 @@ def read_collada(file: Path) -> ColladaMesh:
 
 
 class _Collada:
-    """One file, its elements by id."""
+    """Reader of one file, its elements by id."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._root = file, read_xml(file)
@@ -61,7 +61,7 @@ class _Collada:
         self._nodes = self._corners = 0  # of the scene, with those that are instanced
 
     def mesh(self) -> ColladaMesh:
-        """Everything that the scene shows; without a scene, all geometry."""
+        """Return everything in the scene; without a scene, all geometry."""
         unit = self._root.find('asset/unit')
         metres = float(unit.get('meter', 1.0)) if unit is not None else 1.0
         scene = self._root.find('scene/instance_visual_scene')
@@ -136,7 +136,7 @@ class _Collada:
             self._colors[self._color(materials.get(symbol, symbol))] += len(faces)
 
     def _color(self, material: str) -> Color | None:
-        """Diffuse colour of a material; white under an image, which is not read."""
+        """Return the diffuse colour of a material; white under an image, which is not read."""
         found = self._ids.get(material.removeprefix('#'))
         effect = found.find('instance_effect') if found is not None else None
         diffuse = next(self._target(effect).iter('diffuse'), None) if effect is not None else None
@@ -158,7 +158,7 @@ def _points(source: Element) -> NDArray[np.float64]:
 
 
 def _triangles(part: Element, stride: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The corners of all polygons `(k, stride)`, and triangles `(m, 3)` that index them; empty for lines."""
+    """Return the corners of all polygons `(k, stride)`, and triangles `(m, 3)` that index them; empty for lines."""
     lists = [_array(p.text, int).reshape(-1, stride) for p in part.findall('p')]
     corners = np.concatenate(lists) if lists else np.zeros((0, stride), int)
     if part.tag == 'triangles':
@@ -181,7 +181,7 @@ def _triangles(part: Element, stride: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _transform(node: Element) -> Matrix:
-    """The product of a node's transforms, in the order of the file."""
+    """Return the product of a node's transforms, in the order of the file."""
     pose = np.eye(4)
     for part in node:
         step = np.eye(4)

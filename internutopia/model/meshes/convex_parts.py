@@ -28,20 +28,20 @@ from internutopia.model.meshes.simplification import collapsed
 from internutopia.model.meshes.surfaces import Floats, Surface, normals_of, principal_extents, simplified
 
 TOLERANCE = 0.1
-"""How far [m] a part may stand over the surface of a large piece."""
+"""Tolerance [m] by which a part of a large piece may exceed the surface."""
 RELATIVE_TOLERANCE = 0.04
 """The same of a small piece, as a part of its greatest extent."""
 STATIC_TOLERANCE = 0.02
-"""The least tolerance [m] of what does not move: a robot does not feel the keys of a keyboard on a desk."""
+"""Least tolerance [m] of static geometry: the keys of a keyboard on a desk do not matter to a robot."""
 ROOM_SIZE = 2.0
-"""A closed piece that looks inwards is a room if it is larger than this [m] along x, y and z, else a mistake."""
+"""Least extent [m] along x, y and z of a closed piece that faces inwards to be a room; a smaller one is a mistake."""
 MAX_PLATES = 2000
-"""A sheet that would need more plates is made coarser."""
+"""Maximum number of plates of a sheet; others are made coarser."""
 
 _SLACK = 0.25  # part of the tolerance that bevels, boxes and cells have
 _WHOLE_SLACK = 0.5  # the same of all pieces together: what is open wider than 3.5 times the tolerance stays open
 _FINE = 0.125  # part that simplification may use up
-_MANY_FACES = 200  # a piece of more is simplified before it is looked at closely
+_MANY_FACES = 200  # a piece of more is simplified before it is analysed
 _MANY_PLATES = 12  # flat ones; a sheet of more gets curved ones, within the tolerance
 _FRONT = 0.5  # cosine between the normal of a flat piece and those of the faces on its front
 _LEAST_FILLING = 0.7  # a piece that fills less of its hull's volume is not compared with it
@@ -57,7 +57,7 @@ class Solid:
 
     @property
     def work(self) -> float:
-        """About how long CoACD takes for it: up to 0.8 ms of processor time each.
+        """Estimate of CoACD's work: up to 0.8 ms of processor time for each unit.
 
         That grows with the triangles, with their area in a cube of size 1, on which CoACD puts its samples, and with
         the cuts until parts are as close to the surface as the tolerance says.
@@ -68,7 +68,7 @@ class Solid:
 
 
 def parts_of(piece: Surface, finest: float = 0.0) -> list[ConvexPart] | Solid:
-    """Convex parts of a connected piece in metres, or what is left to CoACD; `finest` [m]: the least tolerance."""
+    """Return convex parts of a connected piece in metres, or a `Solid` for CoACD; `finest` [m]: least tolerance."""
     tolerance = tolerance_of(piece, finest)
     if flat := piece.is_flat():
         piece = _front_of(piece)
@@ -88,7 +88,7 @@ def parts_of(piece: Surface, finest: float = 0.0) -> list[ConvexPart] | Solid:
 
 
 def whole_part(mesh: Surface, finest: float) -> ConvexPart | None:
-    """The hull of all pieces of a small mesh in metres if they nearly fill it together: a keyboard and its keys."""
+    """Return the hull of all pieces of a small mesh in metres if they nearly fill it: a keyboard and its keys."""
     if mesh.extent.max() > SCALE_FREE_SIZE or mesh.is_flat(_THIN):
         return None
     tolerance, around = tolerance_of(mesh, finest), hull(mesh.vertices)
@@ -96,22 +96,22 @@ def whole_part(mesh: Surface, finest: float) -> ConvexPart | None:
 
 
 def is_room(piece: Surface) -> bool:
-    """Whether a closed piece is the inside of a room: it looks inwards, and is large."""
+    """Return True if a closed piece is the inside of a room: it faces inwards, and is large."""
     return piece.volume < 0 and bool(piece.extent.min() > ROOM_SIZE)
 
 
 def facing_out(closed: Surface) -> Surface:
-    """A closed surface, flipped if it looks inwards."""
+    """Return a closed surface, flipped if it faces inwards."""
     return closed if closed.volume > 0 else closed.flipped()
 
 
 def tolerance_of(piece: Surface, finest: float = 0.0) -> float:
-    """How far [m] the parts of a piece may stand over it; at least `finest` [m]."""
+    """Return the distance [m] by which parts of a piece may exceed it; at least `finest` [m]."""
     return max(finest, min(TOLERANCE, RELATIVE_TOLERANCE * float(piece.extent.max())))
 
 
 def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
-    """A closed convex surface as a part, with few vertices, and as a box if it nearly is one."""
+    """Return a closed convex surface as a part, with few vertices, and as a box if it nearly is one."""
     if len(convex.vertices) > HULL_VERTICES:
         convex = hull(convex.vertices, HULL_VERTICES)
     axes = box_axes(convex, _SLACK * tolerance)
@@ -123,7 +123,7 @@ def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
 
 
 def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
-    """A surface as plates behind its faces, so that it stays hollow; `tolerance` [m]: of curved ones."""
+    """Return a surface as plates behind its faces, so that it stays hollow; `tolerance` [m]: of curved ones."""
     thickness = flat_thickness(float(sheet.extent.max()))
     if not sheet.is_flat(_THIN):
         thickness = min(thickness, float(sheet.extent.min()) / 4)
@@ -135,7 +135,7 @@ def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
 
 
 def _nearly_convex(piece: Surface, tolerance: float, *, closed: bool) -> ConvexPart | None:
-    """The hull of a piece that nearly fills it."""
+    """Return the hull of a piece that nearly fills it."""
     if piece.is_flat(_THIN) or (not closed and piece.volume < 0):
         return None
     around = hull(piece.vertices)
@@ -145,7 +145,7 @@ def _nearly_convex(piece: Surface, tolerance: float, *, closed: bool) -> ConvexP
 
 
 def _front_of(flat: Surface) -> Surface:
-    """A flat piece without the other side that a closed one has."""
+    """Return a flat piece without the other side that a closed one has."""
     normal = principal_extents(flat.vertices)[0][-1]
     normal = normal * np.sign(normal[np.argmax(np.abs(normal))])  # the same on every machine
     towards = normals_of(flat.vertices[flat.faces])[0] @ normal > _FRONT

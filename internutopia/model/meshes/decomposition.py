@@ -3,11 +3,11 @@
 A mesh falls into its connected pieces first, and each of them into parts by the rules of `convex_parts`. What these
 leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, unless a piece or mesh
 is too much work. Such a piece, and a mesh of too many parts, becomes plates along its faces, with a warning: it stays
-hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is asked for,
+hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is given,
 parts are merged (`merging`).
 
-The result is kept by `part_cache`, and the same on every machine, however busy, and for any number of processes: how
-much work a piece is, is told from its shape. CoACD is stopped by time as a last resort only, with a warning, and then
+The result is kept by `part_cache`, and the same on every machine, however busy, and for any number of processes: the
+work of a piece is estimated from its shape. CoACD is stopped by time as a last resort only, with a warning, and then
 nothing is kept.
 """
 
@@ -52,17 +52,17 @@ Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
 MAX_WORK = 55_000
-"""A piece that is more `work` than this is not left to CoACD: 2 to 40 s of processor time."""
+"""Maximum `work` of a piece for CoACD: 2 to 40 s of processor time."""
 MAX_MESH_WORK = 110_000
 """The same for all pieces of a mesh; those of least work come first."""
 MAX_SECONDS = 100
-"""Processor time [s] after which CoACD is stopped all the same; what it was to decompose is tried again next time."""
+"""Processor time [s] after which CoACD is stopped all the same; its piece is tried again next time."""
 MANY_PARTS = 100
-"""A concave piece that CoACD cuts into more parts than this, and than it has plates, becomes plates."""
+"""Maximum number of CoACD's parts of a concave piece, beyond which, if plates are fewer, it becomes plates."""
 MERGED_SHARE = 0.05
-"""How far merged parts may stand over what they were made of, as a share of the mesh's size: a cup stays hollow."""
+"""Tolerance of merged parts, as a share of the mesh's size: a cup stays hollow."""
 MAX_PARTS = 4000
-"""A mesh that would have more parts becomes plates."""
+"""Maximum number of parts of a mesh, beyond which it becomes plates."""
 DECOMPOSED = 'meshes were decomposed (%d); the slowest is %s, it took %.1f s'
 """The message that is logged at the end, with the number of meshes, a name and seconds."""
 
@@ -83,7 +83,7 @@ def decompose(
     scales: Sequence[float] | None = None,
     finest: Sequence[float] | None = None,
 ) -> list[list[ConvexPart]]:
-    """Convex parts of each mesh, out of the cache or computed by all cores, with a progress bar in a terminal.
+    """Return convex parts of each mesh, cached or computed by all cores, with a progress bar in a terminal.
 
     Two processes never compute the same: the second one waits for the first. Without `coacd`, concave closed pieces
     become their convex hulls, with a warning; a cache that cannot be written is another warning.
@@ -161,7 +161,7 @@ class _Fallbacks:
 
 
 def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
-    """Decompose meshes; those that CoACD has to do with come last."""
+    """Decompose meshes; those for CoACD come last."""
     if not jobs:
         return
     processes = [CoacdProcess() for _ in range(_core_count())]
@@ -184,7 +184,7 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
                 yield key, _finish(jobs[key], found, fallbacks)
                 advance()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; nobody waits for it
+        pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; its result is not used
         for process in processes:
             process.close()
     fallbacks.warn()
@@ -192,7 +192,7 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
 
 
 class _Seconds:
-    """How long [s] the meshes take, in this process and in those of CoACD."""
+    """Computing time [s] of the meshes, in this process and in those of CoACD."""
 
     def __init__(self) -> None:
         self._spent: list[tuple[str, float]] = []
@@ -214,7 +214,7 @@ class _Seconds:
 
 @dataclass(frozen=True)
 class _Decomposing:
-    """A piece that CoACD works at."""
+    """A piece that CoACD is decomposing."""
 
     solid: Solid
     parts: Future[list[ConvexPart]]
@@ -226,7 +226,7 @@ _Piece = list[ConvexPart] | _Decomposing
 def _begin(
     job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess], seconds: _Seconds, fallbacks: _Fallbacks
 ) -> list[_Piece]:
-    """The pieces of a mesh; those that are not too much work are left to CoACD."""
+    """Split a mesh into pieces; those that are not too much work are left to CoACD."""
     with seconds.of(job.name):
         found = _split(job)
     solids = sorted((piece for piece in found if isinstance(piece, Solid)), key=lambda solid: solid.work)
@@ -290,7 +290,7 @@ def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: 
 
 
 def _split(job: _Job) -> list[list[ConvexPart] | Solid]:
-    """A mesh as one part, or else what becomes of each of its connected pieces."""
+    """Return a mesh as one part, or else the parts of each of its connected pieces."""
     vertices, faces = job.in_metres()
     if len(faces) > MAX_TRIANGLES:
         warn('%s: %d triangles are simplified to %d, to be decomposed', job.name, len(faces), MAX_TRIANGLES)
@@ -303,7 +303,7 @@ def _split(job: _Job) -> list[list[ConvexPart] | Solid]:
 
 
 def _decomposed(solid: Solid, process: CoacdProcess) -> list[ConvexPart]:
-    """What CoACD makes of a solid. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
+    """Decompose a solid by CoACD. ImportError, TimeoutError, RuntimeError as `CoacdProcess.run`."""
     surface, options = solid.surface, _SEARCH | {'threshold': solid.tolerance}
     try:
         parts = process.run(surface.vertices, surface.faces, options, MAX_SECONDS)
@@ -319,19 +319,19 @@ def _core_count() -> int:
 
 
 def _size(mesh: Mesh, scale: float) -> float:
-    """Greatest extent [m]."""
+    """Return the greatest extent [m]."""
     return float(np.ptp(np.asarray(mesh[0], float), axis=0).max(initial=0.0)) * scale
 
 
 def _rounded(finest: float, size: float) -> float:
-    """A tolerance that is the relative one of a small mesh, times a power of two."""
+    """Return a tolerance that is the relative one of a small mesh, times a power of two."""
     if not finest or not 0 < size <= SCALE_FREE_SIZE:
         return finest
     return RELATIVE_TOLERANCE * size * 2.0 ** round(np.log2(finest / (RELATIVE_TOLERANCE * size)))
 
 
 def _key(job: _Job) -> str:
-    """What a mesh is named by in the cache: its numbers, and if it is large its scale."""
+    """Return the key of a mesh in the cache: its numbers, and if it is large its scale."""
     vertices, faces = np.ascontiguousarray(job.mesh[0], np.float64), np.ascontiguousarray(job.mesh[1], np.int64)
     size = _size(job.mesh, job.scale)
     unit = f'{job.scale:.5g} {job.finest:.5g}' if size > SCALE_FREE_SIZE else f'any {job.finest / (size or 1.0):.5g}'

@@ -1,4 +1,4 @@
-"""Convex hulls: of points, with few vertices; the surfaces that nearly fill theirs; and the boxes among them."""
+"""Convex hulls of points, with few vertices; surfaces that nearly fill their hull, and boxes among them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from internutopia.model.meshes.surfaces import Floats, Ints, Surface, normals_of
 
 HULL_VERTICES = 64
-"""A hull has at most that many vertices, as in PhysX: the ones that stand out most."""
+"""Maximum number of vertices of a hull, as in PhysX: the ones that stand out most."""
 MAX_CELLS = 20_000_000
-"""A surface that would need more cells to be compared with its hull does not fill it."""
+"""Maximum number of cells to compare a surface with its hull; one that needs more does not fill it."""
 
 
 def hull(points: Floats, limit: int = -1) -> Surface:
-    """The convex hull of points `(n, 3)`, of at most `limit` of them; -1 is all.
+    """Return the convex hull of points `(n, 3)`, of at most `limit` of them; -1 is all.
 
     Raises:
         ValueError: The points are in a plane.
@@ -37,7 +37,7 @@ def hull(points: Floats, limit: int = -1) -> Surface:
 
 
 def hull_faces(model: mujoco.MjModel, mesh: int) -> NDArray[np.int32]:
-    """`(m, 3)` vertices, counted within a mesh, of its convex hull, out of its graph as MuJoCo documents it."""
+    """Return vertices `(m, 3)` of the faces of a mesh's convex hull, counted within it, from its graph in MuJoCo."""
     graph = model.mesh_graph[model.mesh_graphadr[mesh] :]
     vertices, faces = graph[:2]
     first = 2 + 3 * vertices + 3 * faces  # skip addresses and ids of vertices, and the edges
@@ -45,7 +45,7 @@ def hull_faces(model: mujoco.MjModel, mesh: int) -> NDArray[np.int32]:
 
 
 def fills_hull(surface: Surface, around: Surface, slack: float) -> bool:
-    """Whether no point of a surface's convex hull is far from the surface.
+    """Return True if no point of a surface's convex hull is far from the surface.
 
     Both are compared in cells of `slack` [m]: a point of the hull must have one of the surface in its cell or one
     beside it, so it may be as far as 1 to 3.5 times `slack` from it, and what is open wider than 7 times stays open.
@@ -67,7 +67,7 @@ def fills_hull(surface: Surface, around: Surface, slack: float) -> bool:
 
 
 def box_axes(around: Surface, slack: float) -> Floats | None:
-    """Axes `(3, 3)`, one a column, of a box around a convex surface that stands over it by at most `slack` [m].
+    """Return axes `(3, 3)`, one a column, of a box around a convex surface that exceeds it by at most `slack` [m].
 
     The box lies along the two largest faces that are square to each other; None if it is larger than that.
     """
@@ -81,12 +81,12 @@ def box_axes(around: Surface, slack: float) -> Floats | None:
 
 
 def box_corners(low: Floats, high: Floats) -> Floats:
-    """The eight corners `(8, 3)` of a box."""
+    """Return the eight corners `(8, 3)` of a box."""
     return np.stack(np.meshgrid(*np.stack([low, high], axis=1), indexing='ij'), axis=-1).reshape(-1, 3)
 
 
 def dominant_axes(surface: Surface) -> Floats | None:
-    """Right-handed axes `(3, 3)`, one a column, along the normals of the largest face and of the largest square to it.
+    """Return right-handed axes `(3, 3)`, one a column, normal to the largest face and the largest square to it.
 
     None where no face is square to the largest one.
     """
@@ -107,12 +107,12 @@ _SQUARE = 1e-3  # cosine of an angle that counts as a right one
 
 
 def _but(axis: int, part: slice) -> tuple[slice, ...]:
-    """An index that takes all but along an axis."""
+    """Return an index that takes all but along an axis."""
     return tuple(part if i == axis else slice(None) for i in range(3))
 
 
 def samples(triangles: Floats, spacing: float) -> Floats:
-    """Points `(k, 3)` all over triangles `(m, 3, 3)`, on a grid of at most `spacing`."""
+    """Return points `(k, 3)` all over triangles `(m, 3, 3)`, on a grid of at most `spacing`."""
     counts = _steps(triangles, spacing)
     found = []
     for count in np.unique(counts):
@@ -123,7 +123,7 @@ def samples(triangles: Floats, spacing: float) -> Floats:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The points of `samples` in blocks, which can be told apart without looking at each point.
+    """The points of `samples` in blocks, which can be classified without a test of each point.
 
     Attributes:
         triangles: `(m, 3, 3)`.
@@ -139,20 +139,20 @@ class Blocks:
 
     @classmethod
     def over(cls, triangles: Floats, spacing: float) -> Blocks:
-        """A block for each triangle."""
+        """Return a block for each triangle."""
         steps = _steps(triangles, spacing)
         ends = np.zeros((len(steps), 2, 2), np.int64)
         ends[:, 1] = steps[:, None]
         return cls(triangles, steps, ends, np.arange(len(steps)))
 
     def corners(self) -> tuple[Floats, NDArray[np.bool_]]:
-        """`(k, 4, 3)` points at the corners of the blocks, all others are between; `(k, 4)` which are samples."""
+        """Return corners `(k, 4, 3)` of the blocks, around all other points; `(k, 4)`: True for samples."""
         i, j = self.ends[:, [0, 0, 1, 1], 0], self.ends[:, [0, 1, 0, 1], 1]
         weights = _weights(i, j, self.steps[self.owners, None])
         return weights @ self.triangles[self.owners], i <= j
 
     def halves(self, chosen: NDArray[np.bool_]) -> Blocks:
-        """Some of the blocks `(k,)` cut in two along their longer side; without those of one point."""
+        """Return some of the blocks `(k,)` cut in two along their longer side; without those of one point."""
         chosen = chosen & (self.ends[:, 0] < self.ends[:, 1]).any(axis=1)
         ends, owners = self.ends[chosen], self.owners[chosen]
         rows, side = np.arange(len(ends)), np.argmax(ends[:, 1] - ends[:, 0], axis=1)
@@ -165,11 +165,11 @@ class Blocks:
 
 
 def _steps(triangles: Floats, spacing: float) -> Ints:
-    """`(m,)` how many steps of at most `spacing` the longest side of each triangle has."""
+    """Return the number `(m,)` of steps of at most `spacing` on the longest side of each triangle."""
     sides = np.linalg.norm(triangles - np.roll(triangles, 1, axis=1), axis=2).max(axis=1)
     return np.maximum(np.ceil(sides / spacing), 1).astype(np.int64)
 
 
 def _weights(i: Ints, j: Ints, steps: int | Ints) -> Floats:
-    """`(..., 3)` shares of a triangle's corners in the points of a grid on it, `0 <= i <= j <= steps`."""
+    """Return `(..., 3)` shares of a triangle's corners in the points of a grid on it, `0 <= i <= j <= steps`."""
     return np.stack([i, j - i, steps - j], axis=-1) / np.asarray(steps)[..., None]

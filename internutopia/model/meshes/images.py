@@ -28,7 +28,7 @@ _BLOCK = 2**20  # bytes
 
 
 def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
-    """`(height, width, 3 or 4)` pixels, the top row first, of an image file in any format that Pillow reads itself.
+    """Return `(height, width, 3 or 4)` pixels, the top row first, of a file in a format that Pillow reads itself.
 
     Raises:
         ValueError: It cannot be read, or has too many pixels.
@@ -50,7 +50,7 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
 
 
 def check_png(file: Path) -> None:
-    """ValueError, naming the file, for a PNG of too many pixels, or whose data are more than its pixels are.
+    """Raise ValueError, naming the file, for a PNG of too many pixels, or with more data than pixels.
 
     MuJoCo's decoder inflates whatever there is: a file of some megabytes becomes gigabytes. Other formats pass.
     """
@@ -83,7 +83,7 @@ def _check_inflated(file: Path, content: BinaryIO, parts: Iterable[tuple[int, in
 
 
 def scaled_down(pixels: Pixels) -> Pixels:
-    """Pixels `(height, width, n)` that are at most `MAX_TEXTURE` wide and high."""
+    """Return pixels `(height, width, n)` that are at most `MAX_TEXTURE` wide and high."""
     largest = max(pixels.shape[:2])
     if largest <= MAX_TEXTURE:
         return pixels
@@ -92,7 +92,7 @@ def scaled_down(pixels: Pixels) -> Pixels:
 
 
 def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Pixels `(height, width)` or `(height, width, n)` at another width and height."""
+    """Return pixels `(height, width)` or `(height, width, n)` at another width and height."""
     from PIL import Image
 
     return np.asarray(Image.fromarray(pixels).resize(size))

@@ -19,12 +19,12 @@ from internutopia.model.meshes.part_cache import ConvexPart
 from internutopia.model.meshes.surfaces import Floats, Surface, normals_of
 
 _NEAREST = 8  # others that a part is compared with
-_SOME = 12  # corners of a hull that are looked at before two have a common one
-_COARSE = 4  # times the slack: how far apart the points are that are looked at first
+_SOME = 12  # corners of a hull that are tested before two have a common one
+_COARSE = 4  # times the slack: the distance of the points that are tested first
 
 
 def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
-    """Fewer convex parts in metres; `slack` [m]: how far a hull may stand over the parts that it takes the place of.
+    """Return fewer convex parts in metres; `slack` [m]: how far a hull may exceed the parts it replaces.
 
     What is open wider than twice the slack stays open.
     """
@@ -58,7 +58,7 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """Parts, and their hull.
+    """Parts and their hull.
 
     Attributes:
         planes: of each part, `(f, 4)`: the normals of its faces, and how far they are from the origin [m].
@@ -82,7 +82,7 @@ class _Cluster:
         return cls((planes,), around.volume, around, around.vertices.min(axis=0), around.vertices.max(axis=0))
 
     def joined(self, other: _Cluster, slack: float) -> _Cluster | None:
-        """Both; None where a look at boxes, some points and volumes says that they do not fill their hull."""
+        """Return both; None where a test of boxes, some points and volumes shows that they do not fill their hull."""
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         if (self.low > other.high + 2 * slack).any() or (other.low > self.high + 2 * slack).any():
             return None
@@ -96,15 +96,15 @@ class _Cluster:
         return _Cluster(self.planes + other.planes, filled, around, low, high)
 
     def fills_hull(self, slack: float) -> bool:
-        """Whether no point of the hull's surface is over all parts by more than the slack."""
+        """Return True if no point of the hull's surface is farther from all parts than the slack."""
         corners = self.hull.vertices[self.hull.faces]
         return all(self._covers(Blocks.over(corners, spacing), slack) for spacing in (_COARSE * slack, slack))
 
     def _covers(self, blocks: Blocks, slack: float) -> bool:
-        """Whether no point of some blocks is over all parts by more than the slack.
+        """Return True if no point of some blocks is farther from all parts than the slack.
 
         What is between points over one part by no more is so, too. So only the blocks that no part covers alone are
-        looked at more closely, however large the surface is.
+        tested more closely, however large the surface is.
         """
         while len(blocks.owners):
             points, real = blocks.corners()
@@ -120,7 +120,7 @@ class _Cluster:
         return True
 
     def _outside(self, points: Floats, slack: float) -> Floats:
-        """Those of some points `(n, 3)` that are over all parts by more than the slack."""
+        """Return those of some points `(n, 3)` that are farther from all parts than the slack."""
         for planes in self.planes:
             over = (points @ planes[:, :3].T - planes[:, 3]).max(axis=1, initial=-np.inf)
             points = points[over > slack]
@@ -128,12 +128,12 @@ class _Cluster:
 
 
 def _nearest(number: int, boxes: Floats) -> list[int]:
-    """Some others of boxes `(n, 2, 3)`, those first that have a small box with one of them."""
+    """Return some others of boxes `(n, 2, 3)`, those first that have a small box with one of them."""
     sizes = (np.maximum(boxes[:, 1], boxes[number, 1]) - np.minimum(boxes[:, 0], boxes[number, 0])).sum(axis=1)
     sizes[number] = np.inf
     return [int(other) for other in np.argsort(sizes, kind='stable')[:_NEAREST] if sizes[other] < np.inf]
 
 
 def _middles(first: Floats, second: Floats) -> Floats:
-    """Points `(n, 3)` half way between each of some points and each of others."""
+    """Return points `(n, 3)` half way between each of some points and each of others."""
     return ((first[:, None] + second[None]) / 2).reshape(-1, 3)

@@ -6,7 +6,7 @@ import mujoco
 
 
 def fault_of(mesh: mujoco.MjsMesh) -> str:
-    """The reason why a mesh cannot be compiled, as something that collides if it has the inertia of its hull."""
+    """Return why a mesh cannot be compiled, as something that collides if it has the inertia of its hull."""
     probe = mujoco.MjSpec()
     alone = probe.add_mesh(name=mesh.name, file=mesh.file, scale=mesh.scale, inertia=mesh.inertia)
     alone.uservert, alone.userface = mesh.uservert, mesh.userface  # normals and texture coordinates do not matter

@@ -64,7 +64,7 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
 
 
 def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
-    """As `fill_mesh`, read by trimesh. ValueError if it cannot be read or has no triangles."""
+    """Do as `fill_mesh`, read by trimesh. ValueError if it cannot be read or has no triangles."""
     try:
         import trimesh
 
@@ -86,7 +86,7 @@ def _set_triangles(mesh: mujoco.MjsMesh, vertices: NDArray[np.float64], faces: A
 
 
 def _stl_faces(data: bytes) -> int | None:
-    """Number of faces that a binary STL holds, None for one that is text."""
+    """Return the number of faces of a binary STL, None for one that is text."""
     if len(data) < _STL_HEADER:
         return None
     count = int.from_bytes(data[_STL_HEADER - 4 : _STL_HEADER], 'little')
@@ -94,7 +94,7 @@ def _stl_faces(data: bytes) -> int | None:
 
 
 def _read_stl(data: bytes, count: int | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Vertices, those at the same place merged, and faces of an STL, of `count` faces if it is binary."""
+    """Return vertices, merged where they coincide, and faces of an STL, of `count` faces if it is binary."""
     if count is not None:
         corners = np.frombuffer(data, _STL_FACE, count, _STL_HEADER)['corners'].reshape(-1, 3)
     else:

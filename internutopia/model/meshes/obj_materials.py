@@ -1,4 +1,4 @@
-"""Materials of OBJ meshes: MuJoCo reads their texture coordinates, but not these."""
+"""Materials of OBJ meshes, which MuJoCo does not read, other than their texture coordinates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from internutopia.model.asset_bounds import check_file
 
 @dataclass(frozen=True)
 class ObjMaterial:
-    """Colour and image of a material, and the files that say so, images included."""
+    """Colour and image of a material, and the files that it is read from, images included."""
 
     color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     image: Path | None = None
@@ -19,7 +19,7 @@ class ObjMaterial:
 
 
 def obj_material(mesh: Path) -> ObjMaterial | None:
-    """The material that most faces of an OBJ file have, None if there is none, or no file of materials."""
+    """Return the material of most faces of an OBJ file, None if there is none, or no file of materials."""
     check_file(mesh, 'text_size')
     faces: Counter[str] = Counter()
     libraries, current = [], ''
@@ -40,7 +40,7 @@ def obj_material(mesh: Path) -> ObjMaterial | None:
 
 
 def _materials(library: Path) -> dict[str, ObjMaterial]:
-    """Materials by name: diffuse colour (Kd), opacity (d), image (map_Kd)."""
+    """Return materials by name: diffuse colour (Kd), opacity (d), image (map_Kd)."""
     check_file(library, 'text_size')
     found, name = {}, ''
     for line in library.read_text(errors='replace').splitlines():

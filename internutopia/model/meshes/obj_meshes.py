@@ -25,7 +25,7 @@ class ObjMesh:
 
 
 def has_groups(data: bytes) -> bool:
-    """Whether the text of an OBJ file begins more than one group or object."""
+    """Return True if the text of an OBJ file begins more than one group or object."""
     return len(_GROUP.findall(data)) > 1
 
 
@@ -54,7 +54,7 @@ def read_obj(data: bytes) -> ObjMesh:
 
 
 def _index(text: bytes, count: int) -> int:
-    """Counted from 0; negative ones in the file count from the last element before."""
+    """Return an index counted from 0; negative ones in the file count from the last element before."""
     number = int(text)
     return number - 1 if number > 0 else count + number
 

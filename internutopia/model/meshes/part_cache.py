@@ -31,18 +31,18 @@ class ConvexPart:
     axes: NDArray[np.float64] | None = None
 
     def scaled(self, factor: float) -> ConvexPart:
-        """The part of a mesh that is larger by a factor; a negative one mirrors it."""
+        """Return the part of a mesh that is larger by a factor; a negative one mirrors it."""
         return ConvexPart(self.vertices * factor, self.volume * abs(factor) ** 3, self.axes)
 
 
 class PartCache:
-    """The parts of meshes on disk."""
+    """Cache of the parts of meshes on disk."""
 
     def __init__(self) -> None:
         self._folder = CacheFolder('decomposition', 'decomposed meshes')
 
     def load(self, keys: Iterable[str]) -> dict[str, list[ConvexPart]]:
-        """The parts of those meshes that are in the cache, and make sense."""
+        """Load the parts of those meshes that are in the cache, and are valid."""
         loaded = {key: _load(self._folder.used(f'{key}.npz')) for key in keys}
         return {key: parts for key, parts in loaded.items() if parts is not None}
 
@@ -57,7 +57,7 @@ class PartCache:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from computing at the same time; nothing where the system has no file locks."""
+        """Keep other processes from computing at the same time; does nothing where the system has no file locks."""
         with ExitStack() as stack:
             # Windows; some network folders; those that may only be read. Then a mesh may be computed twice.
             with suppress(ImportError, OSError):
@@ -69,7 +69,7 @@ class PartCache:
 
 
 def _load(file: Path) -> list[ConvexPart] | None:
-    """The parts in a file of the cache; None if there is none, or nothing that makes sense."""
+    """Return the parts in a file of the cache; None if there is none, or no valid one."""
     try:
         with np.load(file, allow_pickle=False) as data:
             vertices, ends, volumes, axes = data['vertices'], data['ends'], data['volumes'], data['axes']

@@ -14,9 +14,9 @@ from internutopia.model.meshes.hulls import box_corners, dominant_axes
 from internutopia.model.meshes.surfaces import Floats, Ints, Surface, normals_of
 
 MAX_CELLS = 1_000_000
-"""A solid that would fall into more cells is not taken for rectilinear."""
+"""Maximum number of cells of a rectilinear solid; one with more is handled as another shape."""
 MAX_FACES = 5000
-"""Neither is one of more triangles."""
+"""Maximum number of its triangles."""
 
 _EXACT = 1e-4  # planes closer than this part of the extent are one
 _SAME_VOLUME = 0.02  # how much of its volume a solid may gain or lose when its planes are put together
@@ -24,7 +24,7 @@ _GENERIC = (0.4142, 0.5858 - 0.0313)  # a point of a cell that no diagonal of a 
 
 
 def boxes_of(solid: Surface, slack: float) -> tuple[Floats, list[Floats]] | None:
-    """The boxes that a rectilinear solid consists of, few of them.
+    """Return the boxes of a rectilinear solid, few of them.
 
     Args:
         solid: A closed surface that looks outwards.
@@ -61,7 +61,7 @@ class _Grid:
 
     @classmethod
     def of(cls, solid: Surface, axes: Floats, gap: float) -> _Grid | None:
-        """None if not all faces are in planes along the axes, once those closer than `gap` are one."""
+        """Return the grid of a solid; None if faces lie in no plane along the axes, once those within `gap` are one."""
         spread = solid.vertices @ axes
         normals, areas = normals_of(solid.vertices[solid.faces])
         planes, places = [], np.empty(spread.shape, np.int64)
@@ -88,7 +88,7 @@ class _Grid:
         return None if slanted.any() else cls(planes, triangles)
 
     def full(self) -> NDArray[np.bool_] | None:
-        """Which cells between the planes are inside; None if the surface does not wind around each once."""
+        """Return which cells between the planes are inside; None if the surface does not wind around each once."""
         shape = [len(each) for each in self.planes]
         winding = np.zeros((shape[0], shape[1] - 1, shape[2] - 1), np.int64)
         facing_x = self.triangles[(self.triangles[:, :, 0] == self.triangles[:, :1, 0]).all(axis=1)]
@@ -114,12 +114,12 @@ class _Grid:
 
 
 def _few_boxes(full: NDArray[np.bool_]) -> Ints:
-    """Full cells of a grid as boxes `(n, 3, 2)`, the first and last plane of each along each axis."""
+    """Return full cells of a grid as boxes `(n, 3, 2)`, the first and last plane of each along each axis."""
     return min((_merged(full, order) for order in permutations(range(3))), key=len)
 
 
 def _merged(full: NDArray[np.bool_], order: tuple[int, ...]) -> Ints:
-    """Cells, put together along one axis after the other."""
+    """Return cells merged along one axis after the other."""
     cells = np.argwhere(full)
     boxes = np.stack([cells, cells + 1], axis=2)
     for axis in order:

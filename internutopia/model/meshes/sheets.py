@@ -13,7 +13,7 @@ from internutopia.model.meshes.surfaces import Floats, Surface, normals_of
 FLAT_THICKNESS = 0.05
 """Thickness [m] that flat colliders from `SCALE_FREE_SIZE` on get; thick enough not to be pushed through."""
 SCALE_FREE_SIZE = 1.0
-"""Smaller meshes [m] meet no absolute lengths in what stands for them: at any scale their parts are similar."""
+"""Size [m] below which no absolute lengths are used: at any scale the parts of a mesh are similar."""
 
 _SAME_PLANE = np.cos(np.radians(1.0))  # cosine between the normals of faces that become one flat plate
 _SAME_SIDE = 0.5  # between the normal of a curved plate and those of its faces
@@ -33,12 +33,12 @@ class Plate:
 
 
 def flat_thickness(size: float) -> float:
-    """Thickness [m] of the collider of something flat of a greatest extent [m]."""
+    """Return the thickness [m] of the collider of a flat thing of a greatest extent [m]."""
     return FLAT_THICKNESS * min(1.0, size / SCALE_FREE_SIZE)
 
 
 def plates(sheet: Surface, thickness: float, slack: float = 0.0) -> list[Plate]:
-    """A sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
+    """Return a sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
 
     Faces in a plane are put together as far as that is convex. Then, with a `slack` [m], plates are put together as
     long as their front bulges by no more than that, and its outline is convex but for that. In front of the sheet they
@@ -52,7 +52,7 @@ def plates(sheet: Surface, thickness: float, slack: float = 0.0) -> list[Plate]:
 
 
 class _Clusters:
-    """Faces of a sheet, put together as Hertel and Mehlhorn do it.
+    """Faces of a sheet, merged as by Hertel and Mehlhorn.
 
     That is to begin with all triangles, and to take out edges between two that are convex without it, the longest
     first.
@@ -93,12 +93,12 @@ class _Clusters:
             self._spans[left] += self._spans[right]
 
     def are_flat(self, left: int, right: int, loop: list[int]) -> bool:
-        """Whether two clusters are a convex polygon."""
+        """Return True if two clusters are a convex polygon."""
         normal = self._normals[left]
         return bool(normal @ self._normals[right] >= _SAME_PLANE) and _is_convex_loop(self._vertices[loop], normal)
 
     def are_nearly_flat(self, left: int, right: int, loop: list[int], slack: float) -> bool:
-        """Whether two clusters are a convex polygon but for `slack` [m]."""
+        """Return True if two clusters are a convex polygon but for `slack` [m]."""
         span = self._spans[left] + self._spans[right]
         normal = span / max(float(np.linalg.norm(span)), 1e-300)
         faces = self._faces[left] + self._faces[right]
@@ -109,7 +109,7 @@ class _Clusters:
         return over.max() <= _HOLLOW * slack and _pocket(self._vertices[loop], normal) <= slack
 
     def plate(self, cluster: int, thickness: float) -> Plate:
-        """A cluster with a back."""
+        """Return a cluster with a back."""
         span = self._spans[cluster]
         area = float(np.linalg.norm(span))
         normal = span / area
@@ -128,13 +128,13 @@ def _sides(loop: list[int]) -> list[tuple[int, int]]:
 
 
 def _joined(left: list[int], right: list[int], a: int, b: int) -> list[int]:
-    """The loop around two polygons, of which the left one has the edge from a to b and the right one that back."""
+    """Return the loop around two polygons; the left one has the edge from a to b, the right one that back."""
     i, j = left.index(b), right.index(a)
     return left[i:] + left[:i] + (right[j:] + right[:j])[1:-1]
 
 
 def _without_spikes(loop: list[int]) -> list[int]:
-    """Takes out corners at which a loop turns back on itself: other edges that the polygons had in common."""
+    """Remove corners at which a loop turns back on itself: other edges that the polygons had in common."""
     kept: deque[int] = deque()
     for corner in loop:
         kept.append(corner)
@@ -165,7 +165,7 @@ def _longest_side(corners: Floats) -> Floats:
 
 
 def _pocket(corners: Floats, normal: Floats) -> float:
-    """How deep [m] a corner of a loop is within the convex polygon around it, seen along its normal; at most that."""
+    """Return the depth [m] of a loop's corner in the convex polygon around it, seen along its normal; at most that."""
     across = _longest_side(corners)
     across = across - (across @ normal) * normal
     across /= max(float(np.linalg.norm(across)), 1e-300)

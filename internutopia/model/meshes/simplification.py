@@ -16,7 +16,7 @@ _SMALLEST_TURN = 0.2  # cosine of the angle by which a collapse may turn a face
 
 
 def collapsed(surface: Surface, error: float) -> Surface:
-    """A coarser surface, whose vertices are some of the old ones.
+    """Return a coarser surface, whose vertices are some of the old ones.
 
     Args:
         surface: What is simplified.
@@ -55,7 +55,7 @@ def collapsed(surface: Surface, error: float) -> Surface:
 
 
 def _quadrics(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
-    """Sums `(n, 4, 4)` of squared distances from the planes around each vertex by area, and of the areas `(n,)`.
+    """Sum `(n, 4, 4)` squared distances from the planes around each vertex by area, and the areas `(n,)`.
 
     An edge that only one face has counts as a plane across that face, too.
     """
@@ -85,7 +85,7 @@ def _quadrics(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
 
 
 def _half_edges(faces: Ints, count: int) -> tuple[Ints, Ints]:
-    """Edges in both directions as `source * count + target`, sorted, and how many faces have each of them."""
+    """Return edges in both directions as `source * count + target`, sorted, and the number of faces of each."""
     a, b = faces[:, [0, 1, 2]].ravel(), faces[:, [1, 2, 0]].ravel()
     codes = np.sort(np.concatenate([a * count + b, b * count + a]))  # faster than np.unique, which makes a hash table
     first = np.flatnonzero(np.diff(codes, prepend=-1))
@@ -93,14 +93,14 @@ def _half_edges(faces: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def _costs(vertices: Floats, quadrics: Floats, weights: Floats, sources: Ints, targets: Ints) -> Floats:
-    """Mean square distance of each target from the planes that both ends stand for."""
+    """Return the mean square distance of each target from the planes of both ends."""
     point = np.concatenate([vertices, np.ones((len(vertices), 1))], axis=1)[targets]
     both = quadrics[sources] + quadrics[targets]
     return np.abs(np.einsum('ei,eij,ej->e', point, both, point)) / (weights[sources] + weights[targets])
 
 
 def _common_neighbours(half: Ints, count: int, starts: Ints, best: Ints) -> Ints:
-    """How many vertices are neighbours of both ends of an edge.
+    """Count the vertices that are neighbours of both ends of an edge.
 
     If they are more than its faces, the surface would touch itself without the edge.
     """
@@ -110,7 +110,7 @@ def _common_neighbours(half: Ints, count: int, starts: Ints, best: Ints) -> Ints
 
 
 def _keeps_faces(vertices: Floats, faces: Ints, best: Ints, count: int) -> NDArray[np.bool_]:
-    """Whether no face around the source of an edge turns over when the source moves to the target."""
+    """Return True where no face around the source of an edge turns over when the source moves to the target."""
     place = np.full(count, -1)
     place[best // count] = np.arange(len(best))
     valid = np.ones(len(best), bool)
@@ -131,7 +131,7 @@ def _keeps_faces(vertices: Floats, faces: Ints, best: Ints, count: int) -> NDArr
 
 
 def _apart(targets: Ints, starts: Ints, sources: Ints, rank: Ints, count: int) -> NDArray[np.bool_]:
-    """Which of the collapses, one a source, touch no faces of another one that comes before by rank."""
+    """Return which collapses, one a source, touch no faces of another one that comes before by rank."""
     number, claimed = _rings(targets, starts, sources)
     number = np.concatenate([number, np.arange(len(sources))])
     claimed = np.concatenate([claimed, sources])
@@ -142,7 +142,7 @@ def _apart(targets: Ints, starts: Ints, sources: Ints, rank: Ints, count: int) -
 
 
 def _rings(targets: Ints, starts: Ints, sources: Ints) -> tuple[Ints, Ints]:
-    """The neighbours of each of the sources: which one of them, and the neighbour."""
+    """Return the neighbours of each of the sources: which one of them, and the neighbour."""
     sizes = starts[sources + 1] - starts[sources]
     number = np.repeat(np.arange(len(sources)), sizes)
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -1,4 +1,4 @@
-"""Surfaces of triangles: connected pieces, closed and convex ones, coarser ones.
+"""Surfaces of triangles: connected pieces, tests for closed and convex ones, coarser ones.
 
 A surface is `vertices` `(n, 3)` [m] and `faces` `(m, 3)`, counterclockwise seen from outside.
 """
@@ -35,21 +35,21 @@ class Surface:
 
     @property
     def volume(self) -> float:
-        """Volume inside [m3] if it is closed, which its faces look out of; negative if they look inwards."""
+        """Volume inside [m3] if it is closed and faces outwards; negative if it faces inwards."""
         return signed_volume(self.vertices[self.faces])
 
     def is_flat(self, part: float = FLAT) -> bool:
-        """Whether all of it is in a plane, in any direction, but for a part of its greatest extent."""
+        """Return True if all of it is in a plane, in any direction, but for a part of its greatest extent."""
         _, extents = principal_extents(self.vertices)
         return bool(extents[-1] <= part * extents.max())
 
     def is_closed(self) -> bool:
-        """Whether each edge of a face is one of a neighbour, too, in the other direction."""
+        """Return True if each edge of a face is one of a neighbour, too, in the other direction."""
         forth, back = _codes(_edges(self.faces), len(self.vertices))
         return np.array_equal(np.sort(forth), np.sort(back))
 
     def is_convex(self) -> bool:
-        """Whether no face stands over the plane of a neighbour; of a closed connected surface that faces outwards."""
+        """Return True if no face exceeds the plane of a neighbour; for a closed connected surface facing outwards."""
         pairs = _neighbours(self.faces, len(self.vertices))
         corners = self.vertices[self.faces]
         normals, _ = normals_of(corners)
@@ -57,25 +57,25 @@ class Surface:
         return bool(heights.max(initial=0.0) <= _FLAT_EDGE * self.extent.max(initial=0.0))
 
     def flipped(self) -> Surface:
-        """The same with inside and outside exchanged."""
+        """Return the same with inside and outside exchanged."""
         return Surface(self.vertices, self.faces[:, ::-1])
 
 
 def principal_extents(points: Floats) -> tuple[Floats, Floats]:
-    """Principal axes `(3, 3)` of points `(n, 3)`, one a row, widest first, and the extents `(3,)` along them [m]."""
+    """Return principal axes `(3, 3)` of points `(n, 3)`, one a row, widest first, and extents `(3,)` along them [m]."""
     centred = points - points.mean(axis=0)
     axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1]
     return axes, np.ptp(centred @ axes.T, axis=0)
 
 
 def signed_volume(triangles: Floats) -> float:
-    """Volume [m3] inside a closed surface of triangles `(m, 3, 3)`; negative if they face inwards."""
+    """Return the volume [m3] inside a closed surface of triangles `(m, 3, 3)`; negative if they face inwards."""
     a, b, c = (triangles[:, k] - triangles[0, 0] for k in range(3))
     return float(np.einsum('ij,ij->', a, np.cross(b, c))) / 6
 
 
 def normals_of(corners: Floats) -> tuple[Floats, Floats]:
-    """`(m, 3)` unit normals of triangles `(m, 3, 3)`, zero for those without an area, and `(m,)` areas [m2]."""
+    """Return `(m, 3)` unit normals of triangles `(m, 3, 3)`, zero for those without an area, and areas `(m,)` [m2]."""
     crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(crosses, axis=1)
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
@@ -84,7 +84,7 @@ def normals_of(corners: Floats) -> tuple[Floats, Floats]:
 
 
 def pieces(vertices: Floats, faces: NDArray[np.integer]) -> list[Surface]:
-    """The connected parts of a mesh, their vertices merged where they coincide.
+    """Return the connected parts of a mesh, their vertices merged where they coincide.
 
     What shares no vertices with the rest and is closed is a part, even where it touches another one. In the rest, parts
     are connected by edges that two faces share. Of faces back to back, those between parts are left out; elsewhere one
@@ -102,7 +102,7 @@ def pieces(vertices: Floats, faces: NDArray[np.integer]) -> list[Surface]:
 
 
 def simplified(vertices: Floats, faces: NDArray[np.integer], limit: int) -> Surface:
-    """A coarser mesh of at most `limit` triangles: vertices in one cell of an ever wider grid are merged.
+    """Return a coarser mesh of at most `limit` triangles: vertices in one cell of an ever wider grid are merged.
 
     Of those in a cell the outermost one stays, so the whole does not shrink.
     """
@@ -126,7 +126,7 @@ def _welded(vertices: Floats, faces: NDArray[np.integer]) -> Surface:
 
 
 def _merged(vertices: Floats) -> tuple[Floats, Ints]:
-    """Vertices without those that coincide with another one, and where each one is among them."""
+    """Return vertices without those that coincide with another one, and the index of each in them."""
     vertices = np.asarray(vertices, float)
     step = max(float(np.ptp(vertices, axis=0).max(initial=0.0)) * _SAME_POINT, np.finfo(float).tiny)
     grid = np.round((vertices - vertices.min(axis=0)) / step)
@@ -135,13 +135,13 @@ def _merged(vertices: Floats) -> tuple[Floats, Ints]:
 
 
 def _without_degenerate(faces: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Faces with three different vertices, and `(m,)` which these are."""
+    """Return faces with three different vertices, and a mask `(m,)` of them."""
     distinct = (faces != np.roll(faces, 1, axis=1)).all(axis=1)
     return faces[distinct], distinct
 
 
 def _are_closed(vertices: Floats, faces: Ints, labels: Ints) -> NDArray[np.bool_]:
-    """`(m,)` whether the faces with the same label as a face form a closed surface around a volume."""
+    """Return a mask `(m,)` of faces that form a closed surface around a volume with those of the same label."""
     edges = np.sort(_edges(faces), axis=1)
     signs = np.where(_edges(faces)[:, 0] == edges[:, 0], 1, -1)
     groups, index = np.unique(labels, return_inverse=True)
@@ -156,7 +156,7 @@ def _are_closed(vertices: Floats, faces: Ints, labels: Ints) -> NDArray[np.bool_
 
 
 def _split(vertices: Floats, faces: Ints, labels: Ints) -> list[Surface]:
-    """One surface for the faces of each label."""
+    """Return one surface for the faces of each label."""
     order = np.argsort(labels, kind='stable')
     groups = np.split(faces[order], np.flatnonzero(np.diff(labels[order])) + 1)
     used = (np.unique(group, return_inverse=True) for group in groups if len(group))
@@ -164,7 +164,7 @@ def _split(vertices: Floats, faces: Ints, labels: Ints) -> list[Surface]:
 
 
 def _back_to_back(faces: Ints) -> tuple[Ints, Ints]:
-    """Faces whose three vertices no other face has, and one of each group of those that share them."""
+    """Return faces whose three vertices no other face has, and one of each group of those that share them."""
     _, first, index, counts = np.unique(
         np.sort(faces, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -172,17 +172,17 @@ def _back_to_back(faces: Ints) -> tuple[Ints, Ints]:
 
 
 def _edges(faces: Ints) -> Ints:
-    """`(3 m, 2)` edges in the direction of their faces, those of a face in a row."""
+    """Return `(3 m, 2)` edges in the direction of their faces, those of a face in a row."""
     return faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
 
 
 def _codes(edges: Ints, count: int) -> tuple[Ints, Ints]:
-    """One number per edge, and that of the edge in the other direction."""
+    """Return one number per edge, and that of the edge in the other direction."""
     return edges[:, 0] * count + edges[:, 1], edges[:, 1] * count + edges[:, 0]
 
 
 def _neighbours(faces: Ints, count: int) -> Ints:
-    """`(p, 2)` pairs of faces at edges that just two faces have, in opposite directions; each pair both ways."""
+    """Return `(p, 2)` pairs of faces at edges of just two faces, in opposite directions; each pair both ways."""
     forth, back = _codes(_edges(faces), count)
     codes, first, counts = np.unique(forth, return_index=True, return_counts=True)
     codes, first = codes[counts == 1], first[counts == 1]
@@ -192,7 +192,7 @@ def _neighbours(faces: Ints, count: int) -> Ints:
 
 
 def _connected(count: int, pairs: Ints) -> Ints:
-    """`(count,)` label of the group that each node is in, the least node of the group."""
+    """Return the label `(count,)` of the group that each node is in, the least node of the group."""
     labels = np.arange(count)
     while True:
         hooked = labels.copy()

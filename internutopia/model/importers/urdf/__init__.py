@@ -1,4 +1,4 @@
-"""URDF, as robots' descriptions use it: an XML file and meshes -> `MjSpec`.
+"""URDF, as robot descriptions use it: an XML file and meshes -> `MjSpec`.
 
 The file is read here, not by MuJoCo, whose reader puts all shapes into the masses, confuses meshes of one name, and
 stops at files that others read.
@@ -56,7 +56,7 @@ def load(path: Path) -> mujoco.MjSpec:
 
 
 def dependencies(path: Path) -> set[Path]:
-    """The file itself, its meshes and their materials, and where missing meshes could be. ValueError as `load`."""
+    """Return the file, its meshes and their materials, and candidate paths of missing meshes. ValueError as `load`."""
     document = read_document(path)
     files = {path}
     for reference in {shape.mesh for link in document.links.values() for shape in link.shapes if shape.mesh}:

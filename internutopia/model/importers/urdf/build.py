@@ -26,12 +26,12 @@ _GEOMS = {
     'capsule': mujoco.mjtGeom.mjGEOM_CAPSULE,
     'mesh': mujoco.mjtGeom.mjGEOM_MESH,
 }
-# What MuJoCo's compiler might be told that is done, or decided, here
+# Options of MuJoCo's compiler that are handled, or decided, here
 _OURS = ('angle', 'eulerseq', 'discardvisual', 'fusestatic', 'strippath', 'meshdir', 'texturedir', 'assetdir')
 
 
 def empty_spec(document: Document) -> mujoco.MjSpec:
-    """A spec with the settings in the file's `<mujoco>` element. ValueError if MuJoCo does not know one."""
+    """Return a spec with the settings in the file's `<mujoco>` element. ValueError for one that MuJoCo lacks."""
     model = Element('mujoco')
     for section in document.settings if document.settings is not None else ():
         if section.tag == 'compiler':
@@ -71,7 +71,7 @@ def _body_name(link: str) -> str:
 
 
 def _add_joints(body: mujoco.MjsBody, joint: Joint, *, free: bool) -> None:
-    """`free`: a floating joint may be a free one, as only those right below the world can."""
+    """Add joints; `free`: a floating joint may be a free one, as only those right below the world can."""
     parts: list[tuple[str, mujoco.mjtJoint, ArrayLike]]
     if joint.kind == 'fixed':
         return
@@ -94,7 +94,7 @@ def _add_joints(body: mujoco.MjsBody, joint: Joint, *, free: bool) -> None:
 
 
 def _across(axis: Numbers) -> NDArray[np.float64]:
-    """Two directions across an axis and each other `(2, 3)`."""
+    """Return two directions across an axis and each other `(2, 3)`."""
     quat, turn = np.zeros(4), np.zeros(9)
     mujoco.mju_quatZ2Vec(quat, axis)
     mujoco.mju_quat2Mat(turn, quat)
@@ -102,7 +102,7 @@ def _across(axis: Numbers) -> NDArray[np.float64]:
 
 
 def _add_shapes(body: mujoco.MjsBody, link: Link, meshes: Meshes, names: set[str]) -> None:
-    """Add the shapes of a link; `names` are those that geoms have already, MuJoCo wants them to differ."""
+    """Add the shapes of a link; `names` are those that geoms have already, MuJoCo requires them to differ."""
     for shape in link.shapes:
         mesh = meshes.add(link.name, shape) if shape.mesh else None
         if shape.mesh and mesh is None:

@@ -1,4 +1,4 @@
-"""Document: what a URDF file says, as plain data."""
+"""Document: the contents of a URDF file, as plain data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from internutopia.model.importers.file_warnings import FileWarnings
 Numbers = tuple[float, ...]
 
 WORLD = 'world'
-"""The link that stands for what does not move; it may be a parent without being declared."""
+"""The link that is fixed to the world; it may be a parent without being declared."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Pose:
 
     @property
     def quat(self) -> NDArray[np.float64]:
-        """The rotation as a unit quaternion `(w, x, y, z)`."""
+        """Rotation as a unit quaternion `(w, x, y, z)`."""
         quat = np.zeros(4)
         mujoco.mju_euler2Quat(quat, self.rpy, 'XYZ')  # capitals: about axes that do not turn along
         return quat
@@ -65,7 +65,7 @@ class Inertial:
 
 @dataclass(frozen=True)
 class Link:
-    """A link; `inertial` is None where the file says no mass."""
+    """Link; `inertial` is None where the file has no mass."""
 
     name: str
     inertial: Inertial | None = None
@@ -73,18 +73,18 @@ class Link:
 
     @property
     def mass(self) -> float:
-        """[kg], 0 where the file says none."""
+        """Mass [kg], 0 where the file has none."""
         return self.inertial.mass if self.inertial else 0.0
 
     @property
     def inertia(self) -> Numbers | None:
-        """That of `inertial`, None where the file says none."""
+        """Inertia in `inertial`, None where the file has none."""
         return self.inertial.inertia if self.inertial else None
 
 
 @dataclass(frozen=True)
 class Mimic:
-    """The position of a joint is `multiplier` times that of another `joint`, plus `offset` [rad or m]."""
+    """Relation of a joint's position to another one's: `multiplier` times that of `joint`, plus `offset` [rad or m]."""
 
     joint: str
     multiplier: float
@@ -93,7 +93,7 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint; `limits` [rad or m] is None and `effort` [N·m or N] 0 where there is no limit."""
+    """Joint; `limits` [rad or m] is None and `effort` [N·m or N] 0 where there is no limit."""
 
     name: str
     kind: str
@@ -127,5 +127,5 @@ class Document:
 
     @property
     def has_masses(self) -> bool:
-        """Whether the file says what any of its links weighs, be it nothing."""
+        """True if the file gives the mass of any of its links, even if it is 0."""
         return any(link.inertial for link in self.links.values())

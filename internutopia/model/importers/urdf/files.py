@@ -1,4 +1,4 @@
-"""Files that a URDF refers to, and where they are.
+"""Files that a URDF refers to, and their search.
 
 - A path without a scheme is relative to the URDF's folder, or to that with the `meshdir` of a `<mujoco><compiler>`, or
   to a folder above it. With `strippath` only its last part counts.
@@ -23,7 +23,7 @@ _SEARCHED = ('ROS_PACKAGE_PATH', 'AMENT_PREFIX_PATH', 'GAZEBO_MODEL_PATH', 'GZ_S
 
 
 def find(document: Document, reference: str) -> tuple[Path | None, list[Path]]:
-    """The file that a reference means, None if there is none, and the places where it was looked for."""
+    """Find the file that a reference means, None if there is none; also returns the places that were searched."""
     tried: list[Path] = []
     for place in dict.fromkeys(_places(document, reference.strip().replace('\\', '/'))):
         tried.append(place)
@@ -34,7 +34,7 @@ def find(document: Document, reference: str) -> tuple[Path | None, list[Path]]:
 
 
 def _spelled(place: Path) -> Path | None:
-    """A file, whatever the case of its name."""
+    """Return a file, whatever the case of its name."""
     if place.is_file():
         return place
     try:

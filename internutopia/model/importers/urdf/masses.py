@@ -1,4 +1,4 @@
-"""Masses of the links of a URDF, so that MuJoCo can move them and the whole weighs what the file says.
+"""Masses of the links of a URDF, so that MuJoCo can move them and the total is that of the file.
 
 - The masses are those of the file. A link without one weighs nothing; where links that move together (they are fixed to
   each other) all weigh nothing, the first of them gets `LEAST_MASS` and `LEAST_INERTIA`, without which MuJoCo has
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from internutopia.model.importers.urdf.document import Document, Inertial, Link
 
 LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
-"""[kg], [kg·m2]: light enough to matter for no real link, heavy enough to keep the mass matrix regular."""
+"""[kg], [kg·m2]: too light to matter for any real link, heavy enough to keep the mass matrix regular."""
 
 _ROUNDING = 0.01  # excess of a principal moment, as part of it, that three written digits may cause
 _EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
@@ -76,7 +76,7 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
 
 
 def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Principal moments, in ascending order, and the quaternion of their axes on the link."""
+    """Return principal moments, in ascending order, and the quaternion of their axes on the link."""
     xx, xy, xz, yy, yz, zz = inertial.inertia or np.zeros(6)
     moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     axes[:, 0] *= np.linalg.det(axes)
@@ -87,7 +87,7 @@ def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 def _corrected(moments: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Principal moments (ascending) without what rounding did to them, None if there is more wrong with them."""
+    """Return principal moments (ascending) without rounding errors, None if there is more wrong with them."""
     least, middle, most = moments
     if least < -_ROUNDING * abs(most) or least + middle < (1 - _ROUNDING) * most:
         return None
@@ -96,7 +96,7 @@ def _corrected(moments: NDArray[np.float64]) -> NDArray[np.float64] | None:
 
 
 def _weightless(document: Document) -> list[str]:
-    """The first link of each set of links that move together and weigh nothing."""
+    """Return the first link of each set of links that move together and have no mass."""
     first = {document.root: document.root}
     for joint in document.joints:
         first[joint.child] = first[joint.parent] if joint.kind == 'fixed' else joint.child

@@ -1,4 +1,4 @@
-"""Meshes of a URDF in its spec: found, read, coloured; what cannot be found or read is left out with a warning."""
+"""Meshes of a URDF in its spec: found, read, coloured; missing or unreadable ones are left out with a warning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Meshes:
         self._missing: list[tuple[str, str]] = []  # link, reference
 
     def add(self, link: str, shape: Shape) -> str | None:
-        """The name of the mesh of a shape, None if it is left out."""
+        """Add the mesh of a shape; returns its name, None if it is left out."""
         file, _ = find(self._document, shape.mesh)
         if file is None:
             self._missing.append((link, shape.mesh))

@@ -45,7 +45,7 @@ def read_document(path: Path) -> Document:
 
 
 def _parse(path: Path) -> Element:
-    """The root element; every element has its line in the attribute `_LINE`."""
+    """Parse the file; returns the root element, and every element has its line in the attribute `_LINE`."""
     check_file(path, 'text_size')
     builder, parser, bounds = ElementTree.TreeBuilder(), expat.ParserCreate(), NestingBounds(path)
 
@@ -67,7 +67,7 @@ def _parse(path: Path) -> Element:
 
 
 class _Reader:
-    """Reads one file. Its methods raise ValueErrors."""
+    """Reader of one file. Its methods raise ValueErrors."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -78,7 +78,7 @@ class _Reader:
         self._where = ''  # link or joint that is being read
 
     def document(self) -> Document:
-        """All of the file."""
+        """Read all of the file."""
         robot = self._robot
         if robot.tag != 'robot':
             raise self._error(robot, f'the root element of a URDF file is <robot>, not <{robot.tag}>')
@@ -110,7 +110,7 @@ class _Reader:
                     raise self._error(element, f'<{element.tag}>: {hint}')
 
     def _named(self, tag: str) -> dict[str, Element]:
-        """Links or joints by name."""
+        """Return links or joints by name."""
         self._where = ''
         found: dict[str, Element] = {}
         for element in self._robot.findall(tag):
@@ -153,7 +153,7 @@ class _Reader:
         return values
 
     def _number(self, element: Element | None, key: str, default: float = 0.0) -> float:
-        """0 or another default for what is not there."""
+        """Return a number; 0 or another default if it is missing."""
         if element is None or not element.get(key, '').strip():
             return default
         return self._numbers(element, key, 1)[0]
@@ -194,7 +194,7 @@ class _Reader:
         )
 
     def _shape(self, link: str, element: Element) -> Shape | None:
-        """None, and a warning, for what cannot be read or has no extent."""
+        """Return a shape; None, and a warning, for one that cannot be read or has no extent."""
         geometry = element.find('geometry')
         forms = list(geometry) if geometry is not None else []
         form = next((form for form in forms if form.tag in (*_SIZES, 'mesh')), None)
@@ -256,7 +256,7 @@ class _Reader:
         )
 
     def _bound(self, limit: Element | None, key: str) -> float:
-        """A limit, which may be infinite in the file."""
+        """Return a limit, which may be infinite in the file."""
         text = limit.get(key, '').strip().lower() if limit is not None else ''
         return {'inf': _FAR, '+inf': _FAR, '-inf': -_FAR}.get(text) or self._number(limit, key)
 

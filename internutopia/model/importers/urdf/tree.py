@@ -11,7 +11,7 @@ from internutopia.util import did_you_mean
 
 
 def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[dict[str, Link], list[Joint], str]:
-    """Put joints into an order where parents come before children, and find the root.
+    """Sort joints so that parents come before children, and find the root.
 
     Returns:
         All links, the world among them if a joint hangs on it; the joints in order; the name of the root.

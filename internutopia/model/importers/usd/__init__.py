@@ -52,7 +52,7 @@ NO_UNITS = (
 
 
 def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
-    """Read a USD file at an absolute path whose bounds `dependencies` has looked at; what is left out is logged.
+    """Read a USD file at an absolute path whose bounds `dependencies` has checked; what is left out is logged.
 
     ValueError if it is broken or if nothing is left.
     """
@@ -63,7 +63,7 @@ def load(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSpec:
 
 
 def load_with_warnings(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> tuple[mujoco.MjSpec, list[str]]:
-    """As `load`, with what could not be represented, one line for each kind and the prims it is about."""
+    """Read as `load`, but return what could not be represented, one line for each kind and the prims it is about."""
     warnings = FileWarnings()
     with reading(path), quiet():
         stage = open_stage(path, warnings, within_bounds=True)
@@ -78,18 +78,18 @@ def _warn_of_units(stage: Usd.Stage, transforms: StageTransforms, warnings: File
     if not units.states_any and units != units.without_defaults():
         warnings.add(NO_UNITS, '/')
     if transforms.raw_lengths and not units.states_metres:
-        units = units._replace(metres=transforms.metres)  # what a unit of it is, is told by the scale
+        units = units._replace(metres=transforms.metres)  # the scale defines its unit
     for foreign in foreign_units(stage, units):
         warnings.add(foreign.what, foreign.where)
 
 
 def units_of(path: Path) -> StageUnits:
-    """Length unit and up axis of a stage. ValueError as for `load`."""
+    """Return the length unit and up axis of a stage. ValueError as for `load`."""
     return stage_units(open_stage(path, FileWarnings()))
 
 
 def dependencies(path: Path) -> set[Path]:
-    """The file itself, the layers it is composed of, its `.mdl` files and textures. ValueError as for `load`."""
+    """Return the file, the layers it is composed of, its `.mdl` files and textures. ValueError as for `load`."""
     with quiet():
         stage = open_stage(path, FileWarnings())
         return {path, *layer_files(stage), *material_files(stage)}

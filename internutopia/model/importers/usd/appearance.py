@@ -37,7 +37,7 @@ _BLENDED = 0.99  # opacity from which on MuJoCo renders without looking at the o
 
 @dataclass(frozen=True)
 class Visual:
-    """One thing to be shown: a shape, the name of its material if it has one, and its colour in sRGB, with opacity."""
+    """A visual: a shape, the name of its material if it has one, and its colour in sRGB, with opacity."""
 
     name: str
     shape: Shape
@@ -46,7 +46,7 @@ class Visual:
 
 
 class VisualBuilder:
-    """Makes the materials and textures of one stage in its spec, each one once."""
+    """Builder of the materials and textures of one stage in its spec, each one once."""
 
     def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
@@ -60,7 +60,7 @@ class VisualBuilder:
         self._materials: dict[Any, str] = {}  # names by their appearance
 
     def of(self, prim: Usd.Prim, shape: Shape) -> list[Visual]:
-        """The visuals of a geometry prim that has a shape: one for each material on it."""
+        """Return the visuals of a geometry prim that has a shape: one for each material on it."""
         path = str(prim.GetPath())
         groups: dict[str, tuple[str, Any, list[NDArray[np.bool_]]]] = {}
         rest = np.ones(0 if shape.faces is None else len(shape.faces), bool)
@@ -79,7 +79,7 @@ class VisualBuilder:
         return [self._visual(name, owner, shape.with_faces(chosen)) for name, owner, chosen in parts if chosen.any()]
 
     def rgba(self, prim: Usd.Prim) -> tuple[float, ...]:
-        """Colour of a prim, without a texture."""
+        """Return the colour of a prim, without a texture."""
         material = bound_material(prim)
         return self._rgba(prim, self._appearance(material) if material else _PLAIN, white=False)
 
@@ -117,7 +117,7 @@ class VisualBuilder:
         return Visual(name, shape, rgba, self._material(material, surface, texture) if material else '')
 
     def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
-        """A mesh with its coordinates on a texture, and the name of that; empty if it has none or it cannot be read."""
+        """Return a mesh with texture coordinates, and the texture's name; empty if it has none or it cannot be read."""
         found = self._primvars.coordinates(mesh, shape, texture.coordinates)
         if found is None:
             return shape, ''
@@ -127,7 +127,7 @@ class VisualBuilder:
         return (replace(shape, coordinates=Indexed(from_top, found.index)), name) if name else (shape, '')
 
     def _without_texture(self, surface: Appearance, texture: Texture, material: Usd.Prim) -> Appearance:
-        """A surface in the mean colour and opacity of its texture, or without both if that cannot be read."""
+        """Return a surface in the mean colour and opacity of its texture, or without both if that cannot be read."""
         pixels = self._pixels(texture, ONE_TILE, material)
         if pixels is None:
             return replace(surface, texture=None)
@@ -154,7 +154,7 @@ class VisualBuilder:
         return self._appearances[path]
 
     def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:
-        """Name of a texture of the spec; empty if it cannot be read."""
+        """Return the name of a texture of the spec; empty if it cannot be read."""
         key = replace(texture, coordinates='', layout=Texture.layout), tiles
         if key not in self._textures:
             pixels = self._pixels(texture, tiles, material)
@@ -172,7 +172,7 @@ class VisualBuilder:
             return None
 
     def _rgba(self, prim: Usd.Prim, surface: Appearance, *, white: bool) -> tuple[float, ...]:
-        """Colour of a surface in sRGB: of its material, else white under a texture, else displayColor, else grey."""
+        """Return the sRGB colour of a surface: of its material, white under a texture, else displayColor, else grey."""
         color, opacity = surface.color, surface.opacity
         if color is None and white:
             color = (1.0, 1.0, 1.0)
@@ -185,7 +185,7 @@ class VisualBuilder:
         return *map(float, rgb), float(np.clip(opacity, 0, 1))
 
     def _material(self, prim: Usd.Prim, surface: Appearance, texture: str) -> str:
-        """Name of the material that shows a surface: the path of the first prim of this name that looks like it.
+        """Return the material name of a surface: the path of the first prim of this name that looks like it.
 
         A home refers to the same few hundred materials from each of its models, and MuJoCo renders 1000 at most.
         """
@@ -209,7 +209,7 @@ class VisualBuilder:
 
 
 def bound_material(prim: Usd.Prim) -> Usd.Prim | None:
-    """The material prim that is bound to a prim, or to one above it."""
+    """Return the material prim that is bound to a prim, or to one above it."""
     from pxr import UsdShade
 
     material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
@@ -217,7 +217,7 @@ def bound_material(prim: Usd.Prim) -> Usd.Prim | None:
 
 
 def _subsets(prim: Usd.Prim, shape: Shape) -> list[tuple[Usd.Prim, NDArray[np.bool_]]]:
-    """Subsets of a mesh that a material is bound to, with `(m,)` which triangles they have."""
+    """Return the subsets of a mesh that a material is bound to, with masks `(m,)` of their triangles."""
     from pxr import UsdShade
 
     if shape.corners is None:

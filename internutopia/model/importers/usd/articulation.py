@@ -25,7 +25,7 @@ _KINDS = {True: mujoco.mjtJoint.mjJNT_HINGE, False: mujoco.mjtJoint.mjJNT_SLIDE}
 
 @dataclass(frozen=True)
 class Link:
-    """A body in a tree: what it hangs on, and by which joints, the nearest to the parent first; mostly one."""
+    """A body in a tree: its parent, and the joints between them, the nearest to the parent first; mostly one."""
 
     body: str
     parent: str = WORLD
@@ -88,7 +88,7 @@ class _Motion:
 
 
 class TreeBuilder:
-    """Puts links into a spec.
+    """Builder of links in a spec.
 
     Attributes:
         frames: where bodies are in the spec, by path: as the file has them, but where joints hold them elsewhere.
@@ -125,15 +125,15 @@ class TreeBuilder:
         return body
 
     def body(self, path: str) -> mujoco.MjsBody:
-        """The body of that path; the world body for `WORLD`."""
+        """Return the body of that path; the world body for `WORLD`."""
         return self._spec.body(self._names[path]) if path != WORLD else self._spec.worldbody
 
     def local(self, joint: Joint, side: int) -> Frame:
-        """One of the frames of a joint, relative to the body that it is on."""
+        """Return one of the frames of a joint, relative to the body that it is on."""
         return self._authored[joint.bodies[side]].inverse() @ joint.frames[side]
 
     def _attach(self, link: Link, joint: Joint) -> tuple[Frame, list[_Motion]]:
-        """The frame where a joint puts a body, and how it can move there."""
+        """Return the frame where a joint puts a body, and how it can move there."""
         flipped = joint.bodies[0] == link.body
         near, far = (1, 0) if flipped else (0, 1)
         start = self.frames[link.parent] @ self.local(joint, near)
@@ -175,7 +175,7 @@ class TreeBuilder:
 
 
 def _walk(joint: Joint, frame: Frame) -> tuple[Frame, list[_Motion]]:
-    """Go from the first frame of a joint to the second one, as authored: where that ends, and the motions passed."""
+    """Follow the joint from its first to its second frame, as authored; returns the end and the motions passed."""
     whole = joint.frames[0].inverse() @ joint.frames[1]
     turning = [dof for dof in joint.dofs if dof.turns]
     motions = []

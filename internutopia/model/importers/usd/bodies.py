@@ -1,4 +1,4 @@
-"""Bodies of a stage: the prims that move, those that collide, and what they weigh."""
+"""Bodies of a stage: the prims that move, those that collide, and their masses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MERGE_API, _MERGED = 'PhysxMeshMergeCollisionAPI', 'collisionmeshes'  # of Phys
 
 
 class PhysicsReader:
-    """Reads what the UsdPhysics schemas say about the prims of one stage."""
+    """Reader of the UsdPhysics schemas on the prims of one stage."""
 
     def __init__(self, transforms: StageTransforms):
         from pxr import UsdGeom, UsdPhysics
@@ -29,7 +29,7 @@ class PhysicsReader:
         self._owners: dict[tuple[type[Usd.APISchemaBase], Usd.Prim], Usd.Prim | None] = {}
 
     def collides(self, prim: Usd.Prim) -> bool | None:
-        """What the nearest `CollisionAPI` on a prim or above it says; None if there is none.
+        """Return the value of the nearest `CollisionAPI` on a prim or above it; None if there is none.
 
         One with a `PhysxMeshMergeCollisionAPI` counts for the meshes of its collection only.
         """
@@ -41,7 +41,7 @@ class PhysicsReader:
         return listed and bool(value(owner, 'physics:collisionEnabled'))
 
     def merger(self, prim: Usd.Prim) -> Usd.Prim | None:
-        """The prim above a mesh that collides, whose meshes are one collider by a `PhysxMeshMergeCollisionAPI`.
+        """Return the prim above a mesh whose meshes are one collider by a `PhysxMeshMergeCollisionAPI`.
 
         None for a mesh with another physics material, as a collider has one only.
         """
@@ -51,24 +51,24 @@ class PhysicsReader:
         return owner if self._material(prim) == self._material(owner) else None
 
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
-        """The nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
+        """Return the nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
         owner = self._nearest(prim, self._schema.RigidBodyAPI)
         return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
 
     def is_body(self, prim: Usd.Prim) -> bool:
-        """Whether a prim is a rigid body."""
+        """Return True for a rigid body."""
         return self.body_of(prim) == prim
 
     def is_kinematic(self, body: Usd.Prim) -> bool:
-        """Whether a rigid body is moved by its author only, not by forces."""
+        """Return True if a rigid body is moved by its author only, not by forces."""
         return bool(value(body, 'physics:kinematicEnabled'))
 
     def mass(self, prim: Usd.Prim) -> float | None:
-        """Mass [kg] that a prim is given, None if it follows from densities."""
+        """Return the mass [kg] that a prim is given, None if it follows from densities."""
         return self._kilograms * (value(prim, 'physics:mass') or 0) or None
 
     def density(self, prim: Usd.Prim, body: Usd.Prim) -> float:
-        """Density [kg/m3] of a geometry prim of a rigid body."""
+        """Return the density [kg/m3] of a geometry prim of a rigid body."""
         given = value(prim, 'physics:density') or value(body, 'physics:density') or self._material_density(prim)
         return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
 
@@ -77,7 +77,7 @@ class PhysicsReader:
         return value(material, 'physics:density') or 0.0 if material else 0.0
 
     def _material(self, prim: Usd.Prim) -> Usd.Prim | None:
-        """The physics material of a prim, which may be bound to one above it."""
+        """Return the physics material of a prim, which may be bound to one above it."""
         from pxr import UsdShade
 
         material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
@@ -85,7 +85,7 @@ class PhysicsReader:
         return bound if bound and bound.HasAPI(self._schema.MaterialAPI) else None
 
     def _merged(self, owner: Usd.Prim) -> Usd.CollectionMembershipQuery | None:
-        """The collection of meshes that are one collider, if there is one that lists anything."""
+        """Return the collection of meshes that are one collider, if there is one that lists anything."""
         from pxr import Usd
 
         if owner not in self._collections:
@@ -97,7 +97,7 @@ class PhysicsReader:
         return self._collections[owner]
 
     def _nearest(self, prim: Usd.Prim, schema: type[Usd.APISchemaBase]) -> Usd.Prim | None:
-        """The prim itself or the first one above it that has an API."""
+        """Return the prim itself or the first one above it that has an API."""
         passed: list[Usd.Prim] = []
         while prim and (schema, prim) not in self._owners and not prim.HasAPI(schema):
             passed.append(prim)

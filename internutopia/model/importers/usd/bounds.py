@@ -1,4 +1,4 @@
-"""Bounds of a stage: its layers and how many prims they make, looked at before USD composes them.
+"""Bounds of a stage: its layers and the number of their prims, checked before USD composes them.
 
 USD's parser crashes on text that is nested too deep, and composition cannot be stopped: references to references make
 millions of prims of a few lines.
@@ -40,7 +40,7 @@ _Arc = tuple[str | None, 'Sdf.Path']  # a layer as it is written, empty: this on
 
 
 class _Extent(NamedTuple):
-    """What there is at a place: prims, how deep they are nested, and how many references lead from one to the next."""
+    """Contents of a place: number of prims, their depth, and the length of the longest chain of references."""
 
     prims: float = 0.0
     depth: int = 0
@@ -54,7 +54,7 @@ class _Extent(NamedTuple):
 
 
 def check_layers(path: Path) -> list[Sdf.Layer]:
-    """Look at the layers of a stage, and at the prims that references bring.
+    """Check the layers of a stage, and the prims that references bring.
 
     Returns:
         The layers; as long as they are held, USD does not read them again.
@@ -95,7 +95,7 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
 
 
 def _check_text(name: str, file: str) -> bool:
-    """ValueError for a file that cannot be a layer, or text nested too deep. Whether it may be more than it looks."""
+    """Raise ValueError for an invalid layer or too deep text; returns True if it may expand to more."""
     from pxr import Ar
 
     check_file(file)
@@ -128,7 +128,7 @@ def _check_text(name: str, file: str) -> bool:
 
 
 class _Composition:
-    """Prims that a stage has at most: those of its layers, at each place that refers to them."""
+    """Upper bound on the prims of a stage: those of its layers, at each place that refers to them."""
 
     def __init__(self, root: str, trees: dict[str, _Tree]):
         self._root, self._trees = root, trees
@@ -136,13 +136,13 @@ class _Composition:
         self._nesting = 0
 
     def extent(self) -> _Extent:
-        """Of the whole stage."""
+        """Return the extent of the whole stage."""
         from pxr import Sdf
 
         return self._at(self._root, Sdf.Path.absoluteRootPath)
 
     def _at(self, stack: str, path: Sdf.Path) -> _Extent:
-        """Of a prim, in a layer and those below it."""
+        """Return the extent of a prim, in a layer and those below it."""
         pending, extents = [stack], dict[str, _Extent]()
         while pending:
             name = pending.pop()
@@ -193,7 +193,7 @@ class _Composition:
 
 
 class _Tree:
-    """Prims of one layer, in an order where what is below a prim stands right before it."""
+    """Prims of one layer, in an order where the prims below another come right before it."""
 
     def __init__(self, layer: Sdf.Layer):
         self.layer = layer
@@ -215,7 +215,7 @@ class _Tree:
         return {path: arcs for path, arcs in found if arcs}
 
     def subtree(self, path: Sdf.Path) -> list[Sdf.Path]:
-        """A prim, at the end, and all below it; empty if there is none."""
+        """Return a prim, at the end, and all below it; empty if there is none."""
         end = start = self._places.get(path, -1)
         while start > 0 and self._order[start - 1].HasPrefix(path):
             start -= 1

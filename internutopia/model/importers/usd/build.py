@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def build(
     path: Path, stage: Usd.Stage, transforms: StageTransforms, warnings: FileWarnings, options: LoadOptions
 ) -> mujoco.MjSpec:
-    """The spec of a stage that was read from `path`; what is dropped goes to `warnings`. ValueError naming the prim."""
+    """Build the spec of a stage read from `path`; what is dropped goes to `warnings`. ValueError naming the prim."""
     return _Builder(path, stage, transforms, warnings, options).build()
 
 
@@ -92,7 +92,7 @@ class _Builder:
         return self._spec
 
     def _check_not_empty(self, found: list[Usd.Prim]) -> None:
-        """ValueError if nothing is left of the stage. One that has nothing from the start is just odd."""
+        """Raise ValueError if nothing is left of the stage, unless it was empty from the start."""
         from pxr import UsdPhysics
 
         if any(body.geoms for body in self._bodies.values()) or len(self._bodies) > 1:
@@ -105,7 +105,7 @@ class _Builder:
             self._warnings.add('it has no shapes, bodies, lights or cameras', '/')
 
     def _add_bodies(self, found: list[Usd.Prim]) -> Mechanics:
-        """Make all bodies, with their joints."""
+        """Add all bodies, with their joints."""
         top = self._stage.GetDefaultPrim()
         name_root = (str(top.GetPath()) if top else '/') if self._short_names else None
         mechanics = Mechanics(self._spec, found, self._physics, self._transforms, self._warnings, name_root)
@@ -118,7 +118,7 @@ class _Builder:
         return mechanics
 
     def _add_geometry(self, prim: Usd.Prim, implicit: bool) -> None:
-        """Add a geometry prim to its body; `implicit`: the stage names no colliders, so all that shows collides."""
+        """Add a geometry prim to its body; `implicit`: without colliders in the stage, visible geometry collides."""
         shown = is_shown(prim)
         collides = shown if implicit else bool(self._physics.collides(prim))
         if not (shown or collides):
@@ -160,29 +160,29 @@ class _Builder:
         self._geometry.add(prim, shape, target, shown=shown, collides=collides)
 
     def _merger(self, mesh: Usd.Prim, prim: Usd.Prim, body: _Body) -> Merger:
-        """The prim that makes a mesh part of one collider, on a body that does not move."""
+        """Return the prim that makes a mesh part of one collider, on a body that does not move."""
         matrix = self._matrix(prim)
         frame = Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T)
         return Merger(str(prim.GetPath()), frame, matrix[:3, :3], self._transforms.relative(mesh, prim))
 
     def _note_subdivision(self, mesh: Usd.Prim) -> None:
-        """Warn of a mesh that its file wants to be smoothed; USD does that to meshes that say nothing, too."""
+        """Warn of a mesh that its file subdivides; USD does that to meshes without a scheme, too."""
         scheme = mesh.GetAttribute('subdivisionScheme')
         if scheme.HasAuthoredValue() and scheme.Get() != 'none':
             self._warnings.add(f'subdivision {scheme.Get()} is not done, the mesh is as coarse as it is written', mesh)
 
     def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
-        """The body that a light or camera is part of, and where it is on that, without its scale."""
+        """Return the body that a light or camera is part of, and its pose on that, without its scale."""
         body, matrix = self._body_of(prim), self._matrix(prim)
         rotation = body.rotation.T @ polar(matrix[:3, :3])[0]
         return body.element, Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), rotation)
 
     def _matrix(self, prim: Usd.Prim) -> Array:
-        """`(4, 4)` transform from a prim to the world, in metres with z up; acts on columns."""
+        """Return the `(4, 4)` transform from a prim to the world, in metres with z up; acts on columns."""
         return self._transforms.matrix(prim)
 
     def _body_of(self, prim: Usd.Prim) -> _Body:
-        """The body that a prim belongs to."""
+        """Return the body that a prim belongs to."""
         owner = self._physics.body_of(prim)
         if owner:
             return self._bodies[str(owner.GetPath())]
@@ -207,7 +207,7 @@ class _Builder:
         self._geometry.warn_of_hulls(model)
 
     def _compiled(self, mechanics: Mechanics) -> mujoco.MjModel:
-        """What the spec makes; what only shows weighs nothing on a body that collides."""
+        """Compile the spec; geoms that are only seen have no mass on a body that collides."""
         for body in self._bodies.values():
             if any(geom.contype for geom in body.geoms):
                 for geom in body.geoms:
@@ -216,7 +216,7 @@ class _Builder:
         return self._spec.copy().compile()
 
     def _remove_broken(self) -> bool:
-        """Let meshes that MuJoCo cannot compile be seen only, or take them out; whether there are any."""
+        """Make meshes that MuJoCo cannot compile visual only, or remove them; returns True if there are any."""
         faults = {mesh.name: (mesh, fault) for mesh in self._spec.meshes if (fault := fault_of(mesh))}
         for body in self._bodies.values():
             pairs = list(zip(body.geoms, body.shapes, strict=True))
@@ -233,7 +233,7 @@ class _Builder:
         return bool(faults)
 
     def _is_seen(self, geom: mujoco.MjsGeom, prim: Usd.Prim, mesh: mujoco.MjsMesh, fault: str) -> bool:
-        """Whether a geom with a broken mesh can be seen, as it collides with nothing from now on."""
+        """Return True if a geom with a broken mesh can be shown; it no longer collides."""
         mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
         seen = geom.group != COLLIDER_GROUP and not fault_of(mesh)
         remains = seen or geom.group == COLLIDER_GROUP
@@ -244,7 +244,7 @@ class _Builder:
 
 
 def is_shown(prim: Usd.Prim) -> bool:
-    """Whether a prim is visible, and no guide, and no proxy of something beside it that is to be rendered."""
+    """Return True if a prim is visible, no guide, and no proxy with a sibling that is to be rendered."""
     from pxr import Usd, UsdGeom
 
     image = UsdGeom.Imageable(prim)
@@ -255,7 +255,7 @@ def is_shown(prim: Usd.Prim) -> bool:
 
 
 def _has_render(proxy: Usd.Prim) -> bool:
-    """Whether the uppermost prim of a proxy stands beside one of purpose render."""
+    """Return True if the uppermost prim of a proxy has a sibling of purpose render."""
     from pxr import Usd, UsdGeom
 
     def purpose(prim: Usd.Prim) -> str:

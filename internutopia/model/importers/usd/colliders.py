@@ -1,4 +1,4 @@
-"""Colliders, what a mesh collides as: `physics:approximation` of `MeshCollisionAPI`, as far as MuJoCo can do it.
+"""Colliders of meshes: `physics:approximation` of `MeshCollisionAPI`, as far as MuJoCo supports it.
 
 | approximation | what does not move | what moves |
 |---|---|---|
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Collider(Enum):
-    """The kind of thing that stands for a shape in collisions."""
+    """Kind of shape that a mesh collides as."""
 
     NONE = 'nothing'
     HULL = 'its convex hull'
@@ -42,7 +42,7 @@ class Collider(Enum):
 
     @property
     def is_hull(self) -> bool:
-        """Whether it is the convex hull."""
+        """True if it is the convex hull."""
         return self in (Collider.HULL, Collider.FALLBACK)
 
 
@@ -55,12 +55,12 @@ _ALWAYS = {
 }
 _SURFACES = ('none', 'meshSimplification')  # triangles
 _FEW_FACES = 2000  # a mesh of at most that many is checked for being convex before it goes to the decomposition
-_SOME_FACES = 20  # that are looked at first
+_SOME_FACES = 20  # that are tested first
 _SPHERE_ROUNDS = 200
 
 
 def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarnings) -> Collider:
-    """What a shape of a prim collides as; `moves`: under forces. A name that is not known is warned of."""
+    """Return the collider of a shape of a prim; `moves`: under forces. An unknown name is warned of."""
     if shape.faces is None:
         return Collider.HULL  # a primitive
     asked = _approximation(prim)
@@ -71,7 +71,7 @@ def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarn
 
 
 def bounding_box(shape: Shape) -> Shape:
-    """A box around a mesh, along its own axes or its principal ones, whichever is smaller."""
+    """Return a box around a mesh, along its own axes or its principal ones, whichever is smaller."""
     assert shape.vertices is not None
     centred = shape.vertices - shape.vertices.mean(axis=0)
     principal = np.linalg.eigh(centred.T @ centred)[1]
@@ -81,7 +81,7 @@ def bounding_box(shape: Shape) -> Shape:
 
 
 def bounding_sphere(shape: Shape) -> Shape:
-    """A sphere around a mesh, within 1 % of the smallest."""
+    """Return a sphere around a mesh, within 1 % of the smallest."""
     assert shape.vertices is not None
     centre = (shape.vertices.min(axis=0) + shape.vertices.max(axis=0)) / 2
     for k in range(_SPHERE_ROUNDS):  # Badoiu and Clarkson: ever smaller steps towards the farthest point
@@ -91,14 +91,14 @@ def bounding_sphere(shape: Shape) -> Shape:
 
 
 def part_of(shape: Shape, part: ConvexPart) -> Shape:
-    """A convex part of a mesh as a shape at the same place."""
+    """Return a convex part of a mesh as a shape at the same place."""
     if part.axes is not None:
         return _box(shape, part.axes, part.vertices @ part.axes)
     return Shape(shape.type, shape.rotation, offset=shape.offset, vertices=part.vertices, volume=part.volume)
 
 
 def _box(shape: Shape, axes: Array, spread: Array) -> Shape:
-    """The box around points of a shape's frame, which are given by their places `(n, 3)` along axes."""
+    """Return the box around points of a shape's frame, which are given by their places `(n, 3)` along axes."""
     low, high = spread.min(axis=0), spread.max(axis=0)
     size = np.maximum((high - low) / 2, 1e-4)
     centre = shape.rotation @ axes @ ((low + high) / 2)
@@ -106,7 +106,7 @@ def _box(shape: Shape, axes: Array, spread: Array) -> Shape:
 
 
 def _approximation(prim: Usd.Prim) -> str:
-    """The approximation that the prim, or the first one above it that has any, asks for."""
+    """Return the approximation of the prim, or of the first one above it that has any."""
     from pxr import UsdPhysics
 
     while prim and not prim.HasAPI(UsdPhysics.MeshCollisionAPI):
@@ -115,7 +115,7 @@ def _approximation(prim: Usd.Prim) -> str:
 
 
 def _is_convex(shape: Shape) -> bool:
-    """Whether a mesh fills its convex hull; False also for one that is too large to tell quickly."""
+    """Return True if a mesh fills its convex hull; False also for one that is too large to test quickly."""
     assert shape.vertices is not None and shape.faces is not None
     if len(shape.faces) > _FEW_FACES or not _is_on_one_side(shape):
         return False
@@ -131,7 +131,7 @@ def _is_convex(shape: Shape) -> bool:
 
 
 def _is_on_one_side(shape: Shape) -> bool:
-    """Whether a mesh is on one side of each of some of its faces, as all convex ones are; far quicker than the rest."""
+    """Return True if a mesh is on one side of each of some of its faces, as all convex ones are; a fast first test."""
     assert shape.vertices is not None and shape.faces is not None
     corners = shape.vertices[shape.faces[:: len(shape.faces) // _SOME_FACES + 1]]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def encode_srgb(linear: ArrayLike) -> NDArray[np.float64]:
-    """Encode linear values as sRGB, both 0 to 1, of any shape; what is outside is clipped."""
+    """Encode linear values as sRGB, both 0 to 1, of any shape; values outside are clipped."""
     values = np.clip(np.asarray(linear, float), 0, 1)
     return np.where(values <= 0.0031308, 12.92 * values, 1.055 * values ** (1 / 2.4) - 0.055)
 
 
 def is_linear_space(name: str) -> bool:
-    """Whether a colour space as USD names it (`raw`, `sRGB`, `auto`, `lin_rec709`; empty: none is said) is linear."""
+    """Return True if a USD colour space (`raw`, `sRGB`, `auto`, `lin_rec709`; empty if there is none) is linear."""
     return name == 'raw' or name.startswith('lin')
 
 

@@ -1,4 +1,4 @@
-"""Composition of a stage, and what of it is missing.
+"""Composition of a stage, and its missing parts.
 
 As in USD itself, a sublayer, reference or payload that is missing or broken costs what it would have brought, not the
 stage: there is a warning, with the layer and the prim. A root layer that cannot be read is an error.
@@ -32,7 +32,7 @@ _SESSION = re.compile(r',?@anon:[^@]*@')  # the session layer, where messages li
 
 
 class MissingArc(NamedTuple):
-    """Something that a stage refers to and does not get.
+    """A reference of a stage that was not composed.
 
     Attributes:
         what: is wrong.
@@ -48,7 +48,7 @@ class MissingArc(NamedTuple):
 
 
 def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
-    """Open a stage with all its payloads, after a look at its bounds unless it is known to be within them.
+    """Open a stage with all its payloads, after a check of its bounds unless it is known to be within them.
 
     ValueError, with the line if there is one, if its root layer is broken.
     """
@@ -71,7 +71,7 @@ def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep OpenUSD from printing a line for each prim: what matters is warned of."""
+    """Keep OpenUSD from printing a line for each prim: relevant errors are warned of."""
     from pxr import UsdUtils
 
     silence = UsdUtils.CoalescingDiagnosticDelegate()
@@ -82,7 +82,7 @@ def quiet() -> Iterator[None]:
 
 
 def _commentary(error: Any) -> str:
-    """What USD says of an error; it repeats text of the file, whatever bytes that has."""
+    """Return USD's text of an error; it repeats text of the file, whatever bytes that has."""
     try:
         return str(error.commentary).strip()
     except UnicodeDecodeError as broken:
@@ -92,7 +92,7 @@ def _commentary(error: Any) -> str:
 
 @cache
 def _limit_threads() -> None:
-    """Keep OpenUSD from starting threads where there may be few, unless its own variable says how many."""
+    """Keep OpenUSD from starting threads where there may be few, unless its own variable sets their number."""
     from pxr import Work
 
     allowed, _ = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -102,7 +102,7 @@ def _limit_threads() -> None:
 
 
 def missing_arcs(stage: Usd.Stage) -> list[MissingArc]:
-    """What could not be composed: missing or broken layers, references to prims that do not exist, cycles."""
+    """Return what could not be composed: missing or broken layers, references to missing prims, cycles."""
     # USD composes in parallel, in another order each time
     errors = sorted(stage.GetCompositionErrors(), key=lambda error: (str(error.errorType), str(error)))
     return [_missing_arc(error) for error in errors]
@@ -134,7 +134,7 @@ def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:
 
 
 def layer_files(stage: Usd.Stage) -> set[Path]:
-    """Files that the layers of a stage were read from, and those of layers that are missing."""
+    """Return the files of the layers of a stage, and those of layers that are missing."""
     from pxr import Ar
 
     names = [layer.realPath for layer in stage.GetUsedLayers()]
@@ -145,7 +145,7 @@ def layer_files(stage: Usd.Stage) -> set[Path]:
 
 
 def _asset(error: Any) -> str:
-    """The layer that could not be opened; empty for other errors."""
+    """Return the layer that could not be opened; empty for other errors."""
     if type(error).__name__ not in ('ErrorInvalidSublayerPath', 'ErrorInvalidAssetPath'):
         return ''
     named = re.search(r'@([^@]*)@', str(error))

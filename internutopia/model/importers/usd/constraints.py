@@ -1,4 +1,4 @@
-"""Constraints and drives: what acts on joints, and between bodies beside their tree (loops, ropes, mimic joints)."""
+"""Constraints and drives: forces on joints, and between bodies outside their tree (loops, ropes, mimic joints)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONNECT, _WELD, _MIMIC = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, muj
 
 
 def add_loop_joint(spec: mujoco.MjSpec, builder: TreeBuilder, joint: Joint, warnings: FileWarnings) -> None:
-    """Hold two bodies together as a joint would that is part of no tree."""
+    """Connect two bodies as a joint would that is part of no tree."""
     moving = [dof for dof in joint.dofs if dof.locked is None]
     if joint.distance is not None:
         least, greatest = joint.distance
@@ -45,7 +45,7 @@ def add_loop_joint(spec: mujoco.MjSpec, builder: TreeBuilder, joint: Joint, warn
 
 
 def add_mimics(spec: mujoco.MjSpec, builder: TreeBuilder, joints: Sequence[Joint], warnings: FileWarnings) -> None:
-    """Tie joints to those that they mimic, as PhysX: `q + gearing * reference + offset = 0` in the file's units.
+    """Couple joints to those that they mimic, as PhysX: `q + gearing * reference + offset = 0` in the file's units.
 
     ValueError for a reference that is no joint.
     """
@@ -58,7 +58,7 @@ def add_mimics(spec: mujoco.MjSpec, builder: TreeBuilder, joints: Sequence[Joint
 
 
 def add_drives(spec: mujoco.MjSpec, builder: TreeBuilder, joints: Iterable[Joint]) -> None:
-    """Give driven joints a position and a velocity actuator, which pursue the targets of the file at controls of zero.
+    """Give driven joints a position and a velocity actuator, which follow the targets of the file at controls of zero.
 
     Their names are those of the joint with `/position` and `/velocity`. Gains per inertia are multiplied by the inertia
     that the joint moves in the pose of the file.
@@ -99,7 +99,7 @@ def _hold(
 
 
 def _sites(builder: TreeBuilder, joint: Joint, offset: Array, name: str = '') -> list[str]:
-    """Mark the frames of a joint on its bodies; the names of the sites."""
+    """Mark the frames of a joint on its bodies; returns the names of the sites."""
     names = []
     for side, path in enumerate(joint.bodies):
         frame = builder.local(joint, side)
@@ -137,7 +137,7 @@ def _add_mimic(
 
 
 def _moving(builder: TreeBuilder, joint: Joint, name: str | None) -> tuple[Dof, str, float] | None:
-    """A degree of freedom of a joint in a tree, its name in the spec and its position: the only one, or by name."""
+    """Return a degree of freedom of a joint in a tree, its name in the spec and position: the only one, or by name."""
     dofs = [dof for dof in joint.dofs if (joint.path, dof.axis, dof.turns) in builder.joints]
     dof = next((dof for dof in dofs if len(dofs) == 1 or dof.name == name), None)
     return None if dof is None else (dof, *builder.joints[joint.path, dof.axis, dof.turns])

@@ -47,7 +47,7 @@ class CollisionFilter:
         self._groups: list[_Sides] = []
 
     def exclude_links(self, links: Iterable[str], *, articulation: bool = False) -> None:
-        """Let bodies, given by path, pass through each other; `articulation`: it is all of them that do."""
+        """Let bodies, given by path, pass through each other; `articulation`: they are all of its bodies that do."""
         collide = {geom.parent.name for _, geom in self._colliders}
         excluded = self._switched_off if articulation else self._excluded
         for one, other in combinations([self._bodies[link] for link in links], 2):
@@ -93,7 +93,7 @@ class CollisionFilter:
                     self._groups.append((members[one], members[other]))
 
     def apply(self) -> None:
-        """Write what was found into the spec."""
+        """Write the filter into the spec."""
         kinds = self._kinds(self._groups)
         if len(kinds) > _BITS:
             kinds = self._kinds([rest for group in self._groups for rest in self._exclude_bodies(*group)])
@@ -113,7 +113,7 @@ class CollisionFilter:
             geom.contype, geom.conaffinity = 1 << k, affinities[k]
 
     def _kinds(self, groups: Sequence[_Sides]) -> list[tuple[frozenset[str], set[str]]]:
-        """Colliders that pass through the same ones: those, and they; first the ones that pass through none."""
+        """Group colliders by those that they pass through; first the ones that pass through none."""
         sides: dict[str, set[tuple[int, int]]] = {str(prim.GetPath()): set() for prim, _ in self._colliders}
         for i, group in enumerate(groups):
             for side, members in enumerate(group):
@@ -146,10 +146,10 @@ class CollisionFilter:
             self._excluded.add(frozenset((one, other)))
 
     def _named(self, path: str, links: Mapping[str, Sequence[str]]) -> list[str]:
-        """Names of the bodies that a path stands for: itself, or those of the articulation rooted there."""
+        """Return the names of the bodies that a path stands for: itself, or those of the articulation rooted there."""
         return [self._bodies[p] for p in ([path] if path in self._bodies else links.get(path, ()))]
 
     def _below(self, path: str) -> set[str]:
-        """Paths of the colliders at or below a path."""
+        """Return the paths of the colliders at or below a path."""
         paths = (str(prim.GetPath()) for prim, _ in self._colliders)
         return {p for p in paths if p == path or p.startswith(path + '/')}

@@ -57,7 +57,7 @@ _ELSEWHERE = {'mjc:compiler:angle', 'newton:selfCollisionEnabled'}
 
 @dataclass(frozen=True)
 class Passive:
-    """What a joint does by itself, in the file's units of length and mass, per radian if it turns.
+    """Passive forces of a joint, in the file's units of length and mass, per radian if it turns.
 
     `rest` is where its spring is relaxed; `efforts` the range of what actuators can do to it, None without a limit.
     """
@@ -72,7 +72,7 @@ class Passive:
 
 @named_by_prim
 def passive(joint: Usd.Prim, turns: bool) -> Passive:
-    """Read what the schemas say of a joint. ValueError for numbers that cannot be."""
+    """Read the passive forces of a joint from the schemas. ValueError for invalid numbers."""
 
     def number(name: str) -> float | None:
         found = value(joint, name)
@@ -98,7 +98,7 @@ def passive(joint: Usd.Prim, turns: bool) -> Passive:
 
 
 def collides_with_itself(root: Usd.Prim) -> bool:
-    """Whether links of the articulation with this root collide, as PhysX and Newton have it."""
+    """Return True if links of the articulation with this root collide, as PhysX and Newton have it."""
     schemas = 'physxArticulation:enabledSelfCollisions', 'newton:selfCollisionEnabled'
     return all(value(root, name) is not False for name in schemas)
 
@@ -124,7 +124,7 @@ def add_actuators(
 
 
 def warn_of_unread(found: Iterable[Usd.Prim], warnings: FileWarnings) -> None:
-    """Warn of what files say in these schemas and nobody reads, by name."""
+    """Warn of attributes of these schemas that are not read, by name."""
     for prim in found:
         kind = str(prim.GetTypeName())
         if kind.startswith(('Mjc', 'Newton')) and kind != 'MjcActuator':
@@ -161,7 +161,7 @@ def _add_actuator(prim: Usd.Prim, spec: mujoco.MjSpec, name: str, joint: str, wa
 
 
 def _in_degrees(prim: Usd.Prim) -> bool:
-    """Whether angles of MuJoCo in a file are in degrees."""
+    """Return True if angles of MuJoCo in a file are in degrees."""
     from pxr import UsdPhysics
 
     scene = next((scene for scene in prim.GetStage().Traverse() if scene.IsA(UsdPhysics.Scene)), None)

@@ -1,4 +1,4 @@
-"""Geometry: prims -> geoms of a body, what is seen and what collides.
+"""Geometry: prims -> geoms of a body, visual and colliding ones.
 
 One geom does both where it can, in group 0. Else the visual meshes are in group 2 and collide with nothing, and the
 colliders are in group 3. A geom has the path of its prim as name, one of several materials that of its `GeomSubset`,
@@ -43,7 +43,7 @@ _LEAST_VERTICES = 4  # of a mesh that MuJoCo takes
 
 @dataclass(frozen=True)
 class Merger:
-    """The prim whose meshes are one collider, as a mesh below it sees it.
+    """Prim whose meshes are one collider, as a mesh below it refers to it.
 
     Attributes:
         path: of the prim.
@@ -60,7 +60,7 @@ class Merger:
 
 @dataclass(frozen=True)
 class GeomTarget:
-    """The place where the geoms of a prim go.
+    """Destination of the geoms of a prim.
 
     Attributes:
         body: the body that they are part of.
@@ -81,7 +81,7 @@ class GeomTarget:
 
 @dataclass(frozen=True)
 class _Concave:
-    """What becomes convex parts: the path of its prim, and the least tolerance [m] of the parts."""
+    """A mesh to decompose: the path of its prim, and the least tolerance [m] of the parts."""
 
     path: str
     target: GeomTarget
@@ -90,7 +90,7 @@ class _Concave:
 
 
 class Geometry:
-    """Adds the geometry of one stage to its spec."""
+    """Builder of the geometry of one stage in its spec."""
 
     def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
@@ -131,7 +131,7 @@ class Geometry:
                 self._hulls.append((geom.name, solid, prim))
 
     def finish(self) -> None:
-        """Decompose what is concave, all of it at once, and add the parts; warn of what no prim alone is about."""
+        """Decompose all concave meshes at once, and add the parts; give the warnings that concern no single prim."""
         self._visual_builder.warn_of_missing()
         concave = _merged(self._concave)
         unscaled = [each.shape.unscaled() for each in concave]
@@ -147,7 +147,7 @@ class Geometry:
                 each.target.on_geom(geom, part.volume / whole)
 
     def warn_of_hulls(self, model: mujoco.MjModel) -> None:
-        """Warn of the meshes whose convex hulls, as which they collide, are far larger; `model`: the compiled spec."""
+        """Warn of meshes whose convex hulls, as which they collide, are far larger; `model`: the compiled spec."""
         for name, shape, prim in self._hulls:
             geom = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name)
             if geom < 0 or not model.geom_contype[geom]:
@@ -179,7 +179,7 @@ class Geometry:
         return geom
 
     def _mesh(self, name: str, shape: Shape, *, collides: bool) -> str:
-        """Name of the mesh asset of a shape; equal shapes, such as instances, share one."""
+        """Return the name of the mesh asset of a shape; equal shapes, such as instances, share one."""
         vertices, faces = _rounded(shape), shape.faces
         arrays: dict[str, NDArray[Any]] = {}
         if faces is not None and shape.normals is not None:
@@ -208,7 +208,7 @@ class Geometry:
 
 
 def _merged(concave: list[_Concave]) -> list[_Concave]:
-    """The same with coarse meshes put together that are one collider, as long as they need not be simplified for it."""
+    """Return the same with coarse meshes of one collider merged, as long as they need not be simplified for it."""
     groups: dict[tuple[str, str], list[_Concave]] = {}
     for each in concave:
         merger = each.target.merger
@@ -222,7 +222,7 @@ def _merged(concave: list[_Concave]) -> list[_Concave]:
 
 
 def _together(group: list[_Concave]) -> _Concave:
-    """Meshes that are one collider as one mesh, in the frame of the prim that makes them so."""
+    """Return meshes that are one collider as one mesh, in the frame of the prim that makes them so."""
     target = group[0].target
     assert target.merger is not None
     rotation, stretch = polar(target.merger.linear)
@@ -246,17 +246,17 @@ def _together(group: list[_Concave]) -> _Concave:
 
 
 def _rounded(shape: Shape) -> Array:
-    """Vertices of a mesh without the noise that instances differ by, and without negative zeros."""
+    """Return vertices of a mesh without the noise that instances differ by, and without negative zeros."""
     assert shape.vertices is not None
     return shape.vertices.round(7) + 0.0
 
 
 def _may_be_plane(shape: Shape, target: GeomTarget, *, collides: bool) -> bool:
-    """Whether a plane can stay one: MuJoCo's do not move, and collide as if they were infinite."""
+    """Return True if a plane can stay one: MuJoCo's do not move, and collide as if they were infinite."""
     return target.body.name == 'world' and (not collides or target.boundless or shape.rotation[2, 2] > 0.99)
 
 
 def _hull_volume(model: mujoco.MjModel, mesh: int) -> float:
-    """Volume [m3] of a mesh's convex hull."""
+    """Return the volume [m3] of a mesh's convex hull."""
     corners = model.mesh_vertadr[mesh] + hull_faces(model, mesh)
     return enclosed_volume(model.mesh_vert[corners].astype(float))

@@ -1,4 +1,4 @@
-"""PointInstancers as what they stand for: a prim for each instance.
+"""PointInstancers, expanded to a prim for each instance.
 
 The instance `i` of `/World/trees` is `/World/trees/instance_<i>/<prototype>`; the prototypes below the instancer are
 gone. It is composed by references, so rigid bodies, joints, materials and instancers within prototypes are read as
@@ -42,7 +42,7 @@ _Instance = tuple[int, 'Sdf.Path', Any, Any]  # number, prototype, matrix, colou
 
 
 def _instances(instancer: UsdGeom.PointInstancer, warnings: FileWarnings) -> list[_Instance]:
-    """The instances of an instancer that are active and visible; none, with a warning, if it is wrong."""
+    """Return the instances of an instancer that are active and visible; none, with a warning, if it is wrong."""
     from pxr import Tf, Usd, UsdGeom
 
     prim, time = instancer.GetPrim(), Usd.TimeCode.EarliestTime()
@@ -74,7 +74,7 @@ def _instances(instancer: UsdGeom.PointInstancer, warnings: FileWarnings) -> lis
 
 
 class _Sizes:
-    """How many prims there will be, with all instances and those within them."""
+    """Number of prims, with all instances and those within them."""
 
     def __init__(self, stage: Usd.Stage, expanded: list[tuple[UsdGeom.PointInstancer, list[_Instance]]]):
         self._stage = stage
@@ -84,7 +84,7 @@ class _Sizes:
         self._known: dict[Sdf.Path, int] = {}
 
     def check(self) -> None:
-        """ValueError if instances bring too many prims."""
+        """Raise ValueError if instances bring too many prims."""
         total = sum(map(self._brought, self._made))
         check_bound(self._stage.GetRootLayer().realPath, 'prims that instancers bring', total, 'prims')
 
@@ -103,7 +103,7 @@ class _Sizes:
 
 
 def _colours(prim: Usd.Prim, count: int, warnings: FileWarnings) -> Any:
-    """`displayColor` of each instance, if it is given one by one."""
+    """Return the `displayColor` of each instance, if it is given one by one."""
     from pxr import Tf, Usd, UsdGeom
 
     primvar = UsdGeom.PrimvarsAPI(prim).GetPrimvar('displayColor')

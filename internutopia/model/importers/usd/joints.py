@@ -1,4 +1,4 @@
-"""Joints: joint prims -> `Joint`, the bodies that it joins, its frames, degrees of freedom, limits and drives.
+"""Joints: joint prims -> `Joint`: its bodies, frames, degrees of freedom, limits and drives.
 
 Everything is in SI units: angles, and gains and targets per angle, are in radians here and in degrees in USD.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from internutopia.model.importers.usd.stage import StageTransforms
 
 WORLD = ''
-"""Stands for the path of a body where a joint holds on to the static scene."""
+"""Placeholder for the path of a body where a joint is attached to the static scene."""
 
 _AXES = ('X', 'Y', 'Z')
 _UNREAD = ('physics:breakForce', 'physics:breakTorque', 'physxJoint:maxJointVelocity')
@@ -66,7 +66,7 @@ class Dof:
 
     @property
     def locked(self) -> float | None:
-        """Where it cannot move from [rad or m]; None if it can move."""
+        """Position at which it is locked [rad or m]; None if it can move."""
         return None if self.lower < self.upper else self.lower if self.lower == self.upper else 0.0
 
 
@@ -99,7 +99,7 @@ class Joint:
 def read_joint(
     prim: Usd.Prim, physics: PhysicsReader, transforms: StageTransforms, warnings: FileWarnings
 ) -> Joint | None:
-    """The joint that a prim describes; None for one that is switched off or acts on nothing.
+    """Return the joint that a prim describes; None for one that is switched off or acts on nothing.
 
     ValueError naming the prim for ends that are no bodies.
     """
@@ -147,7 +147,7 @@ def _targets(prim: Usd.Prim) -> str:
 def _end(
     prim: Usd.Prim, side: int, physics: PhysicsReader, transforms: StageTransforms, warnings: FileWarnings
 ) -> tuple[str, Frame, str] | None:
-    """Path of the body at one side of a joint, the joint's frame there, and the path of a static prim that it names.
+    """Return path of the body at one side of a joint, the joint's frame there, and path of a static prim it names.
 
     None if that prim is not active.
     """
@@ -181,7 +181,7 @@ def _end(
 def _degrees_of_freedom(
     prim: Usd.Prim, frame: Frame, transforms: StageTransforms, warnings: FileWarnings
 ) -> tuple[tuple[Dof, ...], bool]:
-    """The axes of its first frame that a joint may move along, and whether it is a ball joint."""
+    """Return the axes of its first frame that a joint may move along, and True for a ball joint."""
     from pxr import UsdPhysics
 
     if prim.IsA(UsdPhysics.FixedJoint):
@@ -254,7 +254,7 @@ def _dof(
 def _drive(
     prim: Usd.Prim, name: str, turns: bool, unit: float, inertia: float, transforms: StageTransforms
 ) -> Drive | None:
-    """The drive of a degree of freedom. `unit` [rad or m]: that of its targets; `inertia` [kg m2 or kg]: the file's."""
+    """Return a degree of freedom's drive; `unit` [rad or m]: of targets; `inertia` [kg m2 or kg]: the file's."""
     from pxr import UsdPhysics
 
     if not prim.HasAPI(UsdPhysics.DriveAPI, name):
@@ -278,7 +278,7 @@ def _drive(
 
 
 def unwrapped(angle: float, lower: float, upper: float) -> float:
-    """An angle [rad] by whole turns further, if that brings it within limits or closer to them."""
+    """Return an angle [rad] plus or minus whole turns, if that brings it within limits or closer to them."""
     if lower <= angle <= upper:
         return angle
     nearest = lower if angle < lower else upper

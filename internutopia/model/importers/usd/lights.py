@@ -37,7 +37,7 @@ _Found = tuple['Usd.Prim', mujoco.MjsBody, Frame, float]  # with its strength
 
 
 class Lights:
-    """Collects the lights of a stage; `finish` makes them, when all intensities are known."""
+    """Collector of the lights of a stage; `finish` makes them, when all intensities are known."""
 
     def __init__(self, spec: mujoco.MjSpec, warnings: FileWarnings):
         self._spec = spec
@@ -81,7 +81,7 @@ class Lights:
                 light.dir = [0, 0, -1]  # shines everywhere; what it lights most is below it
 
     def _add_dome(self, prim: Usd.Prim) -> None:
-        """The sky and its glow."""
+        """Add the sky and its glow."""
         image = value(prim, 'inputs:texture:file')
         if image is not None and image.path:
             self._warnings.add('image of a dome light is not shown, but a plain sky', prim)
@@ -89,7 +89,7 @@ class Lights:
         add_sky(self._spec, str(prim.GetPath()), _tint(prim))
 
     def _add_glow(self, name: str, tint: Array) -> None:
-        """The light that comes from all around."""
+        """Add the light that comes from all around."""
         light = self._spec.worldbody.add_light(name=name, dir=[0, 0, -1], pos=[0, 0, _SUN_DISTANCE])
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
         light.castshadow = False
@@ -97,7 +97,7 @@ class Lights:
 
 
 def has_field_of_view(prim: Usd.Prim) -> bool:
-    """Whether a `Camera` says in numbers that can be how much it sees."""
+    """Return True if a `Camera` has valid numbers for its field of view."""
     numbers = [value(prim, name) for name in ('verticalAperture', 'focalLength')]
     return bool(np.isfinite(numbers).all() and min(numbers) > 0)
 
@@ -119,14 +119,14 @@ def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float
 def _light(
     prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, kind: mujoco.mjtLightType, share: float
 ) -> mujoco.MjsLight:
-    """A light on its body, shining along the -z axis of its prim."""
+    """Return a light on its body, shining along the -z axis of its prim."""
     light = body.add_light(name=str(prim.GetPath()), type=kind, pos=frame.position, dir=-frame.rotation[:, 2])
     light.diffuse, light.specular = share * _tint(prim), share / 3 * _tint(prim)
     return light
 
 
 def _strength(prim: Usd.Prim) -> float:
-    """Intensity, times the area of a lamp that is not normalized: what reaches a surface, in arbitrary units."""
+    """Return intensity, times the area of a lamp that is not normalized: irradiance in arbitrary units."""
     kind = prim.GetTypeName()
     strength = (value(prim, 'inputs:intensity') or 0.0) * 2 ** (value(prim, 'inputs:exposure') or 0.0)
     if kind not in LAMPS or value(prim, 'inputs:normalize'):
@@ -148,7 +148,7 @@ def _shares(lights: list[_Found], strongest: float, bound: float) -> Array:
 
 
 def _tint(prim: Usd.Prim) -> Array:
-    """Colour of a light in sRGB, as those of the surfaces that it is multiplied with."""
+    """Return the colour of a light in sRGB, as those of the surfaces that it is multiplied with."""
     tint = value(prim, 'inputs:color')
     return np.ones(3) if tint is None else encode_srgb(tint)
 
@@ -159,5 +159,5 @@ def _is_shaped(prim: Usd.Prim) -> bool:
 
 
 def _cone(prim: Usd.Prim) -> tuple[float, float]:
-    """Half opening angle [deg] of a lamp, and how fast it gets darker towards the edge."""
+    """Return the half opening angle [deg] of a lamp, and how fast it gets darker towards the edge."""
     return (float(value(prim, 'inputs:shaping:cone:angle')), 5.0) if _is_shaped(prim) else (89.0, 1.0)

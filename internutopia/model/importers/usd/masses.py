@@ -1,4 +1,4 @@
-"""Masses of bodies: MassAPI, and for what it leaves open, the colliders.
+"""Masses of bodies: MassAPI, and where it is incomplete, the colliders.
 
 | | comes from |
 |---|---|
@@ -35,7 +35,7 @@ _UNKNOWN_MASS = 1.0  # [kg]
 
 @dataclass(frozen=True)
 class GivenMass:
-    """Values that MassAPI gives a body, None where it says nothing: in the body's frame, its axes without scale.
+    """Mass properties of a body in MassAPI, None where not given: in the body's frame, its axes without scale.
 
     `mass` [kg], `center` `(3,)` [m], `inertia` `(3,)` [kg m2] about the principal axes `axes` `(3, 3)`.
     """
@@ -51,7 +51,7 @@ class GivenMass:
 
 @named_by_prim
 def check_mass(prim: Usd.Prim) -> None:
-    """ValueError naming the prim for a mass or density that cannot be."""
+    """Raise ValueError naming the prim for an invalid mass or density."""
     for name in 'mass', 'density':
         found = value(prim, f'physics:{name}')
         if found is not None:
@@ -60,7 +60,7 @@ def check_mass(prim: Usd.Prim) -> None:
 
 @named_by_prim
 def given_mass(prim: Usd.Prim, frame: Frame, transforms: StageTransforms, warnings: FileWarnings) -> GivenMass:
-    """Read MassAPI of a body whose frame in the world is `frame`. ValueError naming the prim for what cannot be."""
+    """Read MassAPI of a body whose frame in the world is `frame`. ValueError naming the prim for invalid values."""
     from pxr import UsdPhysics
 
     if not prim.HasAPI(UsdPhysics.MassAPI):
@@ -111,7 +111,7 @@ def weigh_shapeless(
 
 
 def weigh(body: mujoco.MjsBody, given: GivenMass, model: mujoco.MjModel) -> None:
-    """Give mass and inertia to a body, with what is not given as its shapes have it in the compiled `model`."""
+    """Give mass and inertia to a body; missing values are those of its shapes in the compiled `model`."""
     known = model.body(body.name)
     volume_mass = float(known.mass[0])
     mass = given.mass if given.mass is not None else volume_mass
@@ -136,7 +136,7 @@ def _write(body: mujoco.MjsBody, mass: float, center: Array | None, inertia: Arr
 
 
 def _checked(prim: Usd.Prim, name: str, found: object) -> Array:
-    """A number or vector that must be finite and not negative."""
+    """Return a number or vector, which must be finite and not negative."""
     numbers = np.asarray(found, float)
     if not np.isfinite(numbers).all() or np.any(numbers < 0):
         raise ValueError(f'{prim.GetPath()}: physics:{name} must be positive and finite, got {numbers.tolist()}')

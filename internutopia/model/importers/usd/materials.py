@@ -35,7 +35,7 @@ _WRAPS = ('clamp', 'mirror', 'black')  # others repeat
 
 
 class _Source(NamedTuple):
-    """Source of the value of an input: the value and its colour space if it says one, or a shader and its output."""
+    """Source of the value of an input: the value and its colour space if it has one, or a shader and its output."""
 
     value: Any = None
     space: str = ''
@@ -45,7 +45,7 @@ class _Source(NamedTuple):
 
 @named_by_prim
 def read_appearance(material: Usd.Prim, mdl: MdlMaterials) -> Appearance | None:
-    """Appearance of a material prim; None if it has no surface shader. ValueError for inputs that cannot be read.
+    """Read the appearance of a material prim; None without a surface shader. ValueError for unreadable inputs.
 
     `mdl` reads the MDL materials of the stage.
     """
@@ -84,7 +84,7 @@ def read_appearance(material: Usd.Prim, mdl: MdlMaterials) -> Appearance | None:
 
 
 def material_files(stage: Usd.Stage) -> set[Path]:
-    """Files that a stage's materials and their textures are read from, and where those that are missing would be."""
+    """Return files that a stage's materials and textures are read from, and candidate paths of missing ones."""
     from pxr import Ar, UsdShade
 
     mdl, files = MdlMaterials(), set[str]()
@@ -100,12 +100,12 @@ def material_files(stage: Usd.Stage) -> set[Path]:
 
 
 def _may_be_hashed(file: Path) -> bool:
-    """Whether there is nothing or a file that can be read; of anything else, who reads materials warns."""
+    """Return True if there is nothing or a readable file; for all else the reader of materials warns."""
     return not os.path.exists(file) or (os.path.isfile(file) and os.access(file, os.R_OK))
 
 
 def _colour(shader: Any, warnings: list[str], missing: list[str]) -> tuple[Any, Texture | None]:
-    """Colour, None if it is not said, and texture."""
+    """Return colour, None if it is not given, and texture."""
     source = _source(shader, _COLOR)
     tint = _source(shader, ('diffuse_tint',)).value
     reader = source.shader
@@ -128,7 +128,7 @@ def _colour(shader: Any, warnings: list[str], missing: list[str]) -> tuple[Any, 
 
 
 def _opacity(shader: Any, warnings: list[str], missing: list[str]) -> tuple[float, Texture | None]:
-    """Opacity, and a texture whose alpha it is if it varies."""
+    """Return opacity, and a texture whose alpha it is if it varies."""
     if shader.GetInput('enable_opacity') and not _number(shader, ('enable_opacity',), 0.0):
         return 1.0, None
     source = _source(shader, _OPACITY)
@@ -151,7 +151,7 @@ def _is_glass(shader: Any) -> bool:
 
 
 def _unread(shader: Any) -> list[str]:
-    """A warning of the inputs for which there is an image, and no place in MuJoCo's materials."""
+    """Return a warning of the inputs that have an image, and no place in MuJoCo's materials."""
     maps = []
     for given in shader.GetInputs():
         name = given.GetBaseName()
@@ -163,7 +163,7 @@ def _unread(shader: Any) -> list[str]:
 
 
 def _image(source: _Source, place: Texture, warnings: list[str], missing: list[str]) -> Texture | None:
-    """A texture with the image of an asset; None if there is none, which is then `missing`."""
+    """Return a texture with the image of an asset; None if there is none, which is then `missing`."""
     asset = source.value
     if asset is None or not asset.path:
         return None
@@ -177,7 +177,7 @@ def _image(source: _Source, place: Texture, warnings: list[str], missing: list[s
 
 
 def _placed(reader: Any) -> Texture:
-    """How a `UsdUVTexture` lays out its image."""
+    """Return the layout of the image of a `UsdUVTexture`."""
     wrap = [_source(reader, (f'wrap{axis}',)).value for axis in 'ST']
     found = Texture(
         is_linear=is_linear_space(str(_source(reader, ('sourceColorSpace',)).value)),
@@ -194,7 +194,7 @@ def _placed(reader: Any) -> Texture:
 
 
 def _source(shader: Any, names: tuple[str, ...]) -> _Source:
-    """The source of the first of these inputs that has any."""
+    """Return the source of the first of these inputs that has any."""
     from pxr import UsdShade
 
     for name in names:
@@ -221,6 +221,6 @@ def _number(shader: Any, names: tuple[str, ...], default: float) -> float:
 
 
 def _product(*factors: Any) -> Any:
-    """Of colours; None stands for white."""
+    """Return the product of colours; None stands for white."""
     given = [np.asarray(factor, float)[:3] for factor in factors if factor is not None]
     return np.prod(given, axis=0) if given else None

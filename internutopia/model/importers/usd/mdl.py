@@ -18,7 +18,7 @@ from typing import NamedTuple
 from internutopia.model.asset_bounds import check_file
 
 LARGEST_MDL = 1 << 20
-"""Bytes of a `.mdl` file that is read; those of materials have some thousand."""
+"""Bytes of a `.mdl` file that are read; those of materials have some thousand."""
 _DEEPEST = 100  # calls inside each other
 _MOST_TOKENS = 100_000  # those of materials have some hundred
 _TOKEN = re.compile(
@@ -37,14 +37,14 @@ _END = 'the file ends too early'
 
 @dataclass(frozen=True)
 class Name:
-    """A name that stands alone: a parameter or a constant."""
+    """Name by itself: a parameter or a constant."""
 
     value: str
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call; `name` is the last part of what is called (`KooMtl` of `::KooPbr::KooMtl`).
+    """A call; `name` is the last part of the callee (`KooMtl` of `::KooPbr::KooMtl`).
 
     A selector is a call of that name (`.tint`), operators are one of `operator` with all operands. Names of
     `arguments` are empty where they are given by position.
@@ -59,14 +59,14 @@ Node = float | str | Name | Call
 
 @dataclass
 class Material:
-    """A material: defaults of its parameters, and what it is, None if that is computed (`let`)."""
+    """A material: defaults of its parameters, and its definition, None if that is computed (`let`)."""
 
     parameters: dict[str, Node] = field(default_factory=dict)
     body: Node | None = None
 
 
 def read_mdl(file: Path) -> dict[str, Material]:
-    """The materials of a file, by name.
+    """Read the materials of a file; returns them by name.
 
     Raises:
         ValueError: It is no readable text, too large or no MDL; the message names the file and the line.
@@ -100,7 +100,7 @@ class _Parser:
         self._advance()
 
     def materials(self) -> Iterator[tuple[str, Material]]:
-        """Every definition of a material at the top level."""
+        """Parse every definition of a material at the top level."""
         while self._next.kind != 'end':
             if self._next.text in _CLOSED_BY:
                 self._skip()
@@ -124,7 +124,7 @@ class _Parser:
         return material
 
     def _parameters(self) -> dict[str, Node]:
-        """Defaults of the parameters in brackets; `*` are those of the material that is called."""
+        """Parse defaults of the parameters in brackets; `*` are those of the material that is called."""
         found: dict[str, Node] = {}
         self._expect('(')
         while self._next.text != ')':
@@ -144,7 +144,7 @@ class _Parser:
         return found
 
     def _expression(self, depth: int = 0) -> Node:
-        """Operators have no precedence: what they compute is not computed, but what they combine is found."""
+        """Parse an expression; operators have no precedence: they are not computed, but their operands are found."""
         if depth > _DEEPEST:
             raise self._error(f'more than {_DEEPEST} expressions inside each other')
         operands = [self._operand(depth)]
@@ -201,7 +201,7 @@ class _Parser:
         return Call(name, tuple(arguments))
 
     def _skip(self) -> None:
-        """Pass over brackets and what is in them."""
+        """Skip brackets and their content."""
         first = self._next
         open_ones: list[str] = []
         while True:

@@ -1,4 +1,4 @@
-"""MDL files and the images that they name: where they are.
+"""MDL files and the images that they name: the search for them.
 
 A name is looked for, as it is written and by its last parts alone,
 
@@ -23,7 +23,7 @@ _MOST_LINKS = 16  # that lead to each other
 
 
 class MdlFiles:
-    """Finds files for one stage, each name once.
+    """Finder of files for one stage; each name is searched once.
 
     Attributes:
         files: what the answers depend on: files that were found, text files that are links, where files that were
@@ -43,14 +43,14 @@ class MdlFiles:
         self._search_path = [folder for name in search_path if name and os.path.isdir(folder := Path(name).absolute())]
 
     def find(self, name: str, folder: Path) -> Path | None:
-        """The file of that name, as one in `folder` says it; None if there is none. It may be no regular file."""
+        """Find the file that one in `folder` refers to by that name, None if missing; it may be no regular file."""
         key = folder, name
         if key not in self._known:
             self._known[key] = self._find(PurePosixPath(name.replace('\\', '/')), folder)
         return self._known[key]
 
     def real(self, path: Path) -> str:
-        """A path without links, by which models share files."""
+        """Return a path without links, by which models share files."""
         if path not in self._real:
             self._real[path] = os.path.realpath(path)
         return self._real[path]
@@ -76,7 +76,7 @@ class MdlFiles:
         return None
 
     def _folders_near(self, folder: Path) -> list[Path]:
-        """Folders of materials that are in a folder or above."""
+        """Return the folders of materials that are in a folder or above."""
         if folder not in self._nearby:
             inside = [self._at(folder, PurePosixPath(each), any_case=False) for each in _FOLDERS]
             found = [each for each in inside if each is not None and os.path.isdir(each)]
@@ -87,7 +87,7 @@ class MdlFiles:
         return self._nearby[folder]
 
     def _at(self, folder: Path, name: PurePosixPath, any_case: bool) -> Path | None:
-        """What is at a path below a folder, through links that are text files."""
+        """Return the file or folder at a path below a folder, through links that are text files."""
         here: Path | None = folder
         for part in name.parts:
             inside = here / part
@@ -99,7 +99,7 @@ class MdlFiles:
         return here
 
     def _followed(self, path: Path) -> Path | None:
-        """What is at a path, or where the text there leads; None if there is nothing."""
+        """Return the file or folder at a path, or where a text link there leads; None if there is none."""
         for _ in range(_MOST_LINKS):
             if not os.path.exists(path):
                 return None
@@ -113,7 +113,7 @@ class MdlFiles:
         return None
 
     def _names_in(self, folder: Path) -> dict[str, str]:
-        """Names of what is in a folder, by their lower case."""
+        """Return the names in a folder, by their lower case."""
         if folder not in self._entries:
             try:
                 self._entries[folder] = {name.lower(): name for name in sorted(os.listdir(folder), reverse=True)}
@@ -123,7 +123,7 @@ class MdlFiles:
 
 
 def _link_target(path: Path) -> Path | None:
-    """Where a small text file with a relative path leads, if that exists."""
+    """Return the target of a small text file that holds a relative path, if that exists."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > _LONGEST_LINK:
             return None

@@ -1,4 +1,4 @@
-"""MDL materials whose look is not said by the inputs that OmniPBR has.
+"""MDL materials whose look does not depend on the inputs of OmniPBR.
 
 - UE4 templates: by inputs of the shader (`BaseColor_Color`, `BaseColor_Tex`, `Gloss_Color`, ...), and by the defaults
   of these in the `.mdl` file. A colour multiplies its texture, roughness is 1 - gloss.
@@ -88,7 +88,7 @@ _OMNI = _Family(
 
 
 class MdlMaterials:
-    """Reads the MDL materials of one stage, each file once.
+    """Reader of the MDL materials of one stage, each file once.
 
     Attributes:
         files: where their files and images are.
@@ -99,7 +99,7 @@ class MdlMaterials:
         self._read: dict[str, dict[str, Material] | ValueError] = {}
 
     def appearance(self, shader: Any) -> Appearance | None:
-        """Look of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
+        """Return the look of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
 
         What is wrong with its `.mdl` file is a warning of the appearance.
         """
@@ -133,14 +133,14 @@ class MdlMaterials:
         return replace(looks, warnings=tuple(warnings), missing_images=tuple(dict.fromkeys(values.missing)))
 
     def missing(self, shader: Any) -> str:
-        """The `.mdl` file of a shader, as it is written, if it is needed and does not exist; else empty."""
+        """Return the `.mdl` file of a shader, as it is written, if it is needed and does not exist; else empty."""
         asset = shader.GetSourceAsset('mdl')
         if not asset or not asset.path or PurePosixPath(asset.path).stem.startswith((*_BUILT_IN, *_FIXED)):
             return ''
         return '' if self._file(shader, asset) else asset.path
 
     def _material(self, file: Path, shader: Any, name: str) -> Material:
-        """What a `.mdl` file says of the material of a shader. ValueError if it cannot be read."""
+        """Return the material of a shader in its `.mdl` file. ValueError if it cannot be read."""
         real = self.files.real(file)
         if real not in self._read:
             try:
@@ -167,7 +167,7 @@ class MdlMaterials:
 
 
 def _inputs(shader: Any, values: Values) -> dict[str, Value]:
-    """The inputs of a shader that have a value."""
+    """Return the inputs of a shader that have a value."""
     from pxr import Sdf
 
     found: dict[str, Value] = {}
@@ -183,7 +183,7 @@ def _inputs(shader: Any, values: Values) -> dict[str, Value]:
 
 
 def _folder(attribute: Any) -> Path:
-    """The folder of the layer that an attribute's value is from."""
+    """Return the folder of the layer that an attribute's value is from."""
     layers = [spec.layer.realPath for spec in attribute.GetPropertyStack() if spec.HasDefaultValue()]
     return Path(layers[0]).parent if layers and layers[0] else Path()
 
@@ -191,7 +191,7 @@ def _folder(attribute: Any) -> Path:
 def _called(
     material: Material, given: Mapping[str, Value], value_of: Callable[[Node, Mapping[str, Value]], Value]
 ) -> tuple[str, dict[str, Value]]:
-    """What a material calls, and the arguments of that, or its own parameters if it calls nothing."""
+    """Return the callee of a material and its arguments, or the material's own parameters if it calls nothing."""
     scope = {name: value_of(node, {}) for name, node in material.parameters.items() if name not in given}
     scope |= given
     call = _inner(material.body)
@@ -201,7 +201,7 @@ def _called(
 
 
 def _inner(body: Node | None) -> Call | None:
-    """The material that a body calls; of one with two sides, the first."""
+    """Return the material that a body calls; of one with two sides, the first."""
     if not isinstance(body, Call):
         return None
     inside = (node for _, node in body.arguments if isinstance(node, Call) and node.name.endswith('Mtl'))
@@ -256,7 +256,7 @@ def _opacity(family: _Family, values: Mapping[str, Value], is_glass: bool) -> tu
 
 
 def _is_on(name: str, values: Mapping[str, Value]) -> bool:
-    """Whether an input counts: images of UE4 templates, such as `Gloss_Tex`, have a switch, `IsGlossTex`.
+    """Return True if an input counts: images of UE4 templates, such as `Gloss_Tex`, have a switch, `IsGlossTex`.
 
     One of gloss or metallicity that is on, but not shown, leaves both its image and the factor of that unsaid.
     """
@@ -268,7 +268,7 @@ def _is_on(name: str, values: Mapping[str, Value]) -> bool:
 
 
 def _layout(values: Mapping[str, Value], texture: Texture) -> Any:
-    """How a UE4 template lays out its base colour: `BaseColor_UVA` is scale and offset, others are one of these."""
+    """Return the layout of a UE4 template's base colour: `BaseColor_UVA` is scale and offset, or one of these."""
     near = {
         re.sub('^basecolor(tex)?', '', name.lower().replace('_', '')): value.numbers
         for name, value in values.items()
@@ -284,7 +284,7 @@ def _layout(values: Mapping[str, Value], texture: Texture) -> Any:
 
 
 def _first(values: Mapping[str, Value], names: tuple[str, ...]) -> Value:
-    """The first of these inputs that has a value."""
+    """Return the first of these inputs that has a value."""
     return next((values[name] for name in names if name in values and any(values[name][:2])), Value())
 
 

@@ -1,4 +1,4 @@
-"""Values of MDL expressions: colours, numbers and images, without what shaders would compute of them.
+"""Values of MDL expressions: colours, numbers and images, without the results of shaders.
 
 Coordinates of a bitmap are scaled by its tiling, turned by `W_angle` [deg, counterclockwise] and moved by its offset,
 in that order, which is that of `UsdTransform2d`: KooPbr's own order is not published. Mixtures and falloffs are taken
@@ -30,7 +30,7 @@ class Value(NamedTuple):
 
 
 class Values:
-    """Evaluates expressions of one material.
+    """Evaluator of expressions of one material.
 
     Attributes:
         missing: names of images that do not exist.
@@ -41,14 +41,14 @@ class Values:
         self.missing: list[str] = []
 
     def image(self, name: str, folder: Path, *, is_linear: bool = False) -> Value:
-        """An image that a file in a folder names; `is_linear`: its pixels are not in sRGB."""
+        """Return an image that a file in a folder names; `is_linear`: its pixels are not in sRGB."""
         file = self._files.find(name, folder)
         if file is None and name:
             self.missing.append(name)
         return Value(image=Texture(self._files.real(file), is_linear=is_linear)) if file else Value()
 
     def of(self, node: Node, folder: Path, scope: Mapping[str, Value]) -> Value:
-        """The value of an expression in a file of that folder; `scope`: values of names."""
+        """Return the value of an expression in a file of that folder; `scope`: values of names."""
         match node:
             case float():
                 return Value((node,))
@@ -76,7 +76,7 @@ class Values:
 
 
 def _laid_out(image: Texture, numbers: Mapping[str, float]) -> Texture:
-    """An image with what the arguments of a bitmap say; it stays as it is if they say nothing."""
+    """Return an image with the layout in a bitmap's arguments; it stays as it is if they have none."""
     place = image.layout
     if any(name.endswith(('_tiling', '_offset', '_angle')) for name in numbers):
         place = layout(

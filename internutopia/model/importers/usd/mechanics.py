@@ -1,4 +1,4 @@
-"""Mechanics of a stage, its bodies and joints: put into a spec before the geometry, finished when that is there."""
+"""Mechanics of a stage, its bodies and joints: put into a spec before the geometry, finished after that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EARTH_GRAVITY = 9.81  # [m/s2], where a physics scene gives a direction only
 
 
 class Mechanics:
-    """The bodies of a stage and how they move.
+    """Bodies and joints of a stage in a spec.
 
     Attributes:
         elements: the bodies in the spec by the path of their prim; that of the world is `WORLD`.
@@ -92,7 +92,7 @@ class Mechanics:
         self._set_iterations()
 
     def weigh_shapeless(self) -> None:
-        """Give masses to bodies of which no geom weighs anything, which would not compile without."""
+        """Give masses to bodies whose geoms have none, which would not compile without."""
         for link in self._links:
             body, prim = self.elements[link.body], self._prims[link.body]
             if not _has_weight(body):
@@ -131,7 +131,7 @@ class Mechanics:
         return given_mass(self._prims[path], self.frames[path], self._transforms, self._warnings)
 
     def _carries(self, path: str) -> bool:
-        """Whether something with a mass is fixed to a body."""
+        """Return True if a body, or one fixed to it, has a mass."""
         fixed = [link.body for link in self._links if link.parent == path and not self.elements[link.body].joints]
         return any(_has_weight(self.elements[b]) or self._given(b).mass is not None or self._carries(b) for b in fixed)
 
@@ -155,7 +155,7 @@ class Mechanics:
         self._spec.option.gravity = magnitude * direction
 
     def _set_iterations(self) -> None:
-        """Let the solver iterate as often as PhysX is told to at some body, articulation or scene, at least."""
+        """Set the solver iterations to at least those that PhysX has for any body, articulation or scene."""
         given = [value(prim, name) or 0 for prim in self._found for name in _ITERATIONS]
         self._spec.option.iterations = max(self._spec.option.iterations, *given)
 
@@ -184,7 +184,7 @@ class Mechanics:
         contacts.apply()
 
     def _articulated(self, root: str) -> list[list[str]]:
-        """Paths of the bodies of the trees at that root of an articulation: a body, a joint, or a prim above either."""
+        """Return the body paths of the trees at an articulation's root: a body, joint, or prim above either."""
         tops: dict[str, str] = {}
         for link in self._links:
             tops[link.body] = tops.get(link.parent, link.body)
@@ -196,17 +196,17 @@ class Mechanics:
 
 
 def _has_weight(body: mujoco.MjsBody) -> bool:
-    """Whether a geom of a body weighs anything by itself."""
+    """Return True if a geom of a body has a mass by itself."""
     return any(geom.mass != 0 for geom in body.geoms)  # NaN: what its volume and density come to
 
 
 def _is_beside(joint: Joint) -> bool:
-    """Whether the static prim that a joint holds on to is none that the moving body is a part of."""
+    """Return True if the static prim that a joint is attached to does not contain the moving body."""
     return all(not body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies if body != WORLD)
 
 
 def _names(paths: Iterable[str], name_root: str | None) -> dict[str, str]:
-    """Names of bodies or joints, by path; see `Mechanics`."""
+    """Return names of bodies or joints, by path; see `Mechanics`."""
     if name_root is None:
         return {path: path for path in paths}
     short = [path.rsplit('/', 1)[1] for path in paths]

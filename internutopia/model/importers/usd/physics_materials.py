@@ -1,6 +1,6 @@
 """Physics materials: friction and restitution of colliders.
 
-MuJoCo knows one coefficient of sliding friction for a contact, so the dynamic friction of materials is read. A geom
+MuJoCo has one coefficient of sliding friction for a contact, so the dynamic friction of materials is read. A geom
 with a material goes before one without. Of two materials MuJoCo takes the greater friction, and the greater
 restitution. Where their combine modes (PhysX: of both, the later of average, min, multiply and max; average if nothing
 is said) lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
@@ -47,7 +47,7 @@ class PhysicsMaterial:
 
 
 def physics_material(prim: Usd.Prim, warnings: FileWarnings) -> PhysicsMaterial | None:
-    """The physics material that is bound to a collider or to something above it.
+    """Return the physics material that is bound to a collider or to a prim above it.
 
     Raises:
         ValueError: A coefficient is negative, or a combine mode unknown.
@@ -74,7 +74,7 @@ def apply_materials(
     colliders: Sequence[tuple[Usd.Prim, mujoco.MjsGeom]],
     warnings: FileWarnings,
 ) -> None:
-    """Let colliders slide and bounce as their materials say; loose things are rigid.
+    """Give colliders the friction and restitution of their materials; loose bodies are rigid.
 
     Args:
         spec: With the time step that it will be run with, and with all that passes through each other.
@@ -124,7 +124,7 @@ def _combine(one: float, other: float, *modes: str) -> float:
 def _special_pairs(
     geoms: dict[PhysicsMaterial, list[mujoco.MjsGeom]], excluded: set[frozenset[str]]
 ) -> Iterator[tuple[mujoco.MjsGeom, mujoco.MjsGeom, float, float]]:
-    """Geoms that can touch and whose materials combine to something else than the greater; friction, restitution."""
+    """Return geoms that can touch and combine to other than the greater value; their friction, restitution."""
     for one, other in combinations_with_replacement(geoms, 2):
         friction = _combine(one.friction, other.friction, one.friction_mode, other.friction_mode)
         restitution = _combine(one.restitution, other.restitution, one.restitution_mode, other.restitution_mode)

@@ -20,13 +20,13 @@ _SAME_COLOUR = 1 / 255
 
 
 class Primvars:
-    """Reads primvars; what is wrong with one costs that primvar and a warning."""
+    """Reader of primvars; a wrong one is left out, with a warning."""
 
     def __init__(self, warnings: FileWarnings):
         self._warnings = warnings
 
     def mean(self, prim: Usd.Prim, name: str) -> Array | None:
-        """A colour or opacity of the prim or one above it, as `(n,)`; one that varies over the surface is averaged."""
+        """Return a colour or opacity of the prim or one above it, as `(n,)`, averaged if it varies over the surface."""
         from pxr import UsdGeom
 
         values = self._values(UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance(name))
@@ -37,11 +37,11 @@ class Primvars:
         return np.atleast_1d(values.mean(axis=0))
 
     def coordinates(self, mesh: Usd.Prim, shape: Shape, name: str) -> Indexed | None:
-        """Texture coordinates of a mesh: those of that name, if it has any, else the usual ones."""
+        """Return texture coordinates of a mesh: those of that name, if it has any, else the usual ones."""
         return self._first(mesh, shape, ((name,) if name else ()) + _COORDINATES, 2)
 
     def normals(self, mesh: Usd.Prim, shape: Shape) -> Indexed | None:
-        """Unit normals of a mesh, along the axes of its shape."""
+        """Return unit normals of a mesh, along the axes of its shape."""
         from pxr import UsdGeom
 
         found = self._first(mesh, shape, ('normals',), 3)
@@ -55,7 +55,7 @@ class Primvars:
         return Indexed(turned / lengths, found.index) if np.isfinite(lengths).all() and lengths.all() else None
 
     def _first(self, mesh: Usd.Prim, shape: Shape, names: tuple[str, ...], width: int) -> Indexed | None:
-        """The first of these primvars of a mesh that fits it, for the corners of the triangles of a shape."""
+        """Return the first of these primvars of a mesh that fits it, for the corners of the triangles of a shape."""
         from pxr import UsdGeom
 
         for name in names:
@@ -70,7 +70,7 @@ class Primvars:
         return None
 
     def _values(self, primvar: UsdGeom.Primvar) -> Array | None:
-        """The values of a primvar, one for each index, `(n,)` or `(n, width)`; None if it has none that can be read."""
+        """Return values of a primvar by index, `(n,)` or `(n, width)`; None if it has none that can be read."""
         from pxr import Tf, Usd
 
         if not primvar or not primvar.HasValue():
@@ -87,13 +87,13 @@ class Primvars:
 
 
 def polygons(mesh: Usd.Prim, shape: Shape) -> NDArray[np.intp]:
-    """`(m,)` the face of a mesh prim that each triangle of its shape is part of."""
+    """Return the face `(m,)` of a mesh prim that each triangle of its shape is part of."""
     assert shape.corners is not None
     return np.searchsorted(np.cumsum(value(mesh, 'faceVertexCounts')), shape.corners[:, 0], side='right')
 
 
 def _at_corners(mesh: Usd.Prim, shape: Shape, values: Any, interpolation: str, width: int) -> Indexed | None:
-    """Values and their indices `(m, 3)` for the corners of a shape's triangles; None if their number does not fit."""
+    """Return values and indices `(m, 3)` for the corners of a shape's triangles; None if their number does not fit."""
     assert shape.corners is not None
     if interpolation in ('vertex', 'varying'):
         index = np.asarray(value(mesh, 'faceVertexIndices'))[shape.corners]

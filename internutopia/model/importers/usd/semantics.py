@@ -42,7 +42,7 @@ def add_labels(spec: mujoco.MjSpec, prims: Iterable[Usd.Prim], warnings: FileWar
 
 
 def _labels(prim: Usd.Prim, warnings: FileWarnings) -> dict[str, str]:
-    """The labels that are written on a prim itself, by their type; several of a type are separated by commas."""
+    """Return the labels on a prim itself, by their type; several of a type are separated by commas."""
     from pxr import Usd
 
     def read(name: str) -> str:
@@ -69,7 +69,7 @@ def _labels(prim: Usd.Prim, warnings: FileWarnings) -> dict[str, str]:
 
 
 def _thing(path: Sdf.Path, labels: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """The prim that has some labels as a whole, and what they mean."""
+    """Return the prim that some labels describe as a whole, and their meaning."""
     model = _MODEL.fullmatch(labels.get('class', ''))
     if model is None:
         return str(path), labels

@@ -34,7 +34,7 @@ _FROM_Z = {
 
 @dataclass(frozen=True)
 class Indexed:
-    """Values `(k, width)` for the corners of triangles, and which of them each corner has, `index` `(m, 3)`."""
+    """Values `(k, width)` of the corners of triangles, and the value of each corner, `index` `(m, 3)`."""
 
     values: Array
     index: NDArray[np.int32]
@@ -63,10 +63,10 @@ class Shape:
     coordinates: Indexed | None = None
     """On a texture: from the left and from the top, 1 is the other end."""
     flaws: tuple[str, ...] = ()
-    """Rules that faces of its prim break, which it lacks."""
+    """Rules that faces of its prim violate; these faces are left out."""
 
     def with_faces(self, chosen: NDArray[np.bool_]) -> Shape:
-        """The part of a mesh that consists of some of its faces; `chosen` `(m,)`."""
+        """Return the part of a mesh that consists of some of its faces; `chosen` `(m,)`."""
         assert self.vertices is not None and self.faces is not None and self.corners is not None
         used, faces = np.unique(self.faces[chosen], return_inverse=True)
         faces = faces.reshape(-1, 3).astype(np.int32)
@@ -74,7 +74,7 @@ class Shape:
         return replace(self, vertices=self.vertices[used], faces=faces, corners=self.corners[chosen], points=points)
 
     def unscaled(self) -> tuple[Array, NDArray[np.int32], float]:
-        """Vertices, faces, and what the vertices are to be multiplied by; the same numbers for all copies of a mesh.
+        """Return vertices, faces, and factors for the vertices; the same numbers for all copies of a mesh.
 
         The factor is negative for one that is mirrored, and 1 if it is not stretched the same in all directions.
         """
@@ -85,14 +85,14 @@ class Shape:
         return self.points, self.faces[:, ::-1] if factor < 0 else self.faces, factor
 
     def facing_out(self) -> Shape:
-        """A flat shape with all faces on the side that `thickened` leaves where it is; others as they are."""
+        """Return a flat shape with all faces on the side that `thickened` leaves where it is; others as they are."""
         if self.faces is None or not self.is_flat():
             return self
         against = self._crosses() @ self._front() < 0
         return replace(self, faces=np.where(against[:, None], self.faces[:, ::-1], self.faces))
 
     def is_flat(self) -> bool:
-        """Whether this is a mesh without volume, which MuJoCo cannot collide with."""
+        """Return True for a mesh without volume, which MuJoCo cannot collide with."""
         if self.vertices is None:
             return False
         _, extents = self._extents
@@ -104,7 +104,7 @@ class Shape:
         return principal_extents(self.vertices)
 
     def thickened(self) -> Shape:
-        """A flat shape with a back; the front stays where it is. What faces up or down grows downwards."""
+        """Return a flat shape with a back; the front stays where it is. Horizontal ones grow downwards."""
         if self.type == mjtGeom.mjGEOM_PLANE:
             half = flat_thickness(2 * max(self.size[:2])) / 2
             size = (self.size[0], self.size[1], half)
@@ -118,7 +118,7 @@ class Shape:
         return Shape(self.type, self.rotation, vertices=vertices, faces=faces, volume=volume)
 
     def two_sided(self) -> Shape:
-        """A mesh with each face on its back, too, for pictures: they do not show backs."""
+        """Return a mesh with each face on its back, too, for rendering: backs are not rendered."""
         assert self.faces is not None
         normals = self.normals
         if normals is not None:
@@ -127,13 +127,13 @@ class Shape:
         return replace(self, faces=np.concatenate([self.faces, self.faces[:, ::-1]]), normals=normals)
 
     def _crosses(self) -> Array:
-        """`(m, 3)` normals of the faces of a mesh, as long as twice their areas."""
+        """Return `(m, 3)` normals of the faces of a mesh, as long as twice their areas."""
         assert self.vertices is not None and self.faces is not None
         corners = self.vertices[self.faces]
         return np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
 
     def _front(self) -> Array:
-        """Unit normal `(3,)` of a flat mesh, on the side that most of its faces look to, or on the upper one."""
+        """Return the unit normal `(3,)` of a flat mesh, on the side that most of its faces are on, or the upper one."""
         normal = self._extents[0][-1]
         up = float((self.rotation @ normal)[2])
         return normal * np.sign(up if abs(up) > 0.5 else normal @ self._crosses().sum(axis=0) or 1.0)
@@ -141,7 +141,7 @@ class Shape:
 
 @named_by_prim
 def shape_of(prim: Usd.Prim, linear: Array) -> Shape | None:
-    """The shape of a prim of one of `SHAPES` under the linear part `(3, 3)` of its transform to the world.
+    """Return the shape of a prim of one of `SHAPES` under the linear part `(3, 3)` of its transform to the world.
 
     Faces that cannot be are not in it. None for a mesh that has no surface. ValueError, naming the prim, for one whose
     size or topology is wrong.
@@ -260,12 +260,12 @@ SHAPES = {
 
 
 def enclosed_volume(triangles: Array) -> float:
-    """Volume [m3] inside a closed surface of triangles `(m, 3, 3)`."""
+    """Return the volume [m3] inside a closed surface of triangles `(m, 3, 3)`."""
     return abs(signed_volume(triangles))
 
 
 def _length(prim: Usd.Prim, name: str) -> float:
-    """An attribute that must be a positive length, in the stage's unit."""
+    """Return an attribute that must be a positive length, in the stage's unit."""
     found = value(prim, name)
     if not (isinstance(found, int | float) and np.isfinite(found) and found > 0):
         raise ValueError(f'{name} must be a positive number, it is {found!r}')
@@ -290,7 +290,7 @@ def _circle(radius: float, z: float) -> Array:
 
 
 def _fans(counts: NDArray[np.int_], holes: NDArray[np.bool_]) -> NDArray[np.int_]:
-    """Positions in `faceVertexIndices` `(m, 3)` of the triangles that polygons of these corner counts fall into."""
+    """Return corners `(m, 3)` in `faceVertexIndices` of the triangles of polygons with these corner counts."""
     triangles = np.where(holes, 0, np.maximum(counts - 2, 0))
     first = np.repeat(np.cumsum(counts) - counts, triangles)
     number = np.arange(triangles.sum()) - np.repeat(np.cumsum(triangles) - triangles, triangles)

@@ -36,7 +36,7 @@ def pose_skinned(stage: Usd.Stage, warnings: FileWarnings) -> None:
 
 
 def _pose(root: UsdSkel.Root) -> bool:
-    """Write the pose of the meshes below a root to the edit target; whether that worked."""
+    """Write the pose of the meshes below a root to the edit target; returns True if that worked."""
     from pxr import Gf, Tf, UsdSkel
 
     try:
@@ -47,7 +47,7 @@ def _pose(root: UsdSkel.Root) -> bool:
 
 
 def _first_frame(root: UsdSkel.Root) -> float:
-    """The first time sample of the animations of the skeletons below a root; 0 if they do not move."""
+    """Return the first time sample of the animations of the skeletons below a root; 0 if they do not move."""
     from pxr import Usd, UsdSkel
 
     cache = UsdSkel.Cache()

@@ -1,4 +1,4 @@
-"""Stages: opened, and the prims that exist for a viewer, with their transforms."""
+"""Stages, the prims that exist for a viewer, and their transforms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
 def open_stage(path: Path, warnings: FileWarnings, *, within_bounds: bool = False) -> Usd.Stage:
     """Open a stage with all its payloads; point instancers are expanded and skinned meshes posed in its session layer.
 
-    Its bounds are looked at before, unless it is known to be within them.
+    Its bounds are checked before, unless it is known to be within them.
     What is missing or cannot be read is warned of. ValueError if the file itself is broken.
     """
     stage = compose(path, within_bounds=within_bounds)
@@ -42,7 +42,7 @@ def open_stage(path: Path, warnings: FileWarnings, *, within_bounds: bool = Fals
 
 
 def _check_units(stage: Usd.Stage, warnings: FileWarnings) -> None:
-    """Take an up axis that is none for z. ValueError for units that are no positive numbers."""
+    """Replace an invalid up axis by z. ValueError for units that are no positive numbers."""
     from pxr import UsdGeom, UsdPhysics
 
     axis = UsdGeom.GetStageUpAxis(stage)
@@ -59,7 +59,7 @@ def _check_units(stage: Usd.Stage, warnings: FileWarnings) -> None:
 
 
 def _open_instances(stage: Usd.Stage) -> None:
-    """Make copies of instances in which something has to be changed."""
+    """Copy instances in which something has to be changed."""
     from pxr import Usd, UsdGeom, UsdSkel
 
     def instance(prim: Usd.Prim) -> Usd.Prim:
@@ -110,23 +110,23 @@ class StageTransforms:
         self._xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
 
     def metres_along(self, direction: NDArray[np.float64]) -> float:
-        """Length of the stage's unit [m] with the scale, along a direction `(3,)` of the scaled world."""
+        """Return the length of the stage's unit [m] with the scale, along a direction `(3,)` of the scaled world."""
         return self.metres if self._is_even else float(self.unit / np.linalg.norm(direction / self._scale))
 
     def matrix(self, prim: Usd.Prim) -> NDArray[np.float64]:
-        """`(4, 4)` transform from a prim to the world; acts on columns. ValueError if it is not finite."""
+        """Return the `(4, 4)` transform from a prim to the world; acts on columns. ValueError if it is not finite."""
         matrix = self.units @ np.array(_to_world(prim, self._xforms)).T
         if not np.isfinite(matrix).all():
             raise ValueError(f'{prim.GetPath()}: the transform is not finite')
         return matrix
 
     def relative(self, prim: Usd.Prim, ancestor: Usd.Prim) -> NDArray[np.float64]:
-        """`(4, 4)` transform from a prim to one above it, in the stage's units, to the bit that of its copies."""
+        """Return the `(4, 4)` transform from a prim to one above it, in the stage's units, bit-equal for copies."""
         matrix, _ = self._xforms.ComputeRelativeTransform(prim, ancestor)
         return np.array(matrix).T
 
     def frame(self, prim: Usd.Prim) -> Frame:
-        """Position and rotation of a prim in the world, without its scale. ValueError if the scale is zero."""
+        """Return the pose of a prim in the world, without its scale. ValueError if the scale is zero."""
         matrix = self.matrix(prim)
         if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
             raise ValueError(f'{prim.GetPath()}: a rigid body cannot have a scale of zero')
@@ -139,7 +139,7 @@ def _to_world(prim: Usd.Prim, xforms: UsdGeom.XformCache) -> Gf.Matrix4d:
 
 
 def prims(stage: Usd.Stage) -> Iterator[Usd.Prim]:
-    """Active, loaded, defined prims, those inside instances included."""
+    """Return active, loaded, defined prims, those inside instances included."""
     from pxr import Usd
 
     return iter(Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)))

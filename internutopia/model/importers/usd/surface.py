@@ -1,4 +1,4 @@
-"""Surface: what a material looks like, whatever it is written in."""
+"""Surface: the look of a material, in whatever format it is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from internutopia.model.importers.usd.color_space import encode_srgb
 from internutopia.model.importers.usd.textures import Texture
 
 GLASS_OPACITY = 0.3
-"""Opacity of glass that says none."""
+"""Opacity of glass without a value of its own."""
 _GLOW = 0.6  # emission of what glows most; lights add to it
 
 
@@ -29,13 +29,13 @@ class Appearance:
     emission: float = 0.0
     texture: Texture | None = None
     warnings: tuple[str, ...] = ()
-    """What else the material says, and is not shown."""
+    """Other inputs of the material, which are not shown."""
     missing_images: tuple[str, ...] = ()
     """Images that do not exist; without them it is shown in one colour."""
     missing_mdl: str = ''
-    """The `.mdl` file that does not exist and would say how it looks."""
+    """Missing `.mdl` file that would define the look."""
 
 
 def emission_of(glow: ArrayLike) -> float:
-    """Emission of a surface, out of the linear colour in which it glows."""
+    """Return the emission of a surface, from the linear colour in which it glows."""
     return _GLOW * float(encode_srgb(np.max(glow)))

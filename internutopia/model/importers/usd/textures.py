@@ -1,4 +1,4 @@
-"""Textures, the images that materials show: their pixels and how these are laid out.
+"""Textures, the images of materials: their pixels and layout.
 
 MuJoCo repeats textures in all directions. What USD has beside that goes into the pixels: coordinates beyond an image
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
@@ -25,7 +25,7 @@ Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
 Pixels = NDArray[np.uint8]
 
 Tiles = tuple[tuple[int, int], tuple[int, int]]
-"""Which repetitions of an image along u and v a texture holds: from, up to."""
+"""Range of the repetitions of an image along u and v in a texture: from, up to."""
 
 ONE_TILE: Tiles = ((0, 1), (0, 1))
 _IDENTITY: Layout = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
@@ -57,11 +57,11 @@ class Texture:
 
     @property
     def files(self) -> set[str]:
-        """The images that it is made of."""
+        """Images that it is made of."""
         return {file for file in (self.file, self.alpha) if file}
 
     def pixels(self, tiles: Tiles, read: Callable[[str], Pixels]) -> Pixels:
-        """`(height, width, 3 or 4)` pixels in sRGB, the top row first, of images that `read` reads, or ValueError."""
+        """Read images by `read` as `(height, width, 3 or 4)` sRGB pixels, the top row first, or raise ValueError."""
         image = read(self.file)[..., :3] if self.file else np.full((1, 1, 3), 255, np.uint8)
         if self.is_linear:
             image = _ENCODED[image]
@@ -75,7 +75,7 @@ class Texture:
         return scaled_down(np.pad(image, ends, mode=_PADDING.get(self.wrap[1], 'wrap')))
 
     def fit(self, coordinates: Array) -> tuple[Tiles, Array]:
-        """The tiles needed for values `(n, 2)` of the primvar, and the coordinates on all of these, from below."""
+        """Return the tiles needed for primvar values `(n, 2)`, and the coordinates on all of these, from below."""
         columns = [
             _mapped(coordinates @ row[:2] + row[2], mode)
             for row, mode in zip(np.array(self.layout), self.wrap, strict=True)
@@ -85,7 +85,7 @@ class Texture:
 
 
 def read_image(file: str) -> Pixels:
-    """`(height, width, 4)` pixels, the top row first, of an image that may lie in a USDZ package.
+    """Read `(height, width, 4)` pixels, the top row first, of an image that may lie in a USDZ package.
 
     Raises:
         ValueError: It cannot be read.
@@ -99,7 +99,7 @@ def read_image(file: str) -> Pixels:
 
 
 def image_file(asset: Sdf.AssetPath) -> str:
-    """Resolved path of an image, empty if there is none; of an image in tiles (UDIM), the first one.
+    """Return the resolved path of an image, empty if there is none; of an image in tiles (UDIM), the first one.
 
     Of a file it is the one without links, by which models share images.
     """
@@ -112,7 +112,7 @@ def image_file(asset: Sdf.AssetPath) -> str:
 
 
 def layout(scale: Any, degrees: float, translation: Any) -> Layout:
-    """Texture coordinates are scaled, turned [deg, counterclockwise] and moved, in that order."""
+    """Return texture coordinates scaled, turned [deg, counterclockwise] and moved, in that order."""
     sx, sy = (float(s) for s in scale or (1.0, 1.0))
     tx, ty = (float(t) for t in translation or (0.0, 0.0))
     angle = np.radians(degrees)
@@ -121,7 +121,7 @@ def layout(scale: Any, degrees: float, translation: Any) -> Layout:
 
 
 def _mapped(coordinates: Array, mode: str) -> tuple[tuple[int, int], Array]:
-    """The range of repetitions of the image needed along an axis, and the coordinates on all of these."""
+    """Return the range of repetitions of the image needed along an axis, and the coordinates on all of these."""
     if mode not in _PADDING or (coordinates.min(initial=0) > -_SLACK and coordinates.max(initial=1) < 1 + _SLACK):
         return (0, 1), coordinates
     if mode == 'mirror':  # an image and its mirror image repeat
@@ -132,7 +132,7 @@ def _mapped(coordinates: Array, mode: str) -> tuple[tuple[int, int], Array]:
 
 
 def _with_alpha(image: Pixels, alpha: NDArray[np.uint8], threshold: float) -> Pixels:
-    """An image with a channel of opacity, which may be larger or smaller."""
+    """Return an image with a channel of opacity, which may be larger or smaller."""
     height, width = np.maximum(image.shape[:2], alpha.shape)
     if threshold > 0:
         alpha = np.where(alpha >= threshold * 255, np.uint8(255), np.uint8(0))

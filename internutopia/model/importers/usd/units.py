@@ -24,7 +24,7 @@ _SAME = 1e-3  # units that differ by less are the same, written in single precis
 
 
 class StageUnits(NamedTuple):
-    """Length unit [m] and up axis of a stage, by USD's defaults where it states none, and whether it states them."""
+    """Length unit [m] and up axis of a stage, by USD's defaults where it states none, and flags for stated ones."""
 
     metres: float
     up: str
@@ -33,17 +33,17 @@ class StageUnits(NamedTuple):
 
     @property
     def states_any(self) -> bool:
-        """Whether it states its length unit or its up axis; `Usd.Stage.CreateNew` leaves out both."""
+        """True if it states its length unit or its up axis; `Usd.Stage.CreateNew` leaves out both."""
         return self.states_metres or self.states_up
 
     def without_defaults(self) -> StageUnits:
-        """The same, but metres with z up if it states neither."""
+        """Return the same, but metres with z up if it states neither."""
         return self if self.states_any else self._replace(metres=1.0, up='Z')
 
 
 @dataclass(frozen=True)
 class ForeignUnits:
-    """A file in a stage that is in other units than what refers to it, and was not made to fit.
+    """A file in a stage that is in other units than the file that refers to it, and was not converted.
 
     Attributes:
         prim: path of the prim that has it.
@@ -76,7 +76,7 @@ class ForeignUnits:
 
 
 def stage_units(stage: Usd.Stage) -> StageUnits:
-    """Units of a stage as its root layer states them."""
+    """Return the units of a stage as its root layer states them."""
     from pxr import UsdGeom
 
     return StageUnits(
@@ -88,7 +88,7 @@ def stage_units(stage: Usd.Stage) -> StageUnits:
 
 
 def foreign_units(stage: Usd.Stage, units: StageUnits) -> list[ForeignUnits]:
-    """Sublayers, references and payloads, nested ones too, with shapes in units that nothing made fit.
+    """Return sublayers, references and payloads, nested ones too, with shapes in units that are not converted.
 
     A file that states no units is in those of what refers to it.
 
@@ -107,7 +107,7 @@ def foreign_units(stage: Usd.Stage, units: StageUnits) -> list[ForeignUnits]:
 
 
 class _Finder:
-    """Finds files in foreign units; first those among the sublayers of the stage."""
+    """Finder of files in foreign units; first those among the sublayers of the stage."""
 
     def __init__(self, stage: Usd.Stage, units: StageUnits):
         self._units = units
@@ -143,7 +143,7 @@ class _Finder:
     def _compare(
         self, prim: Usd.Prim, layer: Sdf.Layer, base: StageUnits, levels: int, is_outside: Callable[[Sdf.Layer], bool]
     ) -> None:
-        """Note a layer that is in other units than `base`, unless what is `levels` above its prim makes it fit."""
+        """Note a layer in other units than `base`, unless an ancestor up to `levels` above its prim converts them."""
         own = _stated(layer, base)
         ratio = base.metres / own.metres
         if math.isclose(ratio, 1, rel_tol=_SAME) and own.up == base.up:
@@ -158,14 +158,14 @@ class _Finder:
             self.found[found] = None
 
     def _units_of(self, node: Pcp.NodeRef) -> StageUnits:
-        """Units of the layers of a node."""
+        """Return the units of the layers of a node."""
         if not node.parent:
             return self._units
         return _stated(node.layerStack.identifier.rootLayer, self._units_of(_owner(node)))
 
 
 def _stated(layer: Sdf.Layer, base: StageUnits) -> StageUnits:
-    """Units that a layer states, those of `base` where it states none or none that can be."""
+    """Return the units that a layer states, those of `base` where it states none or invalid ones."""
     root = layer.pseudoRoot
     metres, up = (root.GetInfo(name) if root.HasInfo(name) else None for name in ('metersPerUnit', 'upAxis'))
     return StageUnits(
@@ -175,7 +175,7 @@ def _stated(layer: Sdf.Layer, base: StageUnits) -> StageUnits:
 
 
 def _arcs(node: Pcp.NodeRef) -> Iterator[Pcp.NodeRef]:
-    """References and payloads that a prim has itself, in whatever file."""
+    """Return the references and payloads that a prim has itself, in whatever file."""
     from pxr import Pcp
 
     for child in node.children:
@@ -186,7 +186,7 @@ def _arcs(node: Pcp.NodeRef) -> Iterator[Pcp.NodeRef]:
 
 
 def _owner(arc: Pcp.NodeRef) -> Pcp.NodeRef:
-    """The node of the file that has an arc: not that of a variant or class in it."""
+    """Return the node of the file that has an arc: not that of a variant or class in it."""
     node = arc.parent
     while node.parent and node.parent.layerStack.identifier == node.layerStack.identifier:
         node = node.parent
@@ -194,7 +194,7 @@ def _owner(arc: Pcp.NodeRef) -> Pcp.NodeRef:
 
 
 def _has_shapes(spec: Sdf.PrimSpec) -> bool:
-    """Whether a layer defines shapes, cameras or lights at or below a prim."""
+    """Return True if a layer defines shapes, cameras or lights at or below a prim."""
     from pxr import Usd, UsdGeom
 
     kind = Usd.SchemaRegistry.GetTypeFromName(spec.typeName) if spec.typeName else None
@@ -203,7 +203,7 @@ def _has_shapes(spec: Sdf.PrimSpec) -> bool:
 
 
 def _linear(prim: Usd.Prim, levels: int, is_outside: Callable[[Sdf.Layer], bool]) -> NDArray[np.float64]:
-    """Linear part `(3, 3)`, acting on rows, of the transform of a prim and those above it, `levels` in all.
+    """Return the linear part `(3, 3)`, acting on rows, of the transform of a prim and ancestors, `levels` in all.
 
     Of the prim itself count operations that are written in other layers than the one that it comes from.
     """

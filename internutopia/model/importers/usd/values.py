@@ -1,4 +1,4 @@
-"""Values of the attributes of prims, with messages that name prim and attribute where a file is wrong."""
+"""Values of the attributes of prims, with error messages that name prim and attribute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNREADABLE = (TypeError, ValueError, AttributeError, LookupError, OverflowError
 
 
 def value(prim: Usd.Prim, name: str) -> Any:
-    """An attribute's value: its first time sample, else its default; None without either or without the attribute.
+    """Return an attribute's value: its first time sample, else its default; None without either or the attribute.
 
     ValueError for an attribute of a schema that the file gives another type.
     """
@@ -37,13 +37,13 @@ def value(prim: Usd.Prim, name: str) -> Any:
 
 
 def array(prim: Usd.Prim, name: str, kind: type, width: int = 0) -> NDArray[Any]:
-    """An attribute's array `(n,)` or `(n, width)` as floats or ints; empty if there is none."""
+    """Return an attribute's array `(n,)` or `(n, width)` as floats or ints; empty if there is none."""
     found = value(prim, name)
     return np.asarray(found, kind) if found else np.zeros((0, width) if width else 0, kind)
 
 
 def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Concatenate[Usd.Prim, P], R]:
-    """Let what a reader of a prim raises be a ValueError that names the prim."""
+    """Turn errors of a reader of a prim into a ValueError that names the prim."""
 
     @wraps(read)
     def reader(prim: Usd.Prim, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -61,7 +61,7 @@ def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Conca
 
 
 def _form(found: Any) -> str:
-    """The same name for values that convert into each other: of what they are, and whether it is one or many."""
+    """Return the same name for value types that convert into each other, with their kind and if it is an array."""
     if isinstance(found, int | float) and not isinstance(found, bool):
         return 'number'
     name = type(found).__name__
