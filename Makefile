@@ -37,7 +37,7 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.bench
-	$(BIN)/internutopia bench --out out/bench
+	$(BIN)/python -m benchmarks --out out/bench
 
 clean:
 	rm -rf $(VENV) out build *.egg-info

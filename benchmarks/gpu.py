@@ -3,7 +3,7 @@
     python benchmarks/gpu.py --out out/gpu
 
 Each part is a program of its own with a time limit: what fails or takes too long costs its own figures only. The folder
-gets the output of each part, the table of `internutopia bench`, and `summary.md`, written anew after each part.
+gets the output of each part, the table of `python -m benchmarks`, and `summary.md`, written anew after each part.
 `--device cpu --quick` tries the whole course in a few minutes on Warp's CPU device; its figures mean nothing.
 
 What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`. The kernels of
@@ -42,7 +42,7 @@ class Part:
 def parts(device: str, quick: bool, out: Path) -> list[Part]:
     """What is run, in this order."""
     python, tool = sys.executable, [sys.executable, '-m', 'internutopia']
-    bench = [*tool, 'bench', '--backend', 'mujoco_warp', '--device', device, '--out', str(out / 'bench')]
+    bench = [python, '-m', 'benchmarks', '--backend', 'mujoco_warp', '--device', device, '--out', str(out / 'bench')]
     size = ['--num-envs', '8', '--iterations', '1'] if quick else ['--num-envs', '4096', '--iterations', '300']
     engine = ['--backend', 'mujoco_warp', '--device', device]
     run = out / 'h1'

@@ -1,7 +1,8 @@
 """Call counts of a step and a reset: how much code a reader meets in one call of the list and of the array API.
 
-Counts calls of functions of this project, the files they are in, and the calls that go from one file to another, for
-two envs with an H1 each. Numbers of calls, not times, so they are the same on every machine::
+Counts calls of functions of this project, the files they are in, the calls that go from one file to another, and the
+frames of this project above the engine's step, for two envs with an H1 each. Numbers of calls, not times, so they are
+the same on every machine::
 
     python benchmarks/step_calls.py
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
+from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
@@ -24,15 +26,25 @@ from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks import h1_stand
 
 
-def count(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """Calls, files, and calls between files that a call makes."""
-    calls, files, across = 0, set[str](), 0
+def is_ours(frame: FrameType) -> bool:
+    """True for a frame of a function of this project."""
+    return 'internutopia' in frame.f_code.co_filename.split('site-packages')[-1]
+
+
+def count(call: Callable[[], Any]) -> tuple[int, int, int, int]:
+    """Count the calls, files, and calls between files that a call makes, and the frames above physics."""
+    calls, files, across, above = 0, set[str](), 0, 0
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal calls, across
-        if event != 'call' or 'internutopia' not in (file := frame.f_code.co_filename).split('site-packages')[-1]:
+        nonlocal calls, across, above
+        if event != 'call' or not is_ours(frame):
             return
+        file = frame.f_code.co_filename
         calls += 1
+        if frame.f_code is MujocoEnvBatch.step.__code__:
+            outer = frame.f_back
+            while outer is not None:
+                above, outer = above + is_ours(outer), outer.f_back
         files.add(file)
         across += frame.f_back is not None and frame.f_back.f_code.co_filename != file
 
@@ -41,7 +53,7 @@ def count(call: Callable[[], Any]) -> tuple[int, int, int]:
         call()
     finally:
         sys.setprofile(None)
-    return calls, len(files), across
+    return calls, len(files), across, above
 
 
 def main() -> None:
@@ -74,8 +86,8 @@ def main() -> None:
         'VectorEnv.reset (one env)': lambda: envs.reset(options={'reset_mask': np.array([True, False])}),
     }
     for name, call in measured.items():
-        calls, files, across = count(call)
-        print(f'{name:26} {calls:4} calls, {files:3} files, {across:4} between files')
+        calls, files, across, above = count(call)
+        print(f'{name:26} {calls:4} calls, {files:3} files, {across:4} between files, {above:2} frames above physics')
     env.close()
     envs.close()
 

@@ -74,7 +74,8 @@ def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
     write_saved(page, tmp_path)
     script = tmp_path / f'{page.stem}.py'
     script.write_text(source)
-    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    checkout = {**os.environ, 'PYTHONPATH': str(ROOT)}  # docs/grscenes.md takes homes from it
+    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, env=checkout)
     assert result.returncode == 0, f'{name_of(page)}, same line numbers:\n{result.stderr}'
 
 

@@ -1,6 +1,6 @@
 """Renders the picture of the page on GRScenes: a generated home from above, and an H1 that walks in it.
 
-    MUJOCO_GL=egl python tools/make_home_picture.py    writes docs/images/home.png
+    MUJOCO_GL=egl python -m tools.make_home_picture    writes docs/images/home.png
 
 Making the colliders of the home takes some minutes the first time. Needs Pillow, which comes with `internutopia[cli]`.
 """
@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 from PIL import Image
 
-from internutopia.bench.homes import Home, write_home
+from benchmarks.homes import Home, write_home
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld

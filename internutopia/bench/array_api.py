@@ -1,4 +1,4 @@
-"""Array API: a learner's step against bare `Batch.step`, its share in training, and steps in which envs are reset."""
+"""Array API: a learner's step against bare `Batch.step`, and its share in training."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from internutopia_extension.configs.robots.h1 import joint_controller
 def array_api(quick: bool) -> list[Row]:
     """`rl.VectorEnv` against the engine alone, and what that means to a learner."""
     env_num, rounds, steps = (16, 1, 20) if quick else (256, 8, 100)
-    with tempfile.TemporaryDirectory() as folder, closing(_h1_envs(Path(folder), env_num)) as envs:
+    with tempfile.TemporaryDirectory() as folder, closing(h1_envs(Path(folder), env_num)) as envs:
         envs.reset()
-        actions = _h1_actions(envs, steps)
+        actions = h1_joint_targets(envs, steps)
         bare = BareBatch(envs.core.runner.world, SUBSTEPS, joint_controller.joint_names)
 
         def reset() -> None:
@@ -55,43 +55,15 @@ def array_api(quick: bool) -> list[Row]:
     return [step, Row(what, '%', ours=share, note='policy of two layers of 64')]
 
 
-def resets(quick: bool) -> list[Row]:
-    """Steps in which some envs are reset against steps in which none is."""
-    env_num, rounds, length = (16, 1, 4) if quick else (256, 16, 32)
-    reset_num = env_num // length
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        closing(_h1_envs(Path(folder), env_num, length - 1)) as staggered,  # a step more for the reset
-        closing(_h1_envs(Path(folder), env_num)) as endless,
-    ):
-        endless.reset()
-        actions = _h1_actions(endless, length)
-        staggered.reset()
-        for k in range(length):
-            staggered.reset(options={'reset_mask': np.arange(env_num) // reset_num == k})
-            staggered.step(actions[k])
-        contenders = {'with': lambda k: staggered.step(actions[k]), 'without': lambda k: endless.step(actions[k])}
-        result = race(contenders, endless.reset, rounds=rounds, steps=length, turn=4)
-    return [
-        Row(
-            what=f'array API, step in which {reset_num} of {env_num} envs are reset vs a step without',
-            unit='ms',
-            ours=1e3 * result.median('with'),
-            reference=1e3 * result.median('without'),
-            ratio=result.speed('without', 'with'),
-            note='ratio of times',
-        )
-    ]
-
-
-def _h1_envs(folder: Path, env_num: int, max_episode_steps: int | None = None) -> VectorEnv:
+def h1_envs(folder: Path, env_num: int, max_episode_steps: int | None = None) -> VectorEnv:
+    """Return envs with an H1 each on the empty plane, whose scene is written to a folder."""
     config = h1_config(env_num, write_scenes(folder, 1, obstacles=0))
     config.task_configs[0].max_episode_steps = max_episode_steps
     return VectorEnv(config, h1_learning())
 
 
-def _h1_actions(envs: VectorEnv, steps: int) -> NDArray[np.float32]:
-    """Joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
+def h1_joint_targets(envs: VectorEnv, steps: int) -> NDArray[np.float32]:
+    """Return joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
     subset = envs.core.controller.get_joint_subset()
     assert subset is not None
     noise = np.random.default_rng(0).normal(0.0, 0.05, (steps, envs.num_envs, subset.num_joints))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +55,6 @@ def h1_config(env_num: int, scenes: Sequence[str | Path], x: float = 0.0, y: flo
         episode_order='cycle',
         task_configs=[SingleInferenceTaskCfg(scene_asset_path=str(path), robots=[robot]) for path in scenes],
     )
-
-
-@contextmanager
-def cache_at(folder: Path) -> Iterator[None]:
-    """Let all that is kept on disk be kept in a folder."""
-    before = os.environ.get('INTERNUTOPIA_CACHE_PATH')
-    os.environ['INTERNUTOPIA_CACHE_PATH'] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ['INTERNUTOPIA_CACHE_PATH']
-        else:
-            os.environ['INTERNUTOPIA_CACHE_PATH'] = before
 
 
 def h1_learning() -> LearningCfg:

@@ -11,7 +11,7 @@ import pytest
 from archives import stage
 from typer.testing import CliRunner
 
-from internutopia.bench.homes import Home, write_home
+from benchmarks.homes import Home, write_home
 from internutopia.cli.app import app
 
 BOX = """

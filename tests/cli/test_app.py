@@ -41,7 +41,7 @@ def test_bench_gets_its_options(monkeypatch):
     monkeypatch.setattr(internutopia, 'bench', stand_in, raising=False)
     result = CliRunner().invoke(cli_app.app, ['bench', '--out', 'here', '--quick', '--rows', 'one, two'])
     assert result.exit_code == 3
-    assert calls == [(Path('here'), True, ['one', 'two'], 'mujoco', 'cpu')]
+    assert calls == [(Path('here'), True, ['one', 'two'])]
 
 
 @pytest.mark.parametrize('command', ['run', 'train', 'evaluate', 'play'])

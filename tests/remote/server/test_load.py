@@ -20,7 +20,7 @@ from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
 pytest.importorskip('rich')
-from internutopia.bench.service import Load, put_load_on
+from benchmarks.rows.service import Load, put_load_on
 
 import_extensions()
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from internutopia.bench.homes import Home, write_home
+from benchmarks.homes import Home, write_home
 from internutopia.model.importers import usd
 from internutopia.model.importers.load_options import LoadOptions
 from internutopia.model.importers.usd.materials import read_appearance

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from internutopia.bench.homes.shapes import Array, Surface
+from benchmarks.homes.shapes import Array, Surface
 
 Vec3 = tuple[float, float, float]
 Scope = Literal['Base', 'BaseAnimation', 'Furniture', 'Animation']

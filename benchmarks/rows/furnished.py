@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.rows.cache import cache_at
 from internutopia.bench.measure import Ratio, Row, seconds_of
-from internutopia.bench.workloads import cache_at
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.model.assets import resolve

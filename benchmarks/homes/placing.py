@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from internutopia.bench.homes import rooms as building
-from internutopia.bench.homes.designs import Array, Design, Maker, Slot, Vec3, vec3
-from internutopia.bench.homes.furniture import BOARDS_OF_BOOKS, BOOKS_PER_BOARD, FURNITURE, bookcase
-from internutopia.bench.homes.rooms import Plan, Room
-from internutopia.bench.homes.sizes import HomeSize
-from internutopia.bench.homes.small_things import SMALL_THINGS
+from benchmarks.homes import rooms as building
+from benchmarks.homes.designs import Array, Design, Maker, Slot, Vec3, vec3
+from benchmarks.homes.furniture import BOARDS_OF_BOOKS, BOOKS_PER_BOARD, FURNITURE, bookcase
+from benchmarks.homes.rooms import Plan, Room
+from benchmarks.homes.sizes import HomeSize
+from benchmarks.homes.small_things import SMALL_THINGS
 
 _TRIES = 80
 _GAP = 0.03  # m, between pieces of furniture, and to the wall: a shell stands before it

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from internutopia.bench.homes.designs import Design, Part
-from internutopia.bench.homes.material_prims import add_material
-from internutopia.bench.homes.materials import Appearance
-from internutopia.bench.homes.prims import CENTIMETRES, add_prim, new_layer, save, set_attribute, set_place, set_targets
-from internutopia.bench.homes.shapes import Array
+from benchmarks.homes.designs import Design, Part
+from benchmarks.homes.material_prims import add_material
+from benchmarks.homes.materials import Appearance
+from benchmarks.homes.prims import CENTIMETRES, add_prim, new_layer, save, set_attribute, set_place, set_targets
+from benchmarks.homes.shapes import Array
 
 _CHILDREN = 2  # meshes below one that has no points
 

@@ -1,7 +1,7 @@
 """Warp benchmark: the backend `mujoco_warp` against the bare engine on the same device.
 
-`internutopia bench --backend mujoco_warp` runs it. On a GPU nothing waits for the device within a turn of some steps; a
-turn ends when the device is done.
+`python -m benchmarks --backend mujoco_warp` runs it. On a GPU nothing waits for the device within a turn of some steps;
+a turn ends when the device is done.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from internutopia.bench.homes import Home, write_home
+from benchmarks.homes import Home, write_home
+from benchmarks.rows.cache import cache_at
 from internutopia.bench.measure import Row, Step, race, seconds_of
-from internutopia.bench.workloads import cache_at, h1_config, mujoco_world
+from internutopia.bench.workloads import h1_config, mujoco_world
 from internutopia.config import Config
 from internutopia.config.contact import ContactCfg
 from internutopia.core.vec_env import Env

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.homes import Home, write_home
 from internutopia import Config, Env, IArticulation, SimConfig, TaskCfg
-from internutopia.bench.homes import Home, write_home
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from internutopia.bench.homes import FreeSpace, Home, write_home
+from benchmarks.homes import FreeSpace, Home, write_home
 
 Usd, UsdGeom, UsdPhysics, UsdShade = (
     importlib.import_module(f'pxr.{name}') for name in ('Usd', 'UsdGeom', 'UsdPhysics', 'UsdShade')

@@ -1,9 +1,11 @@
-"""`internutopia bench`: every row can be measured, and figures are judged and saved as documented."""
+"""`python -m benchmarks`: every row can be measured, and figures are judged and saved as documented."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,11 @@ from internutopia.rendering.canvas import Canvas
 from internutopia.rl import VectorEnv
 
 pytest.importorskip('rich')
-bench = importlib.import_module('internutopia.bench')
+bench = importlib.import_module('benchmarks.rows')
 measure = importlib.import_module('internutopia.bench.measure')
+workloads = importlib.import_module('internutopia.bench.workloads')
 
+ROOT = Path(__file__).parents[2]
 KEYS = {
     *('what', 'unit', 'ours', 'reference', 'ratio', 'ratio_low', 'ratio_high'),
     *('bound', 'limit', 'verdict', 'note'),
@@ -36,10 +40,10 @@ def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
 @pytest.mark.parametrize('name', ['ANT', 'HUMANOID'])
 def test_robots_of_gymnasium_make_the_steps_that_they_make_elsewhere(name: str) -> None:
     internutopia_extension.import_extensions()
-    robot = getattr(importlib.import_module('internutopia.bench.gymnasium_robots'), name)
+    robot = getattr(importlib.import_module('benchmarks.rows.gymnasium_robots'), name)
     with closing(VectorEnv(robot.config(1), robot.learning())) as envs:
         envs.reset()
-        model = bench.overhead.mujoco_world(envs.core.runner.world).batch(0)[0].model
+        model = workloads.mujoco_world(envs.core.runner.world).batch(0)[0].model
     own = mujoco.MjModel.from_xml_path(str(robot.model))
     for option in ('timestep', 'integrator', 'solver', 'iterations'):
         assert getattr(model.opt, option) == getattr(own.opt, option), option
@@ -61,7 +65,7 @@ def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize('name', slow_but('h1', of=['h1', 'ant', 'scenes', 'cameras', 'list']))
 def test_every_group_of_rows_of_a_gpu_is_measured_on_the_cpu(name: str) -> None:
     pytest.importorskip('mujoco_warp')
-    warp = importlib.import_module('internutopia.bench.warp')
+    warp = importlib.import_module('benchmarks.rows.warp')
     internutopia_extension.import_extensions()
     assert_measured(warp.ROWS[name]('cpu', True))
 
@@ -100,6 +104,19 @@ def test_a_run_is_saved_with_the_facts_of_the_machine(
     assert 'list API' in capsys.readouterr().out
     table = (tmp_path / 'out' / 'bench.md').read_text()
     assert table.count('\n|') == 2 + len(saved['rows'])
+
+
+def test_the_package_has_some_of_the_rows() -> None:
+    assert set(importlib.import_module('internutopia.bench').ROWS) == {'list', 'array', 'overhead'} < set(bench.ROWS)
+
+
+def test_the_program_runs_from_the_checkout(tmp_path: Path) -> None:
+    command = [sys.executable, '-m', 'benchmarks', '--out', str(tmp_path), '--quick', '--rows']
+    done = subprocess.run([*command, 'restarts'], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {row['row'] for row in json.loads((tmp_path / 'bench.json').read_text())['rows']} == {'restarts'}
+    done = subprocess.run([*command, 'restart'], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and "there is no row 'restart'; did you mean 'restarts'" in done.stderr
 
 
 def test_an_unknown_row_is_refused_with_its_close_match() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from internutopia.bench.homes.materials import TEMPLATES, Appearance, Rgb
-from internutopia.bench.homes.prims import add_prim, connect, set_attribute
+from benchmarks.homes.materials import TEMPLATES, Appearance, Rgb
+from benchmarks.homes.prims import add_prim, connect, set_attribute
 
 
 def add_material(looks: Any, look: Appearance, assets: str, *, preview: bool) -> None:

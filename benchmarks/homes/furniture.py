@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from internutopia.bench.homes.designs import Design, Joint, Maker, Part, Slot, Space
-from internutopia.bench.homes.shapes import (
+from benchmarks.homes.designs import Design, Joint, Maker, Part, Slot, Space
+from benchmarks.homes.shapes import (
     Surface,
     ball,
     box,

@@ -13,14 +13,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from internutopia.bench.homes.designs import Design, Part, SpaceKind, Vec3, vec3
-from internutopia.bench.homes.materials import Appearance, Materials, choose_materials, write_materials
-from internutopia.bench.homes.model_file import mesh_places, write_model
-from internutopia.bench.homes.placing import Furnishing, Placed, placed_box
-from internutopia.bench.homes.rooms import CLEAR, HEIGHT, Plan, Room, plan_rooms
-from internutopia.bench.homes.sizes import SIZES, HomeSize, SizeName
-from internutopia.bench.homes.small_things import MOVABLE
-from internutopia.bench.homes.stage import ModelPrim, Variant, write_stage
+from benchmarks.homes.designs import Design, Part, SpaceKind, Vec3, vec3
+from benchmarks.homes.materials import Appearance, Materials, choose_materials, write_materials
+from benchmarks.homes.model_file import mesh_places, write_model
+from benchmarks.homes.placing import Furnishing, Placed, placed_box
+from benchmarks.homes.rooms import CLEAR, HEIGHT, Plan, Room, plan_rooms
+from benchmarks.homes.sizes import SIZES, HomeSize, SizeName
+from benchmarks.homes.small_things import MOVABLE
+from benchmarks.homes.stage import ModelPrim, Variant, write_stage
 
 Links = Literal['symlink', 'text']
 Layout = Literal['grscenes', 'reorganised']

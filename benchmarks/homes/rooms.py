@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.bench.homes.designs import Array, Design, Joint, Part
-from internutopia.bench.homes.shapes import Surface, box, cell_faces, cells, cylinder, join, quads_on_grid, rounded_box
+from benchmarks.homes.designs import Array, Design, Joint, Part
+from benchmarks.homes.shapes import Surface, box, cell_faces, cells, cylinder, join, quads_on_grid, rounded_box
 
 WALL = 0.14  # m, thickness
 HEIGHT = 2.6  # m

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.rows.vector_envs import Contender, VectorEnvRace, at_once, envpool
 from internutopia.bench.measure import Row
-from internutopia.bench.vector_envs import Contender, VectorEnvRace, at_once, envpool
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole
 

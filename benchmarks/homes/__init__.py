@@ -11,7 +11,7 @@
 - Nothing is taken from the data set itself.
 """
 
-from internutopia.bench.homes.home import FreeSpace, Home, PlacedMesh, PlacedModel, write_home
-from internutopia.bench.homes.materials import Appearance, Texture
+from benchmarks.homes.home import FreeSpace, Home, PlacedMesh, PlacedModel, write_home
+from benchmarks.homes.materials import Appearance, Texture
 
 __all__ = ['Appearance', 'FreeSpace', 'Home', 'PlacedMesh', 'PlacedModel', 'Texture', 'write_home']

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from internutopia.bench.homes.designs import Design, Maker, Part, Space
-from internutopia.bench.homes.shapes import (
+from benchmarks.homes.designs import Design, Maker, Part, Space
+from benchmarks.homes.shapes import (
     Surface,
     ball,
     box,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from internutopia.bench.homes.designs import Design, Vec3
-from internutopia.bench.homes.model_file import group_name, mesh_places
-from internutopia.bench.homes.prims import add_prim, new_layer, save, set_attribute, set_place, set_targets
-from internutopia.bench.homes.small_things import MOVABLE
+from benchmarks.homes.designs import Design, Vec3
+from benchmarks.homes.model_file import group_name, mesh_places
+from benchmarks.homes.prims import add_prim, new_layer, save, set_attribute, set_place, set_targets
+from benchmarks.homes.small_things import MOVABLE
 
 Variant = Literal['navigation', 'interaction']
 
