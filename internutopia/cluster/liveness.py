@@ -1,7 +1,7 @@
 """Watchdog that detects at once that a peer process has ended.
 
 A process that ends, in whatever way, closes its connections in that moment. So a connection is kept to each process
-that matters, over which nothing is said. A machine that has lost its power closes nothing: it is asked now and then by
+that matters, over which nothing is sent. A machine that has lost its power closes nothing: it is probed now and then by
 the kernel (TCP keepalive), and counts as gone after about ten seconds. A process that is there and does nothing (it is
 stopped, or hangs) has to be asked: see `Inquiry`.
 """
@@ -19,7 +19,7 @@ from typing import TypeVar
 
 _ANSWER = 10.0  # s that a process has to answer
 _ASK_INTERVAL = 5.0  # s
-_SILENCE = 60.0  # s without an answer after which nobody waits for it: busy machines are slow
+_SILENCE = 60.0  # s without an answer after which it is not waited for: busy machines are slow
 _KEEPALIVE = {'TCP_KEEPIDLE': 4, 'TCP_KEEPINTVL': 2, 'TCP_KEEPCNT': 3}  # s, s, number; names of Linux
 
 
@@ -37,7 +37,7 @@ class Peer:
 
     @classmethod
     def at(cls, what: str, address: str) -> Peer:
-        """The process at `host:port`. ValueError if the address is none."""
+        """Return the process at `host:port`. ValueError if the address is none."""
         host, _, port = address.rpartition(':')
         return cls(what, host, int(port))
 
@@ -130,7 +130,7 @@ class Watchdog:
                     if key.data is None:
                         return None
                     peer, connection = key.data
-                    if not _is_open(connection):  # it has ended, or grew tired of listening to nobody
+                    if not _is_open(connection):  # it has ended, or closed the idle connection
                         selector.unregister(connection)
                         unconnected.append(peer)
 

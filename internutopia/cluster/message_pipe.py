@@ -43,7 +43,7 @@ class MessagePipe:
         self.close()  # the process at the other end goes on until then
 
     def fileno(self) -> int:
-        """The file descriptor that can be read when there is a message, or the end."""
+        """Return the file descriptor that can be read when there is a message, or the end."""
         return self._source
 
     def send(self, *parts: Part) -> None:
@@ -113,7 +113,7 @@ class _Memory:
         return True
 
     def read(self, size: int) -> bytearray:
-        """The message that was written, as a copy."""
+        """Return the message that was written, as a copy."""
         return bytearray(memoryview(self._mapped(size))[:size])
 
     def close(self) -> None:

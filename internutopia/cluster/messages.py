@@ -29,7 +29,7 @@ def to_message(value: Any) -> list[Part]:
 
 
 def from_message(message: bytearray) -> Any:
-    """The value; its arrays lie in the message."""
+    """Restore the value; its arrays lie in the message."""
     memory = memoryview(message)
     (count,) = struct.unpack_from('<q', memory)
     contents: list[memoryview] = []
@@ -42,7 +42,7 @@ def from_message(message: bytearray) -> Any:
 
 
 def _pickled(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
-    """A value without its arrays, and these.
+    """Return a value without its arrays, and these.
 
     What pickles classes by value is written in Python, and takes twice as long: it has its turn only where there are
     such classes.

@@ -57,7 +57,7 @@ def pack(values: Sequence[Any]) -> Packed:
 
 
 def unpack(packed: Packed) -> list[Any]:
-    """The values that were packed."""
+    """Unpack the values that were packed."""
     if len(packed.groups) == 1:
         return _values(packed.groups[0])
     values: list[Any] = [None] * packed.count
@@ -92,7 +92,7 @@ def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
 
 
 def _column(leaves: Sequence[Any]) -> Column:
-    """The leaves that stand at the same place. LayoutMismatchError if they are no column."""
+    """Return the leaves that stand at the same place. LayoutMismatchError if they are no column."""
     first, one_type = leaves[0], len(set(map(type, leaves))) == 1
     if one_type and _is_nested(first):
         return _joined(leaves)

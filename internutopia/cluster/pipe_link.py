@@ -61,7 +61,7 @@ class PipeLink:
         self.busy, self.intact = False, True
 
     def kill(self) -> None:
-        """End the process of the worker at once. Ray asks it first, and waits 5 s."""
+        """End the process of the worker at once. Ray requests it to end first, and waits 5 s."""
         if self._server:
             with suppress(ProcessLookupError):
                 os.kill(self._server, signal.SIGKILL)

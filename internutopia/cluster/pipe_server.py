@@ -25,7 +25,7 @@ class PipeServer:
     """Base class of workers."""
 
     def node(self) -> str | None:
-        """The machine, by its id in the cluster."""
+        """Return the machine, by its id in the cluster."""
         return this_node()
 
     def answer(self, method: str, arguments: Sequence[Any]) -> tuple[bool, Any]:
@@ -56,7 +56,7 @@ class PipeServer:
                 with collections_put_off():
                     pipe.send(*self._answer_message(request))
         except BrokenPipeError:
-            """Nobody waits for the reply."""
+            """The reply is not waited for."""
         finally:
             pipe.close()
 
@@ -70,7 +70,7 @@ class PipeServer:
 def _yield_to_caller() -> None:
     """Yield the processor to the thread that wakes this one, so that it can first call all workers.
 
-    It gets no less time for that: Linux only tells a thread of `SCHED_BATCH` to wait its turn (sched(7)).
+    It gets no less time for that: Linux only makes a thread of `SCHED_BATCH` wait its turn (sched(7)).
     """
     if hasattr(os, 'SCHED_BATCH'):
         with suppress(OSError):  # a sandbox that forbids it

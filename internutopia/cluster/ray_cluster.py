@@ -3,13 +3,13 @@
 A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
 A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
 connection, and with the process, however that ends; with it goes the folder of its logs and sockets, unless a process
-of it has died, whose log somebody may want to read.
+of it has died, whose log may be needed.
 
 Ray does not survive its own death. When the GCS of the cluster or the raylet of this machine has ended, calls hang, and
 some time later C++ ends this process without a word: after a minute without a GCS, or when it touches memory that is
 shared with the raylet. So both are watched, results are waited for in slices, and when one is gone, the connection is
 ended, which saves the process, and every call is a `ConnectionError`. A raylet that the GCS has given up (on a machine
-that lags it misses heartbeats) is gone, too: no worker would ever start there again. So the GCS is asked for it.
+that lags it misses heartbeats) is gone, too: no worker would ever start there again. So the GCS is queried for it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Cluster:
             try:
                 started.result()
             except BaseException:
-                if self._reaper is not None:  # Ray would go on for half a minute, with a cluster that nobody wants
+                if self._reaper is not None:  # Ray would go on for half a minute, with a cluster that is not used
                     self._reaper.end()
                 self.end(_EXIT_TIMEOUT)
                 raise
@@ -138,7 +138,7 @@ class Cluster:
                 return done
 
     def get(self, result: Any) -> Any:
-        """A result that is there. Raises what its call ended with.
+        """Return a result that is there. Raises what its call ended with.
 
         Arrays in it may be memory that is shared with the raylet. C++ ends this process if such memory is given back to
         a raylet that has ended, so the last results are kept until the next `wait`, or the end of the connection.
@@ -225,7 +225,7 @@ class Cluster:
         if peer is not None and self._lost is None:
             self._lost = peer
             self.keep_logs()
-            if sys.excepthook.__module__.startswith('ray.'):  # it would tell the GCS before it prints a traceback
+            if sys.excepthook.__module__.startswith('ray.'):  # it would report to the GCS before it prints a traceback
                 sys.excepthook = sys.__excepthook__
 
     def _run(self, options: dict[str, Any], started: Future[None]) -> None:
@@ -252,7 +252,7 @@ class Cluster:
 
 
 def connect(distribution: RayDistributionCfg) -> Cluster:
-    """The connection of this process to Ray, made if there is none; give it back with `Cluster.release`.
+    """Return the connection of this process to Ray, made if there is none; give it back with `Cluster.release`.
 
     It leads to the cluster at `head_address`, or at the environment variable `RAY_ADDRESS`, or to a new one.
     ConnectionError if none answers there, FileNotFoundError if there is no such `working_dir`, RuntimeError if this
@@ -318,7 +318,7 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Cluster:
-    """Connect this process. ConnectionError if no cluster answers where one is asked for."""
+    """Connect this process. ConnectionError if no cluster answers at the requested address."""
     given = distribution.head_address
     address = given or os.environ.get('RAY_ADDRESS') or 'local'
     if address not in ('auto', 'local') and ':' not in address:

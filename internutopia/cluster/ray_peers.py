@@ -12,7 +12,7 @@ _GIVEN_UP = 'was given up by its cluster (it has missed too many heartbeats: is 
 
 
 def peers_of(address: str) -> list[Peer]:
-    """The GCS and the raylet of this machine, of the connection that this process has, which was made to an address.
+    """Return the GCS and this machine's raylet, of the connection of this process, which was made to an address.
 
     From outside of the cluster nothing but its proxy may be in reach, which is the only one then.
     """

@@ -1,8 +1,8 @@
 """Reaper: process that ends a Ray cluster with the program that started it, however that one ends.
 
-Ray does so, too, but not at once and not with everything: agents of a killed program ask for their dead cluster for
+Ray does so, too, but not at once and not with everything: agents of a killed program look for their dead cluster for
 another minute, workers finish what they compute, and the folder of logs and sockets stays. So the processes of the
-cluster inherit an environment variable, by which this one knows them (on Linux). It sleeps until the program has ended
+cluster inherit an environment variable, by which this one finds them (on Linux). It sleeps until the program has ended
 or has closed the pipe to it, kills what is left, and removes the folder.
 
 This file is also the program of that process, which imports next to nothing.
@@ -94,7 +94,7 @@ def _kill_marked(mark: bytes) -> bool:
     """Kill the processes with this mark; returns whether there were any."""
     found = False
     for process in Path('/proc').glob('[0-9]*'):
-        with suppress(OSError):  # it has ended, or is somebody else's
+        with suppress(OSError):  # it has ended, or belongs to another user
             if mark in (process / 'environ').read_bytes().split(b'\0'):
                 os.kill(int(process.name), signal.SIGKILL)
                 found = True

@@ -83,7 +83,7 @@ class RemoteEpisodes:
         self._active.clear()
 
     def active(self, group: int) -> Mapping[int, int]:
-        """The envs of a group whose episode goes on in their worker, with the index of its task."""
+        """Return the envs of a group whose episode goes on in their worker, with the index of its task."""
         if group not in self._active:
             envs = ((env_id, self.envs[env_id]) for env_id in self.groups[group])
             self._active[group] = {i: env.episode.task_index for i, env in envs if env and not (env.ended or env.lost)}
@@ -98,7 +98,7 @@ class RemoteEpisodes:
         return sorted_out
 
     def reported_finished(self) -> list[str]:
-        """Names of the tasks that are here and were reported to have reached their goal."""
+        """Return the names of the tasks that are here and were reported to have reached their goal."""
         if not (reported := DataHub.finished_episodes()):
             return []
         return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
@@ -159,6 +159,6 @@ class RemoteEpisodes:
                 )
 
     def _failure_result(self, env_id: int) -> EpisodeRecord:
-        """The result of an episode that is not run again; what killed its workers is in `lost`."""
+        """Return the result of an episode that is not run again; what killed its workers is in `lost`."""
         env, steps = self[env_id], (self.last[env_id].info or {}).get('step', 0)
         return EpisodeRecord.of(env.episode, env.task_config.type, env_id, steps, False, True, {}, env.lost)

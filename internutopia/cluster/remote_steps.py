@@ -55,7 +55,7 @@ class RemoteSteps:
             )
 
     def poll(self) -> list[int]:
-        """The groups whose step is done; at least one."""
+        """Return the groups whose step is done; at least one."""
         idle = [group for group, call in self.pending.items() if call is None]
         calls = {group: call for group, call in self.pending.items() if call is not None}
         return idle + self._pool.poll(calls, block=not idle)

@@ -45,5 +45,5 @@ def worker_resources(config: DistributedConfig, distribution: RayDistributionCfg
 
 
 def worker_environment() -> dict[str, str]:
-    """The environment variables of this process that workers shall have, too."""
+    """Return the environment variables of this process that workers shall have, too."""
     return {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}

@@ -129,7 +129,7 @@ class DistributedRLEnv:
         self.state.levels[:] = 0.0
 
     def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
-        """The envs of a mask, bool `(n,)`."""
+        """Return the envs of a mask, bool `(n,)`."""
         return EnvIdSelection(np.flatnonzero(mask))
 
     def reset(self, envs: EnvSelection) -> None:
@@ -236,7 +236,7 @@ class DistributedRLEnv:
         return self._shared['observations'][self._shared['slot'][0]]
 
     def _take(self, env_ids: Sequence[int]) -> list[Start]:
-        """The next episodes, one for each env."""
+        """Return the next episodes, one for each env."""
         starts: list[Start] = []
         for env_id in env_ids:
             self._episodes[env_id] = episode = self.queue.take()
@@ -353,7 +353,7 @@ def _raise_first(replies: Mapping[int, RLReply]) -> None:
 
 
 def _fields(n: int, probe: EnvProbe) -> dict[str, ArrayField]:
-    """The arrays of all envs; `slot` says which of the arrays of observations is the current one."""
+    """Return the arrays of all envs; `slot` says which of the arrays of observations is the current one."""
     float32, boolean = np.dtype(np.float32), np.dtype(np.bool_)
     fields = {
         'slot': ArrayField((1,), np.dtype(np.int64)),

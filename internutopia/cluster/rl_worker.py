@@ -132,7 +132,7 @@ class RLWorker(PipeServer):
         return RLReply({self._first + i: text for i, text in errors.items()}, results, exception, answer)
 
     def exchange_with(self, request: Request, inputs: Arrays) -> tuple[RLReply | None, Arrays]:
-        """The same with arrays that go along, there and back: all of the envs here."""
+        """Run a request with arrays that are sent along, there and back: all of the envs here."""
         if not self._arrays:
             self._arrays = {name: np.array(array) for name, array in inputs.items()}
         for name, array in inputs.items():
@@ -206,7 +206,7 @@ class RLWorker(PipeServer):
                 arrays[metric_field(name)][:] = values
 
     def _located(self, error: Exception) -> Exception:
-        """An error with ids of the whole run in it, that says where it is from, and can be pickled."""
+        """Return an error with ids of the whole run in it and its origin, which can be pickled."""
         if isinstance(error, EnvError):
             env_id = self._first + error.env_id
             text = str(error.args[0]).replace(f'env {error.env_id}', f'env {env_id}', 1)
@@ -223,7 +223,7 @@ def own_rows(name: str, array: NDArray[Any], rows: slice) -> NDArray[Any]:
 
 
 def metric_field(name: str) -> str:
-    """The array of a metric."""
+    """Return the array of a metric."""
     return f'metric {name}'
 
 

@@ -18,7 +18,7 @@ from internutopia.cluster.ray_cluster import Cluster
 from internutopia.util import log
 
 _FIRST_WARNING_AFTER = 30.0  # s without an answer until the first warning; each further one takes twice as long
-_LOOK_INTERVAL = 1.0  # s between two looks at what is waited for
+_LOOK_INTERVAL = 1.0  # s between two checks of what is waited for
 _MIXED_INTERVAL = 0.002  # s for which calls of one kind are waited for, where there are two kinds
 
 
@@ -108,7 +108,7 @@ class Patience:
                 call.warn_at *= 2
 
     def _done(self, calls: Collection[Call], num_returns: int) -> list[Call]:
-        """The calls that are done, once there are so many, or after a while."""
+        """Return the calls that are done, once there are so many, or after a while."""
         through_pipes = [call for call in calls if call.link is not None]
         through_ray = {call.result: call for call in calls if call.link is None}
         interval = _MIXED_INTERVAL if through_pipes and through_ray else _LOOK_INTERVAL
@@ -123,7 +123,7 @@ class Patience:
 
 
 def _answered(calls: Sequence[Call], num_returns: int, timeout: float) -> list[Call]:
-    """The calls whose link has an answer or has ended, once there are so many, or after so many seconds."""
+    """Return the calls whose link has an answer or has ended, once there are so many, or after so many seconds."""
     done = [call for call in calls if call.settled]
     waiting = {call.link.pipe.fileno(): call for call in calls if call.link is not None and not call.settled}
     events = select.poll()

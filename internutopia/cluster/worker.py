@@ -154,7 +154,7 @@ class Worker(PipeServer):
         """Make a step.
 
         Args:
-            env_ids: whose outcomes are asked for.
+            env_ids: envs whose outcomes are requested.
             step_count: number of steps of the whole run before this one.
             finished: names of tasks that were reported to have reached their goal.
             actions: None means those that were checked.
@@ -171,7 +171,7 @@ class Worker(PipeServer):
         return self._reply(self.runner.step(checked, env_ids))
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
-        """The current observations of envs that hold an episode."""
+        """Return the current observations of envs that hold an episode."""
         observations = self.runner.get_obs()
         return self._reply([observations[env_id] for env_id in env_ids])
 
@@ -189,7 +189,7 @@ class Worker(PipeServer):
         return self.runner.simulator.render_tile(pose, size, shown)
 
     def get_state(self, env_ids: Sequence[int]) -> SceneState:
-        """The state of envs."""
+        """Return the state of envs."""
         return self.runner.get_state(env_ids)
 
     def check_state(self, state: SceneState, env_ids: Sequence[int]) -> None:
@@ -207,7 +207,7 @@ class Worker(PipeServer):
         return restore(self.runner.simulator, before)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
-        """The action space of a controller."""
+        """Return the action space of a controller."""
         return self.runner.action_space(env_id, robot, controller)
 
     def _snapshot(self, task_index: int) -> Any:

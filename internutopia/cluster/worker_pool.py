@@ -100,7 +100,7 @@ class WorkerPool:
         return answer
 
     def poll(self, calls: Mapping[int, Call], block: bool) -> list[int]:
-        """The workers whose call is done; with `block`, at least one."""
+        """Return the workers whose call is done; with `block`, at least one."""
         return [call.worker for call in self._patience.wait(calls.values(), int(block))]
 
     def call_each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -205,14 +205,14 @@ class WorkerPool:
         )
 
     def _node(self, worker: int) -> Any:
-        """The machine of a worker, as a result that is there."""
+        """Return the machine of a worker, as a result that is there."""
         with self._cluster.call():
             node = self._actors[worker].node.remote()
         self._cluster.wait([node], 1)
         return node
 
     def _open_link(self, worker: int) -> PipeLink | None:
-        """The way to a worker of this machine; None if only Ray reaches it."""
+        """Return the way to a worker of this machine; None if only Ray reaches it."""
         with self._cluster.call():
             link = PipeLink(self._actors[worker])
         call = Call(worker, 'serve', self._generations[worker], link.served, link)

@@ -62,7 +62,7 @@ def this_place() -> str:
 
 
 def this_node() -> str | None:
-    """The machine of this process, by its id in the cluster; None outside of it."""
+    """Return the machine of this process, by its id in the cluster; None outside of it."""
     import ray
     from ray.util.client import ray as client
 

@@ -1,1 +1,1 @@
-"""Physics worlds: `base` is the contract, `factory` picks the engine that a config asks for."""
+"""Physics worlds: `base` is the contract, `factory` creates the engine that a config selects."""

@@ -1,11 +1,11 @@
 """Physics world contract: `env_num` scenes side by side, stepped together.
 
-The runner, the robots and the sensors know physics only through this module, its `views` and its `states`.
+The runner, the robots and the sensors access physics only through this module, its `views` and its `states`.
 Implementations: `mujoco/` (CPU) and `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and
 works in world coordinates underneath.
 
 Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.env_origins` is where the
-env frames stand in the world; whoever wants world coordinates adds it. A trajectory does not depend on the env id.
+env frames stand in the world; add it to get world coordinates. A trajectory does not depend on the env id.
 
 Life of a scene::
 
@@ -41,11 +41,11 @@ class SceneHandle(Protocol):
 
     @property
     def robot_names(self) -> tuple[str, ...]:
-        """Names of the robots in it."""
+        """Names of the robots in the scene."""
         ...
 
     def camera_name(self, robot: str | None, path: str) -> str:
-        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+        """Return the camera at a prim path below a robot, or (None) the scene. ValueError naming those there are."""
         ...
 
 
@@ -61,7 +61,7 @@ class World(ABC):
     frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
     arrays: ArrayMaker  # of the kind that views give and take
     write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
-    noise_keys: NDArray[np.uint64]  # (env_num,), told by the runner: what random numbers of an env's episode depend on
+    noise_keys: NDArray[np.uint64]  # (env_num,), set by the runner: what random numbers of an env's episode depend on
 
     @property
     def step_dt(self) -> float:
@@ -107,7 +107,7 @@ class World(ABC):
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
-        """The robot `name` of env `env_id`, as a view over all envs whose robot of that name has the same structure.
+        """Return the robot `name` of env `env_id`, as a view over all envs whose robot of that name is built alike.
 
         `scene/<prim path>`: what hinges and slides move at or below that prim of the scene. KeyError with close
         matches.
@@ -115,15 +115,15 @@ class World(ABC):
 
     @abstractmethod
     def body(self, name: str, env_id: int) -> BodyView:
-        """The object or movable scene body `name` of env `env_id`, as a view over all envs that have it."""
+        """Return the object or movable scene body `name` of env `env_id`, as a view over all envs that have it."""
 
     @abstractmethod
     def body_names(self, env_id: int) -> tuple[str, ...]:
-        """Names of the objects and movable scene bodies of one env."""
+        """Return the names of the objects and movable scene bodies of one env."""
 
     @abstractmethod
     def camera(self, robot: str | None, path: str, env_id: int) -> CameraView:
-        """The camera at a prim path below a robot, or (None) below the scene. ValueError naming those there are."""
+        """Return the camera at a prim path below a robot, or (None) the scene. ValueError naming those there are."""
 
     @abstractmethod
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
@@ -144,12 +144,12 @@ class World(ABC):
 class DeviceWorld(World):
     """World whose views return and accept torch tensors, and which the host need not wait for.
 
-    What `World` says of float32 arrays holds for tensors on `device`. Some envs are said by a mask `(env_num,)`:
-    which ones they are need not be known on the host; see `EnvIds`.
+    What `World` says of float32 arrays holds for tensors on `device`. Some envs are selected by a mask `(env_num,)`,
+    which the host need not know; see `EnvIds`.
     """
 
     device: Any  # torch.device
-    device_noise_keys: Any  # int64 (env_num,): what `noise_keys` are, told by whoever starts the episodes
+    device_noise_keys: Any  # int64 (env_num,): what `noise_keys` are, set where episodes are started
 
     @contextmanager
     def masked_writes(self, mask: Any) -> Iterator[None]:

@@ -105,7 +105,7 @@ class EnvMaskSelection:
         return np.flatnonzero(to_host(self.index))
 
     def take(self, array: Any) -> Any:
-        """The array as it is: rows of other envs do not count."""
+        """Return the array as it is: rows of other envs do not count."""
         return array
 
     def put(self, array: Any, values: Any) -> None:
@@ -126,5 +126,5 @@ class EnvMaskSelection:
 
 
 def select_envs(world: World, mask: Any) -> EnvSelection:
-    """The envs of a mask, bool `(n,)`, of the kind that the world's arrays are."""
+    """Return the envs of a mask, bool `(n,)`, of the kind that the world's arrays are."""
     return EnvMaskSelection(world, mask) if isinstance(world, DeviceWorld) else EnvIdSelection(mask.nonzero()[0])

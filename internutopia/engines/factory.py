@@ -1,4 +1,4 @@
-"""World factory: the implementation that a config asks for."""
+"""World factory: the implementation that a config selects."""
 
 from __future__ import annotations
 

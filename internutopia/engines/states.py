@@ -18,7 +18,7 @@ class PhysicsState:
     arrays: Mapping[str, NDArray[Any]]
 
     def misfits(self, own: Mapping[str, NDArray[Any]]) -> list[str]:
-        """Names of the arrays that are missing here, unknown, or of another shape or type than an env's own."""
+        """Return names of the arrays that are missing here, unknown, or of another shape or type than an env's own."""
         form = {name: (array.shape, array.dtype) for name, array in own.items()}
         given = {
             name: (array.shape, array.dtype) if isinstance(array, np.ndarray) else None

@@ -37,15 +37,15 @@ class BodyView(ABC):
 
     @abstractmethod
     def get_poses(self) -> tuple[Array, Array]:
-        """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of the body frame, env frame."""
+        """Return the position `(env_num, 3)` [m] and orientation `(env_num, 4)` of the body frame, env frame."""
 
     @abstractmethod
     def get_velocities(self) -> tuple[Array, Array]:
-        """Linear velocity of the frame's origin [m/s] and angular velocity [rad/s], `(env_num, 3)` each, env axes."""
+        """Return linear velocity of the frame's origin [m/s] and angular velocity [rad/s], `(env_num, 3)`, env axes."""
 
     @abstractmethod
     def get_masses(self) -> Array:
-        """Masses `(env_num,)` [kg]."""
+        """Return the masses `(env_num,)` [kg]."""
 
     @abstractmethod
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
@@ -67,7 +67,7 @@ class CameraView(ABC):
 
     @abstractmethod
     def get_poses(self) -> tuple[Array, Array]:
-        """Position `(env_num, 3)` [m] and orientation `(env_num, 4)`, env frame."""
+        """Return the position `(env_num, 3)` [m] and orientation `(env_num, 4)`, env frame."""
 
     @abstractmethod
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
@@ -75,7 +75,7 @@ class CameraView(ABC):
 
     @abstractmethod
     def get_mount_poses(self) -> tuple[Array, Array]:
-        """Position `(env_num, 3)` [m] and orientation `(env_num, 4)` of what carries the camera, env frame."""
+        """Return the position `(env_num, 3)` [m] and orientation `(env_num, 4)` of the camera's mount, env frame."""
 
     @abstractmethod
     def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
@@ -111,11 +111,11 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def get_joint_efforts(self) -> Array:
-        """Forces of the drives during the last substep, after clamping, `(env_num, dof)` [N·m or N]."""
+        """Return the forces of the drives during the last substep, after clamping, `(env_num, dof)` [N·m or N]."""
 
     @abstractmethod
     def get_contact_forces(self) -> Array:
-        """Net contact forces on the links `contact_links` during the last substep, `(env_num, k, 3)` [N], env axes."""
+        """Return net contact forces on the `contact_links` during the last substep, `(env_num, k, 3)` [N], env axes."""
 
     @abstractmethod
     def measure(self, probe: Probe) -> Array:
@@ -136,7 +136,7 @@ class ArticulationView(ABC):
         link: str,
         through_robot: bool = True,
     ) -> Any:
-        """Distances [m] along rays to the first geom, `(n, rays)`, infinite where there is none.
+        """Return the distances [m] along rays to the first geom, `(n, rays)`, infinite where there is none.
 
         `origins` `(n, rays or 1, 3)` and `directions` (unit vectors) `(n, rays, 3)` are in the frames of the envs
         `env_ids`. Geoms of the given groups are seen, but never those of the link `link`, and none of the robot if rays
@@ -146,19 +146,19 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def get_root_poses(self) -> tuple[Array, Array]:
-        """Position `(env_num, 3)` and orientation `(env_num, 4)` of the root body."""
+        """Return the position `(env_num, 3)` and orientation `(env_num, 4)` of the root body."""
 
     @abstractmethod
     def get_root_velocities(self) -> tuple[Array, Array]:
-        """Linear and angular velocity of the root body, `(env_num, 3)` each, env axes."""
+        """Return the linear and angular velocity of the root body, `(env_num, 3)` each, env axes."""
 
     @abstractmethod
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
-        """Positions `(env_num, k, 3)` and orientations `(env_num, k, 4)` of k links. KeyError with close matches."""
+        """Return k links' positions `(env_num, k, 3)`, orientations `(env_num, k, 4)`. KeyError with close matches."""
 
     @abstractmethod
     def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
-        """Linear and angular velocities of k links, `(env_num, k, 3)` each, env axes. KeyError with close matches."""
+        """Return linear and angular velocities of k links `(env_num, k, 3)`, env axes. KeyError with close matches."""
 
     @abstractmethod
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
@@ -192,7 +192,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def get_gains(self) -> tuple[Array, Array]:
-        """Stiffness and damping of the drives, `(env_num, dof)` each."""
+        """Return the stiffness and damping of the drives, `(env_num, dof)` each."""
 
     @abstractmethod
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
@@ -254,15 +254,15 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def body(self, name: str) -> BodyView:
-        """The link of that name. KeyError with close matches."""
+        """Return the link of that name. KeyError with close matches."""
 
     @abstractmethod
     def box(self, env_id: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lowest and highest corner `(3,)` [m] of a box around what pictures show of it in an env, env frame."""
+        """Return lowest and highest corner `(3,)` [m] of a box around its visible geoms in an env, env frame."""
 
     @abstractmethod
     def chain(self, base: str, tip: str, env_id: int) -> KinematicChain:
-        """The joints between two links, `''` being the root, as the model of one env has them.
+        """Return the joints between two links, `''` being the root, as the model of one env has them.
 
         KeyError if there is no such link, ValueError if `tip` does not hang on `base`.
         """

@@ -57,7 +57,7 @@ class Agent:
 
     @classmethod
     def of(cls, robot: RobotCfg, step_height: float | None = None) -> Agent:
-        """The cylinder that stands for a robot's model in its home pose, about the axis of its base.
+        """Return the cylinder that stands for a robot's model in its home pose, about the axis of its base.
 
         Robots are longer than wide, go forward, and pass doors that they could not turn in. So the radius is not that
         of the circle around the robot (that is `turning_radius`), but that with which the box around it passes a door
@@ -84,7 +84,7 @@ class Agent:
 
 
 def _bounds(robot: RobotCfg) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Corners `(3,)` [m] of the box around a robot in its home pose from its base, x to the front and z up."""
+    """Return corners `(3,)` [m] of the box around a robot in its home pose from its base, x to the front and z up."""
     orientation = np.array(robot.orientation or (1.0, 0.0, 0.0, 0.0), np.float64)
     ahead = quat_multiply(quat_from_yaw(-yaw_of(orientation)), orientation)
     spec = look_up(BaseRobot.robots, 'robot', robot.type).model(robot.update(orientation=ahead))

@@ -43,7 +43,7 @@ class Grid:
         return (i - self.first[0] + self.pad) * self.shape[1] + (j - self.first[1] + self.pad)
 
     def columns(self, number: Ints) -> Ints:
-        """Columns `(n, 2)` of flat numbers `(n,)`."""
+        """Return columns `(n, 2)` of flat numbers `(n,)`."""
         return np.stack(np.divmod(number, self.shape[1]), axis=1) + self.first - self.pad
 
 
@@ -107,7 +107,7 @@ class Gaps:
 
     @classmethod
     def above(cls, fillings: Fillings, agent: Agent) -> Gaps:
-        """The gaps that could matter to an agent."""
+        """Return the gaps that could matter to an agent."""
         column, low, high = fillings.column, fillings.low, fillings.high
         if not len(column):
             return cls(column, low, high, fillings.steep, column)

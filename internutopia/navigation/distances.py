@@ -70,7 +70,7 @@ class DistanceField:
         self.cell_distances = self._straightened(distances, parents)
 
     def distances(self, points: ArrayLike) -> Array:
-        """Distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.
+        """Return the distances `(n,)` [m] of points `(n, 3)`; infinite where no way leads to a goal.
 
         From a point that is not free but has free space within the map's `snap_distance` (a robot that leans against a
         wall) it is gone there first. Farther off it is infinite.
@@ -90,7 +90,7 @@ class DistanceField:
         return found
 
     def path(self, start: ArrayLike) -> tuple[Array, float]:
-        """The shortest path from a point `(3,)` to the nearest goal.
+        """Return the shortest path from a point `(3,)` to the nearest goal.
 
         Returns:
             its corners `(m, 3)` on the floor [m], from the place of the start to that of the goal; straight between
@@ -115,7 +115,7 @@ class DistanceField:
         return points, float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 
     def _straightened(self, distances: Array, parents: Ints) -> Array:
-        """Distances `(n,)` with straight lines between corners, in place of the moves that lead there.
+        """Return the distances `(n,)` with straight lines between corners, in place of the moves that lead there.
 
         `parents` `(n,)` are the nodes before them on the way to a goal; goals are behind the n nodes.
         """
@@ -139,7 +139,7 @@ class DistanceField:
         return found
 
     def _pulled(self, points: Array) -> Array:
-        """A path without the corners that can be gone past on a straight line."""
+        """Return a path without the corners that can be gone past on a straight line."""
         kept = [0]
         while kept[-1] < len(points) - 1:
             now = kept[-1]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_SHOWN = 5  # faults of a file that are told one by one
+_SHOWN = 5  # faults of a file that are reported one by one
 _JSON_SUFFIXES = '.json', '.gz'
 
 
@@ -88,7 +88,7 @@ class NavigationEpisode(BaseCfg):
 
 
 def read_episodes(path: str | os.PathLike[str], faults: list[str] | None = None) -> list[NavigationEpisode]:
-    """The episodes of a YAML file, as `write_episodes` writes it.
+    """Read the episodes of a YAML file, as `write_episodes` writes it.
 
     Episodes that are wrong are left out, and reported in one warning.
 
@@ -124,7 +124,7 @@ def collect_episodes(
     build: Callable[[dict[str, Any]], NavigationEpisode],
     told: list[str] | None = None,
 ) -> list[NavigationEpisode]:
-    """The episodes that are right, in their order; one warning tells of the others.
+    """Collect the episodes that are right, in their order; one warning reports the others.
 
     Args:
         path: the file, for messages.

@@ -52,7 +52,7 @@ class FreeSpace:
         self._heights = np.append(self.heights, np.nan)  # the last one is that of columns without a place
 
     def find(self, columns: Ints, low: Array, high: Array) -> Ints:
-        """The highest free place `(n,)` in each column `(n, 2)` between two heights `(n,)` [m]; -1 if there is none."""
+        """Return the highest free place `(n,)` in each column `(n, 2)` between two heights `(n,)` [m]; -1 for none."""
         at = np.clip(columns - self._first, 0, self._shape - 1)  # the outermost columns have none
         flat = at[:, 0] * self._shape[1] + at[:, 1]
         found = np.full(len(flat), -1)
@@ -63,7 +63,7 @@ class FreeSpace:
         return found
 
     def neighbours(self) -> dict[tuple[int, int], Ints]:
-        """By direction (columns along x and y), the place `(n + 1,)` next to each; n for none, and for place n."""
+        """Return by direction (columns along x and y) the place `(n + 1,)` next to each; n for none, and for n."""
         count, step = len(self.heights), self._agent.step_height
         found = {}
         for i, j in itertools.product((-1, 0, 1), repeat=2):
@@ -106,7 +106,7 @@ class FreeSpace:
         return np.where(near, moved, points[:, :2]), np.where(near, obstacle, np.nan)
 
     def around(self, start: Array, end: Array) -> Array:
-        """Points `(m, 3)` that lead around the obstacle nearest to the line between two points `(3,)` at its edge [m].
+        """Return points `(m, 3)` around the obstacle nearest to the line between two points `(3,)`, at its edge [m].
 
         Lines between them are tangents to circles about the obstacle's nearest point.
         """

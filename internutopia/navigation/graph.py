@@ -61,7 +61,7 @@ class Graph:
 
     @classmethod
     def of(cls, space: FreeSpace) -> Graph:
-        """The graph of the places where an agent has room."""
+        """Return the graph of the places where an agent has room."""
         is_cell = (space.columns % 2 == 0).all(axis=1)
         neighbours = space.neighbours()
         cells, corners = np.flatnonzero(is_cell), _corners(neighbours)
@@ -94,7 +94,7 @@ class Graph:
 
 
 def _between_cells(neighbours: Neighbours, cells: Ints, node: NDArray[np.int32], points: Array) -> csr_array:
-    """Lengths `(n, n)` of the moves between cells [m]; they are the first of all n nodes."""
+    """Return the lengths `(n, n)` of the moves between cells [m]; they are the first of all n nodes."""
     half = len(_CELL_MOVES)
     ends, lengths = np.full((len(cells), 2 * half), -1, np.int32), np.empty((len(cells), 2 * half))
     for number, direction in enumerate(_CELL_MOVES):
@@ -109,20 +109,20 @@ def _between_cells(neighbours: Neighbours, cells: Ints, node: NDArray[np.int32],
 
 
 def _distances(points: Array, start: NDArray[np.int32], end: NDArray[np.int32]) -> Array:
-    """Distances `(m,)` between points of these numbers [m]."""
+    """Return the distances `(m,)` between points of these numbers [m]."""
     way = points[end] - points[start]
     return np.sqrt(np.einsum('ij,ij->i', way, way))
 
 
 def _corners(neighbours: Neighbours) -> Ints:
-    """The places where shortest paths turn: beside an obstacle, with far more free than blocked places around."""
+    """Find the places where shortest paths turn: beside an obstacle, with far more free than blocked around."""
     count = len(neighbours[0, 0]) - 1
     blocked = np.sum([there[:-1] == count for there in neighbours.values()], axis=0)
     return np.flatnonzero((blocked > 0) & (blocked < 3))
 
 
 def _passable(neighbours: Neighbours, start: Ints, move: tuple[int, int]) -> tuple[Ints, Ints]:
-    """The places from which a move by so many columns can be made, and where it ends."""
+    """Return the places from which a move by so many columns can be made, and where it ends."""
     none, now, before = len(neighbours[0, 0]) - 1, start, (0, 0)
     steps = max(abs(move[0]), abs(move[1]))
     for number in range(1, steps + 1):

@@ -94,7 +94,7 @@ class MapGrids:
         return xp.astype(~self.free(numbers, xp.concat([places, z], axis=-1)), xp.float32)
 
     def table(self, fields: Sequence[DistanceField]) -> Any:
-        """Distance fields of any of the maps as rows for `distances`, float32 `(fields, cells)` [m]."""
+        """Return distance fields of any of the maps as rows for `distances`, float32 `(fields, cells)` [m]."""
         rows = np.full((len(fields), self._count + 1), np.inf, np.float32)  # the last one is that of no cell
         for row, field in zip(rows[:, : self._count], fields, strict=True):
             values = field.cell_distances[: self._count]
@@ -102,7 +102,7 @@ class MapGrids:
         return self.arrays.asarray(rows)
 
     def distances(self, numbers: Any, positions: Any, table: Any, rows: Any) -> Any:
-        """Geodesic distances of points to the goals of distance fields, float32 `(n,)` [m].
+        """Return geodesic distances of points to the goals of distance fields, float32 `(n,)` [m].
 
         Between the four cells around a point they are interpolated; within the map's `snap_distance` of free space
         they count from its edge on. Farther off, and where no way leads, they are infinite.
@@ -134,7 +134,7 @@ class MapGrids:
         return xp.astype(xp.where(known, total / xp.where(known, weights, 1.0), xp.inf), xp.float32)
 
     def _places(self, numbers: Any, positions: Any) -> Any:
-        """Points `(n, ..., 2)` in cells of the grids, middles of cells being whole numbers."""
+        """Return points `(n, ..., 2)` in cells of the grids, middles of cells being whole numbers."""
         wide = (len(numbers),) + (1,) * (positions.ndim - 2)
         origin, cell = self._origin[numbers], self._cell[numbers]
         return (positions[..., :2] - origin.reshape(*wide, 2)) / cell.reshape(*wide, 1)
@@ -155,7 +155,7 @@ class MapGrids:
 
 
 def _grid(navigation_map: NavigationMap) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp], Any]:
-    """The columns of a map's cells: nearest cell by layer `(layers, columns)`, -1 for none, and how far it is [m].
+    """Return the columns of a map's cells: nearest cell by layer `(layers, columns)`, -1 for none; its distance [m].
 
     And the number of the first column, and how many there are along x and y. An empty border is around them.
     """

@@ -21,7 +21,7 @@ _ZERO = 1e-6  # length of a quaternion that is no rotation
 
 
 def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None = None) -> list[NavigationEpisode]:
-    """The episodes of a PointNav or ObjectNav file.
+    """Read the episodes of a PointNav or ObjectNav file.
 
     An object goal has the places that its object is seen from as view points. Episodes of an ObjectNav file are called
     by their number in the file, as Habitat does it; their own `episode_id` is in `info`.
@@ -60,13 +60,13 @@ def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None 
 
 
 def z_up(point: Any, what: str = 'position') -> Point:
-    """A point of Habitat `(x, y, z)` in axes with z up. ValueError naming `what` if it is none."""
+    """Convert a point of Habitat `(x, y, z)` to axes with z up. ValueError naming `what` if it is none."""
     x, y, z = checked_numbers(point, what, 3)
     return float(x), -float(z) + 0.0, float(y)
 
 
 def yaw_of_rotation(rotation: Any, what: str = 'start_rotation') -> float:
-    """Yaw [rad] in `(-pi, pi]`, from the x axis to the left, of a rotation of Habitat `(x, y, z, w)`.
+    """Return the yaw [rad] in `(-pi, pi]`, from the x axis to the left, of a rotation of Habitat `(x, y, z, w)`.
 
     It is that of the direction in which the robot looks. ValueError naming `what` if it is no rotation.
     """
@@ -104,7 +104,7 @@ def _point_goal(item: Mapping[str, Any], scenes: Mapping[str, str] | None) -> Na
 
 
 def point_goals(item: Mapping[str, Any], place: Callable[[Any, str], Point] = z_up) -> list[NavigationGoal]:
-    """The places that an episode has as goals. KeyError if it says none.
+    """Return the places that an episode has as goals. KeyError if it says none.
 
     Args:
         item: the episode.

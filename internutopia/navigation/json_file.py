@@ -54,7 +54,7 @@ def checked_numbers(value: Any, what: str, count: int) -> list[float]:
 
 
 def scene_of(scene_id: Any, scenes: Mapping[str, str] | None) -> str:
-    """The file of a scene. ValueError if `scenes` has none for it."""
+    """Return the file of a scene. ValueError if `scenes` has none for it."""
     if scenes is None:
         return str(scene_id)
     if scene_id not in scenes:

@@ -87,7 +87,7 @@ class NavigationMap:
         movable: bool = True,
         bounds: tuple[Sequence[float], Sequence[float]] | None = None,
     ) -> NavigationMap:
-        """The map of a scene as it is when an episode starts, without its robots.
+        """Make the map of a scene as it is when an episode starts, without its robots.
 
         What took long is kept on disk, see `internutopia.navigation.map_file`.
 
@@ -128,7 +128,7 @@ class NavigationMap:
         bounds: tuple[Sequence[float], Sequence[float]] | None = None,
         name: str = 'the scene',
     ) -> NavigationMap:
-        """The map of a compiled model in the poses of `data` (positions computed); see `of_scene`."""
+        """Make the map of a compiled model in the poses of `data` (positions computed); see `of_scene`."""
         if not cell > 0:
             raise ValueError(f'cell must be a positive width in metres, got {cell}')
         chosen = (model.geom_contype | model.geom_conaffinity) > 0
@@ -163,7 +163,7 @@ class NavigationMap:
         return np.where(distances <= within, distances, np.inf)
 
     def way(self, nodes: NDArray[np.intp]) -> Array:
-        """Points `(m, 3)` [m] along moves of the graph from node to node, with room for the agent between them."""
+        """Return points `(m, 3)` [m] along moves of the graph from node to node, with room for the agent between."""
         points, middles = self.points[nodes], self._graph.middles[nodes]
         parts = [points[:1]]
         for k, free in enumerate(self._space.sees(points[:-1], points[1:])):
@@ -178,7 +178,7 @@ class NavigationMap:
         return np.concatenate(parts)
 
     def nearest(self, points: ArrayLike) -> tuple[Array, Array]:
-        """Places on the floor where the agent has room, the nearest to points `(n, 3)` on the same floor.
+        """Return places on the floor where the agent has room, the nearest to points `(n, 3)` on the same floor.
 
         Returns:
             the places `(n, 3)`: where a point is free, below or above it; NaN where its floor has none. And how far
@@ -195,7 +195,7 @@ class NavigationMap:
         return places, distance
 
     def near(self, points: Array) -> tuple[NDArray[np.intp], Array]:
-        """Some cells near points `(n, 3)` `(n, k)`, and how far away they are seen from above [m].
+        """Return some cells near points `(n, 3)` `(n, k)`, and how far away they are seen from above [m].
 
         Infinite: the cell is of another floor; its number means nothing.
         """
@@ -215,7 +215,7 @@ class NavigationMap:
         return nodes, distances
 
     def sample(self, count: int, rng: np.random.Generator, island: int | None = 0) -> Array:
-        """Random free places `(count, 3)` [m], evenly over the area.
+        """Sample random free places `(count, 3)` [m], evenly over the area.
 
         Args:
             count: how many.
@@ -234,11 +234,11 @@ class NavigationMap:
         return np.where(self._space.is_free(moved)[:, None], moved, chosen)
 
     def distance_field(self, goals: ArrayLike) -> DistanceField:
-        """Distances to the nearest of some goals `(k, 3)` [m] from anywhere; see `DistanceField`."""
+        """Return the distances to the nearest of some goals `(k, 3)` [m] from anywhere; see `DistanceField`."""
         return DistanceField(self, as_points(goals))
 
     def shortest_path(self, start: ArrayLike, goals: ArrayLike) -> tuple[Array, float]:
-        """The shortest path from a point `(3,)` to the nearest of some goals `(k, 3)` [m], and its length [m].
+        """Return the shortest path from a point `(3,)` to the nearest of some goals `(k, 3)` [m], and its length [m].
 
         See `DistanceField.path`, which is faster for several starts.
         """

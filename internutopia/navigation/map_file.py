@@ -50,7 +50,7 @@ class MapFile:
         movable: bool,
         bounds: tuple[Sequence[float], Sequence[float]] | None,
     ) -> MapFile:
-        """The file of a map; see `NavigationMap.of_scene`. OSError or ValueError if the scene cannot be read."""
+        """Return the file of a map; see `NavigationMap.of_scene`. OSError or ValueError if the scene cannot be read."""
         assets = [scene.asset, *(each.asset for each in scene.objects)]
         contents = [content_key(resolve(asset)) for asset in assets if asset]
         code = code_version(), code_version('navigation', ('scipy',))

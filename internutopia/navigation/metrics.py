@@ -42,7 +42,7 @@ def thinned(path: ArrayLike, step: float = STEP) -> NDArray[np.float64]:
 
 
 def path_length(path: ArrayLike) -> float:
-    """Length of a path [m], in three dimensions."""
+    """Return the length of a path [m], in three dimensions."""
     return float(np.linalg.norm(np.diff(_points(path, 'path'), axis=0), axis=1).sum())
 
 
@@ -155,7 +155,7 @@ def _efficiency(shortest: float, length: float) -> float:
 
 
 def _distances(path: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    """Euclidean distances of all points of both, `(n, m)` [m]."""
+    """Return Euclidean distances of all points of both, `(n, m)` [m]."""
     a, b = _points(path, 'path'), _points(reference, 'reference')
     return np.linalg.norm(a[:, None] - b[None], axis=-1)
 

@@ -45,7 +45,7 @@ class Obstacles:
     windows: Array
 
     def nearest(self, points: Array, within: float) -> tuple[Array, Array]:
-        """The point `(n, 2)` of any obstacle nearest to places `(n, 3)` on a floor, and how far it is `(n,)` [m].
+        """Return the point `(n, 2)` of any obstacle nearest to places `(n, 3)` on a floor; its distance `(n,)` [m].
 
         Beyond `within` [m] it may not be found: then the distance is infinite.
         """
@@ -102,7 +102,7 @@ def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agen
 def _filled(
     solids: Sequence[Solid], fillings: Fillings, column: Ints, height: Array, agent: Agent, grid: Grid
 ) -> tuple[Array, Array]:
-    """Corners `(n, 2)` of the part of each column that an agent collides with that stands at a height beside it."""
+    """Return corners `(n, 2)` of the part of each column that collides with an agent at a height beside it."""
     begin, end = (np.searchsorted(fillings.column, column, side) for side in ('left', 'right'))
     count = end - begin
     row = np.repeat(np.arange(len(column)), count)
@@ -121,7 +121,7 @@ def _filled(
 
 
 def _distinct(groups: list[Array]) -> tuple[Ints, Array]:
-    """Columns and heights, those of nearly the same height once."""
+    """Return columns and heights, those of nearly the same height once."""
     rounded = np.round(np.concatenate(groups) / [1.0, _LEVELS_CLOSE]).astype(np.int64)
     low = rounded[:, 1].min(initial=0)
     key = np.unique(rounded[:, 0] * (1 << 24) + rounded[:, 1] - low)

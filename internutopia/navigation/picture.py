@@ -42,7 +42,7 @@ class FloorPlan:
 
 
 def floor_plan(navigation_map: NavigationMap, height: float | None = None) -> FloorPlan:
-    """The plan of what can be stood on from a floor up to the height of the agent above it.
+    """Return the plan of what can be stood on from a floor up to the height of the agent above it.
 
     Args:
         navigation_map: the map.
@@ -108,7 +108,7 @@ class MapPicture:
         draw.circle(corners[-1], radius, fill=color)
 
     def array(self) -> NDArray[np.uint8]:
-        """The picture `(height, width, 3)`, RGB."""
+        """Return the picture `(height, width, 3)`, RGB."""
         return np.array(self._image)
 
     def save(self, path: str | os.PathLike[str]) -> None:

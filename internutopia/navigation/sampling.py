@@ -151,7 +151,7 @@ def _generator(scene: str, seed: int) -> np.random.Generator:
 
 
 def _turning_map(scene: str, found: NavigationMap) -> NavigationMap:
-    """The map of where the agent of another map can turn on the spot."""
+    """Return the map of where the agent of another map can turn on the spot."""
     agent = found.agent
     if agent.turning_radius == agent.radius:
         return found
@@ -197,7 +197,7 @@ def _sample(
 
 
 def _goals(start: StartingScene, found: NavigationMap, category: str) -> list[NavigationGoal]:
-    """The objects of a category that have view points."""
+    """Return the objects of a category that have view points."""
     goals = []
     for thing in start.compiled.labels.things:
         if category in thing.categories:
@@ -232,6 +232,6 @@ def _sees(start: StartingScene, place: Array, target: Array, agent: Agent, geoms
 
 
 def _rounded(point: Array) -> tuple[float, float, float]:
-    """A point to the tenth of a millimetre, as it is written."""
+    """Return a point to the tenth of a millimetre, as it is written."""
     x, y, z = (round(float(value), 4) + 0.0 for value in point)  # which makes -0 a 0
     return x, y, z

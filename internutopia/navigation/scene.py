@@ -46,7 +46,7 @@ class StartingScene:
 
     @classmethod
     def load(cls, scene: SceneFile) -> StartingScene:
-        """The scene of a file, found like `scene_asset_path`, of a task or a spec. Errors as for `SceneCache.get`."""
+        """Load the scene of a file, found like `scene_asset_path`, a task or a spec. Errors as for `SceneCache.get`."""
         spec = spec_of(scene)
         compiled = SCENES.get(spec, _TIMESTEP)
         data = mujoco.MjData(compiled.model)
@@ -56,6 +56,6 @@ class StartingScene:
         return cls(spec.asset or 'the scene', compiled, data)
 
     def box(self, geoms: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lowest and highest corner `(3,)` of a box around some geoms [m], env frame."""
+        """Return the lowest and highest corner `(3,)` of a box around some geoms [m], env frame."""
         boxes = np.array([geom_bounds(self.compiled.model, self.data, geom, 0) for geom in geoms.tolist()])
         return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)

@@ -31,7 +31,7 @@ class Search:
         self._allocate(lengths, _SPARE)
 
     def run(self, nodes: NDArray[np.intp], lengths: Array) -> tuple[Array, NDArray[np.int32]]:
-        """Lengths of the shortest ways from a place with moves to some nodes `(k,)` of lengths `(k,)` [m].
+        """Return the lengths of the shortest ways from a place with moves to some nodes `(k,)` of lengths `(k,)` [m].
 
         Returns:
             those to each node `(n,)` [m], infinite where no way leads; and the node before each on its way `(n,)`: n

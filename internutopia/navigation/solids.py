@@ -25,7 +25,7 @@ _HEIGHT_FIELD_STEEP = np.sqrt(2.0)  # rise of a column from corner to corner, in
 
 
 def _directions(rings: int, sides: int) -> Array:
-    """Unit vectors `(n, 3)`: both poles and rings between them."""
+    """Return unit vectors `(n, 3)`: both poles and rings between them."""
     polar = np.linspace(0.0, np.pi, rings + 2)[1:-1, None]
     around = np.linspace(0.0, 2.0 * np.pi, sides, endpoint=False)[None]
     ring = np.stack(np.broadcast_arrays(np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), np.cos(polar)))
@@ -152,7 +152,7 @@ class HeightField:
 
 
 def solids_of(model: mujoco.MjModel, data: mujoco.MjData, geoms: Iterable[int]) -> Iterator[Solid]:
-    """The solids of some geoms, in the poses of `data` (positions computed)."""
+    """Return the solids of some geoms, in the poses of `data` (positions computed)."""
     hulls: dict[int, tuple[Array, Array]] = {}
     for geom in geoms:
         place, axes = data.geom_xpos[geom], data.geom_xmat[geom].reshape(3, 3)
@@ -192,7 +192,7 @@ def solids_of(model: mujoco.MjModel, data: mujoco.MjData, geoms: Iterable[int]) 
 
 
 def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Array, Array]:
-    """Normals and offsets of the faces of a mesh's convex hull, in its own frame."""
+    """Return normals and offsets of the faces of a mesh's convex hull, in its own frame."""
     first, count = int(model.mesh_polyadr[mesh]), int(model.mesh_polynum[mesh])
     normals = model.mesh_polynormal[first : first + count].astype(float)
     start, size = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])

@@ -71,7 +71,7 @@ class SceneSummary:
 
 
 def rate(values: Sequence[float]) -> Estimate:
-    """Share of ones, with Wilson's interval."""
+    """Return the share of ones, with Wilson's interval."""
     from scipy.stats import binomtest
 
     hits = round(sum(values))
@@ -80,7 +80,7 @@ def rate(values: Sequence[float]) -> Estimate:
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """Mean, with the interval of the percentile bootstrap."""
+    """Return the mean, with the interval of the percentile bootstrap."""
     array = np.asarray(values, np.float64)
     average = float(array.mean())
     if len(array) < 2:
@@ -99,7 +99,7 @@ def mean(values: Sequence[float]) -> Estimate:
 
 
 def summarize(results: Iterable[Mapping[str, Any]]) -> dict[str, SceneSummary]:
-    """Summary of each scene, in alphabetical order, and of `ALL`.
+    """Summarize each scene, in alphabetical order, and `ALL`.
 
     Args:
         results: the result of a `NavigationMetric` for each episode.

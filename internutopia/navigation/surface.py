@@ -51,7 +51,7 @@ class Surface:
 
     @property
     def points(self) -> Array:
-        """The places `(n, 3)`, middles of their columns, on the floor [m]."""
+        """Places `(n, 3)`, middles of their columns, on the floor [m]."""
         return np.column_stack([(self.columns + 0.5) * self.spacing, self.heights]).astype(np.float64)
 
 

@@ -24,7 +24,7 @@ def read_vln_ce(
     language: str | None = None,
     ground_truth: str | os.PathLike[str] | None = None,
 ) -> list[NavigationEpisode]:
-    """The episodes of an R2R or RxR file, with instruction and reference path.
+    """Read the episodes of an R2R or RxR file, with instruction and reference path.
 
     Where an episode names no goal, that is the end of its reference path.
 
@@ -97,6 +97,6 @@ def _as_it_is(point: Any, what: str) -> Point:
 
 
 def _yaw_wxyz(rotation: Any) -> float:
-    """Yaw [rad] of the x axis, rotated."""
+    """Return the yaw [rad] of the x axis, rotated."""
     w, x, y, z = checked_numbers(rotation, 'start_rotation', 4)
     return math.atan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)

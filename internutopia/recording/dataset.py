@@ -78,11 +78,11 @@ class Dataset:
         return [int(path.name.removesuffix(SUFFIX).removeprefix('episode-')) for path in self._paths]
 
     def path_of(self, episode_id: int) -> Path:
-        """The file of an episode of the run."""
+        """Return the file of an episode of the run."""
         return self.episodes_folder / f'episode-{episode_id:06d}{SUFFIX}'
 
     def config(self) -> Config:
-        """The config of the run. ValueError if it cannot be read."""
+        """Return the config of the run. ValueError if it cannot be read."""
         return Config.model_validate(
             expanded(_read_json(self.folder / _CONFIG, 'a run of that config with --resume writes it anew'))
         )
@@ -112,7 +112,7 @@ class Dataset:
         return len(self._paths)
 
     def __getitem__(self, index: int) -> RecordedEpisode:
-        """An episode. IndexError naming how many there are."""
+        """Return an episode. IndexError naming how many there are."""
         if not 0 <= index < len(self):
             raise IndexError(f'{self.folder} has no episode {index}: it has {len(self)}, counted from 0')
         return RecordedEpisode(self._paths[index])

@@ -95,7 +95,7 @@ class RecordedEpisode:
         return _Observations(numbers, self.streams, self.pictures)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays of the file, anew from it."""
+        """Read all arrays of the file."""
         return {name: self._array(name) for name in self._arrays.files}
 
     @property
@@ -104,7 +104,7 @@ class RecordedEpisode:
         return self.facts['streams']
 
     def pictures(self, leaf: str, frames: slice = slice(None)) -> NDArray[Any]:
-        """Pictures of a camera or another sensor, `(frames, height, width, ...)`, by the leaf in `observations`.
+        """Return pictures of a camera or another sensor, `(frames, height, width, ...)`, by the leaf in `observations`.
 
         Colours in a video are uint8, and nearly what the program saw, as videos are lossy. All else (depth, and colours
         with `format='hdf5'`) is what it saw, in memory that is mapped from the file.
@@ -127,7 +127,7 @@ class RecordedEpisode:
         return read_video(self.stream_path(leaf), count, range(count)[frames], tuple(stream['shape']))
 
     def raw_frames(self, leaf: str) -> NDArray[Any]:
-        """Pictures that were kept as arrays, `(frames, ...)`. ValueError if they were not, or their file is damaged."""
+        """Return pictures kept as arrays, `(frames, ...)`. ValueError if they were not, or their file is damaged."""
         stream, path = self.streams[leaf], self.stream_path(leaf)
         if stream['kind'] != 'raw':
             raise ValueError(f'{path} is a {stream["kind"]}, not arrays: `pictures({leaf!r})` reads it')
@@ -138,14 +138,14 @@ class RecordedEpisode:
         return np.memmap(path, stream['dtype'], 'r', shape=shape)
 
     def stream_path(self, leaf: str) -> Path:
-        """The file of pictures. ValueError if it is not there."""
+        """Return the file of pictures. ValueError if it is not there."""
         path = self.path.with_name(self.streams[leaf]['file'])
         if not path.is_file():
             raise ValueError(f'{path} is missing: {ADVICE}')
         return path
 
     def pixels(self, leaf: str) -> NDArray[np.uint8]:
-        """A sample of the colours of pictures, `(k, 3)`."""
+        """Return a sample of the colours of pictures, `(k, 3)`."""
         return self._array(f'{PIXELS}{leaf}')
 
     def action_rows(self) -> Leaves:

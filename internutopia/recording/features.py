@@ -36,7 +36,7 @@ class Features:
     """Why something that was recorded is in no table."""
 
     def state_rows(self, episode: RecordedEpisode) -> NDArray[np.float32]:
-        """The state at each frame, `(frames, k)`."""
+        """Return the state at each frame, `(frames, k)`."""
         return _joined(self.state, episode.observations, len(episode.frame_steps))
 
     def action_rows(self, episode: RecordedEpisode) -> NDArray[np.float32]:
@@ -45,7 +45,7 @@ class Features:
 
 
 def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
-    """The features that episodes have in common; those that they do not are left out, with a warning."""
+    """Return the features that episodes have in common; those that they do not are left out, with a warning."""
     common: dict[str, dict[str, Form]] = {}
     left_out: dict[str, str] = {}
     joints: dict[str, list[str]] = {}
@@ -89,7 +89,7 @@ def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
 
 
 def frame_sums(episode: RecordedEpisode) -> NDArray[np.float32]:
-    """Rewards from each frame to the next one, `(frames,)`."""
+    """Return the rewards from each frame to the next one, `(frames,)`."""
     return np.add.reduceat(episode.rewards, episode.frame_steps).astype(np.float32)
 
 
@@ -111,7 +111,7 @@ def _is_state(leaf: str, form: Form) -> bool:
 
 
 def _names(leaf: str, form: Form, joints: dict[str, list[str]]) -> list[str]:
-    """A name for each number of a leaf."""
+    """Return a name for each number of a leaf."""
     size = int(np.prod(form[0]))
     robot, _, last = leaf.partition('/')
     prefix = leaf.replace('/', '.')

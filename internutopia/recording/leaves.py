@@ -34,12 +34,12 @@ class Gathered(NamedTuple):
 
 
 def numeric_leaves(tree: Any) -> Leaves:
-    """Copies of the leaves of one tree, by path."""
+    """Return copies of the leaves of one tree, by path."""
     return {path: array for path, value in _values(tree, '') if (array := _array(value)) is not None}
 
 
 def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
-    """The leaves of many trees, together where they are alike; copies but for the large ones."""
+    """Return the leaves of many trees, together where they are alike; copies but for the large ones."""
     by_keys: dict[tuple[Any, ...], tuple[list[int], list[list[Any]]]] = {}
     for index, tree in enumerate(trees):
         keys: list[Any] = []
@@ -76,7 +76,7 @@ def _walk(tree: Any, keys: list[Any], values: list[Any]) -> None:
 
 
 def _values(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The values of a tree in the order of `_walk`, with their paths."""
+    """Return the values of a tree in the order of `_walk`, with their paths."""
     if isinstance(tree, Mapping):
         for name, inner in tree.items():
             if name != _IGNORED:
@@ -119,7 +119,7 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]]
 
 
 def _array(value: Any) -> NDArray[Any] | None:
-    """A copy of a value as an array; None if it is no numbers."""
+    """Return a copy of a value as an array; None if it is no numbers."""
     try:
         array = np.array(value)
     except ValueError:  # ragged

@@ -157,7 +157,7 @@ def _columns(
     number: int,
     task: int,
 ) -> dict[str, NDArray[Any]]:
-    """The rows of an episode, `(frames, ...)` by feature."""
+    """Return the rows of an episode, `(frames, ...)` by feature."""
     frames = len(episode.frame_steps)
     columns: dict[str, NDArray[Any]] = {
         'observation.state': features.state_rows(episode),
@@ -179,7 +179,7 @@ def _columns(
 def _feature_facts(
     features: Features, keys: Mapping[str, str], videos: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The features as `info.json` has them."""
+    """Return the features as `info.json` has them."""
 
     def fact(dtype: str, shape: tuple[int, ...] = (), names: list[str] | None = None) -> dict[str, Any]:
         return {'dtype': dtype, 'shape': list(shape or (1,)), 'names': names}
@@ -206,7 +206,7 @@ def _feature_facts(
 
 
 def _key(leaf: str, form: Form) -> str:
-    """The feature of a leaf: `observation.images.h1_camera` of a picture of a sensor, `observation.h1.imu....`.
+    """Return the feature of a leaf: `observation.images.h1_camera` of a picture of a sensor, `observation.h1.imu....`.
 
     lerobot takes each feature that begins with `observation` and is no picture for a state, an input of policies.
     Depth and other arrays of rows and columns are none.
@@ -228,7 +228,7 @@ def _made(path: Path) -> Path:
 
 
 def _arrow(column: NDArray[Any]) -> Any:
-    """A column of numbers, or of lists of a fixed length."""
+    """Return a column of numbers, or of lists of a fixed length."""
     import pyarrow as pa
 
     values = pa.array(np.ascontiguousarray(column).reshape(-1))
@@ -243,7 +243,7 @@ def _arrow(column: NDArray[Any]) -> Any:
 
 
 def _write_tasks(tasks: list[str], path: Path) -> None:
-    """The table of tasks, as pandas writes one whose index is the task."""
+    """Write the table of tasks, as pandas writes one whose index is the task."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

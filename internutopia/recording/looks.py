@@ -72,7 +72,7 @@ class Looks(BaseCfg):
 
     @classmethod
     def read(cls, path: Any) -> Looks:
-        """Looks from a YAML file, textures beside it. OSError or ValueError, naming the file, if it is none."""
+        """Read looks from a YAML file, textures beside it. OSError or ValueError, naming the file, if it is none."""
         looks = cls.model_validate(read_mapping(path))
         for look in looks.geoms:
             if look.texture is not None:
@@ -80,7 +80,7 @@ class Looks(BaseCfg):
         return looks
 
     def model(self, scene: CompiledScene, timestep: float) -> mujoco.MjModel:
-        """The model of a scene with these looks; it takes the same states.
+        """Return the model of a scene with these looks; it takes the same states.
 
         Raises:
             ValueError: there are no shapes of a name, or a texture is no picture.

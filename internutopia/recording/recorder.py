@@ -120,7 +120,7 @@ class Recorder:
         self._attached('discard').discard(env_id)
 
     def close(self) -> None:
-        """Stop recording, and make tables, videos and the data card; twice is fine.
+        """Stop recording, and make tables, videos and the data card; may be called twice.
 
         OSError if they cannot be written; the episodes are in the folder, and `internutopia convert` makes them.
         """
@@ -143,7 +143,7 @@ class Recorder:
         self.close()
 
     def _dataset(self, config: Config, api: Api, step_dt: float) -> Dataset:
-        """The dataset that envs are recorded to. ValueError if it has other facts than theirs."""
+        """Return the dataset that envs are recorded to. ValueError if it has other facts than theirs."""
         rate = 1.0 / step_dt
         fps = math.floor(rate + _ROUNDING) if self._fps is None else self._fps
         if not 1 <= fps <= rate + _ROUNDING:

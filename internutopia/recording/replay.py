@@ -55,7 +55,7 @@ class ReplayCamera(BaseCfg):
 
     @classmethod
     def read(cls, path: Any) -> ReplayCamera:
-        """A camera from a YAML file. OSError or ValueError, naming the file, if it is none."""
+        """Read a camera from a YAML file. OSError or ValueError, naming the file, if it is none."""
         return cls.model_validate(read_mapping(path))
 
 
@@ -132,7 +132,7 @@ class Replay:
             raise ValueError(f'{self.episode.path}, state {step}: the engine does not take it back to the bit')
 
     def states(self) -> Iterator[int]:
-        """Go through all states; gives the number of steps before each. Watchers of the runner see them as steps."""
+        """Iterate over all states; yields the number of steps before each. Watchers of the runner see them as steps."""
         for step in range(len(self.episode.states)):
             for watcher in self.runner.watchers:
                 watcher.on_step_start()
@@ -171,7 +171,7 @@ class Replay:
         return Drift(count, errors)
 
     def render(self, camera: ReplayCamera | None = None) -> NDArray[np.uint8]:
-        """A picture of the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, from above a corner.
+        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, from above a corner.
 
         ValueError if there is no such camera, NoOpenGLError if nothing can be rendered here.
         """
@@ -199,12 +199,12 @@ class Replay:
         self._world.noise_keys[0] = self.episode.facts['noise_key']
 
     def _positions(self) -> NDArray[np.float64]:
-        """All position coordinates."""
+        """Return all position coordinates."""
         return self._world.full_state(0)[1 : 1 + self._world.scene(0).model.nq]
 
 
 def config_to_run(dataset: Dataset, trust: bool) -> Config:
-    """The config of a dataset. ValueError if it names a program, and is not trusted."""
+    """Return the config of a dataset. ValueError if it names a program, and is not trusted."""
     config = dataset.config()
     if not trust:
         check_names_no_program(config.model_dump(mode='json'), dataset.folder)
@@ -212,7 +212,7 @@ def config_to_run(dataset: Dataset, trust: bool) -> Config:
 
 
 def _config_of(config: Config, facts: dict[str, Any]) -> Config:
-    """A run of one episode, over and over."""
+    """Return the config of a run of one episode, over and over."""
     changes: dict[str, Any] = {
         'env_num': 1,
         'task_configs': [config.task_configs[facts['task_index']]],

@@ -47,7 +47,7 @@ class StepSource(Protocol):
 
 
 def source_of(env: Any) -> StepSource:
-    """The step source of envs.
+    """Return the step source of envs.
 
     Raises:
         TypeError: it is no env that can be recorded.

@@ -33,7 +33,7 @@ class StateTrack:
     def arrays(self, count: int) -> dict[str, NDArray[Any]]:
         """So many states by names for a file: rows, one alone where they are equal.
 
-        The states that rows are of stand beside them unless they are all.
+        The numbers of the states of rows are stored with them unless they are all.
         """
         arrays: dict[str, NDArray[Any]] = {}
         for name, parts in {**self._rows, **self._model_rows(count)}.items():

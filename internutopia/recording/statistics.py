@@ -14,7 +14,7 @@ _QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 
 
 def row_statistics(rows: NDArray[Any]) -> Statistics:
-    """Statistics of `(n, ...)` rows, each of the shape of a row, `(1,)` for numbers; `count` is n, `(1,)`."""
+    """Compute statistics of `(n, ...)` rows, each of the shape of a row, `(1,)` for numbers; `count` is n, `(1,)`."""
     values = rows.astype(np.float64).reshape(len(rows), *(rows.shape[1:] or (1,)))
     quantiles = np.quantile(values, list(_QUANTILES.values()), axis=0)
     return {
@@ -28,13 +28,13 @@ def row_statistics(rows: NDArray[Any]) -> Statistics:
 
 
 def pixel_statistics(pixels: NDArray[np.uint8], frames: int) -> Statistics:
-    """Statistics of a sample of the colours of pictures, `(k, 3)`: `(3, 1, 1)` from 0 to 1, `count` is the frames."""
+    """Compute statistics of a sample of pictures' colours, `(k, 3)`: `(3, 1, 1)` from 0 to 1, `count` is the frames."""
     shaped = {name: value.reshape(3, 1, 1) for name, value in row_statistics(pixels / 255.0).items() if name != 'count'}
     return {**shaped, 'count': np.array([frames])}
 
 
 def merged_statistics(parts: Sequence[Statistics]) -> Statistics:
-    """Statistics of all rows from those of parts of them; of quantiles, which do not follow from these, the mean."""
+    """Merge statistics of parts of the rows to those of all rows; of quantiles, which cannot be merged, the mean."""
     counts = np.array([part['count'][0] for part in parts], np.float64)
 
     def mean(name: str) -> NDArray[np.float64]:

@@ -82,7 +82,7 @@ class StepBuffer:
         return Block(len(made), columns)
 
     def clear(self) -> None:
-        """Begin anew; what was not taken is lost."""
+        """Clear the buffer; what was not taken is lost."""
         self._columns.clear()
         self._made[:] = False
         self._begins = [0] * self._env_num

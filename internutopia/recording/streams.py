@@ -36,7 +36,7 @@ class FrameStream(Protocol):
         ...
 
     def close(self) -> None:
-        """Complete the file; twice is fine. OSError if it cannot be written."""
+        """Complete the file; may be called twice. OSError if it cannot be written."""
         ...
 
     def discard(self) -> None:
@@ -60,7 +60,7 @@ class RawStream:
         self.frames += 1
 
     def close(self) -> None:
-        """Complete the file; twice is fine. OSError if it cannot be written."""
+        """Complete the file; may be called twice. OSError if it cannot be written."""
         if not self._file.closed:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -107,7 +107,7 @@ class VideoStream:
         self.frames += 1
 
     def close(self) -> None:
-        """Complete the file; twice is fine. OSError if it cannot be written."""
+        """Complete the file; may be called twice. OSError if it cannot be written."""
         if not self._closed:
             with writing(self._part):
                 self._container.mux(self._stream.encode(None))

@@ -19,7 +19,7 @@ ADVICE = 'take it from a copy; `internutopia replay FOLDER --out NEW` takes all 
 
 
 def read_video(path: Path, count: int, frames: range, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Pictures of a video, `(len(frames), height, width, 3)`.
+    """Read pictures of a video, `(len(frames), height, width, 3)`.
 
     Args:
         path: the video.
@@ -80,7 +80,7 @@ def concatenate(videos: Sequence[tuple[Path, int]], fps: int, out: Path) -> None
 
 
 def _packets(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The stream of a video with each of its packets."""
+    """Return the stream of a video with each of its packets."""
     import av
 
     with _reading(path), av.open(os.fspath(path)) as video:

@@ -181,7 +181,7 @@ class EpisodeWatcher:
         return problem
 
     def _lost(self, env_id: int, error: OSError) -> OSError:
-        """The error of an episode whose pictures cannot be written, and which is not recorded."""
+        """Return the error of an episode whose pictures cannot be written, and which is not recorded."""
         if env_id in self._writers:
             slot, writer = self._writers.pop(env_id)
             self._buffer.take(env_id)

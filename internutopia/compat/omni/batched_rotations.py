@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 def euler_angles_to_quats(
     euler_angles: Any, degrees: bool = False, extrinsic: bool = True, device: object = None
 ) -> Array:
-    """Quaternions of Euler angles."""
+    """Convert Euler angles to quaternions."""
     return quats_from_euler(radians(euler_angles, degrees), extrinsic)
 
 
 def quats_to_euler_angles(
     quaternions: Any, degrees: bool = False, extrinsic: bool = True, device: object = None
 ) -> Array:
-    """Euler angles of quaternions."""
+    """Convert quaternions to Euler angles."""
     angles = euler_from_matrices(matrices_from_quats(quaternions), extrinsic)
     return np.degrees(angles) if degrees else angles
 
 
 def rot_matrices_to_quats(rotation_matrices: Any, device: object = None) -> Array:
-    """Quaternions of matrices."""
+    """Convert rotation matrices to quaternions."""
     return quats_from_matrices(rotation_matrices)
 
 
 def quats_to_rot_matrices(quaternions: Any, device: object = None) -> Array:
-    """Matrices of quaternions."""
+    """Convert quaternions to rotation matrices."""
     return matrices_from_quats(quaternions)
 
 
 def rotvecs_to_quats(rotation_vectors: Any, degrees: bool = False, device: object = None) -> Array:
-    """Quaternions of rotations about the vectors by their lengths."""
+    """Return quaternions of rotations about the vectors by their lengths."""
     vectors = radians(rotation_vectors, degrees)
     angle = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.concatenate([np.cos(0.5 * angle), 0.5 * np.sinc(0.5 * angle / np.pi) * vectors], axis=-1)
 
 
 def quats_to_rotvecs(quaternions: Any, device: object = None) -> Array:
-    """Vectors about which quaternions turn, as long as the angle, which is at most pi."""
+    """Return vectors about which quaternions turn, as long as the angle, which is at most pi."""
     quats = np.asarray(quaternions, np.float64)
     quats = quats * np.where(quats[..., :1] < 0, -1.0, 1.0)  # the shorter way round
     sine = np.linalg.norm(quats[..., 1:], axis=-1, keepdims=True)
@@ -68,27 +68,27 @@ def quats_to_rotvecs(quaternions: Any, device: object = None) -> Array:
 
 
 def gf_quat_to_tensor(orientation: Gf.Quatd | Gf.Quatf | Gf.Quaternion, device: object = None) -> Array:
-    """The quaternion `(4,)` of one of `pxr.Gf`."""
+    """Return the quaternion `(4,)` of one of `pxr.Gf`."""
     return gf_quat_to_np_array(orientation)
 
 
 def deg2rad(degree_value: Any, device: object = None) -> Array:
-    """Radians of degrees."""
+    """Convert degrees to radians."""
     return np.radians(degree_value)
 
 
 def rad2deg(radian_value: Any, device: object = None) -> Array:
-    """Degrees of radians."""
+    """Convert radians to degrees."""
     return np.degrees(radian_value)
 
 
 def xyzw2wxyz(q: Any, ret_torch: bool = False) -> Any:
-    """Quaternions with the scalar first of those with the scalar last; `ret_torch` asks for a tensor of torch."""
+    """Convert quaternions with the scalar last to scalar first; `ret_torch` requests a tensor of torch."""
     return _given(np.roll(q, 1, axis=-1), ret_torch)
 
 
 def wxyz2xyzw(q: Any, ret_torch: bool = False) -> Any:
-    """Quaternions with the scalar last of those with the scalar first; `ret_torch` asks for a tensor of torch."""
+    """Convert quaternions with the scalar first to scalar last; `ret_torch` requests a tensor of torch."""
     return _given(np.roll(q, -1, axis=-1), ret_torch)
 
 

@@ -20,13 +20,13 @@ _SINGULAR = 1e-7  # cosine of the middle angle below which the other two turn ab
 
 
 def radians(angles: Any, degrees: bool) -> Array:
-    """Angles [rad] of angles that may be in degrees."""
+    """Convert angles that may be in degrees to radians."""
     angles = np.asarray(angles, np.float64)
     return np.radians(angles) if degrees else angles
 
 
 def quats_from_euler(angles: Any, extrinsic: bool) -> Array:
-    """Quaternions of Euler angles."""
+    """Convert Euler angles to quaternions."""
     half = 0.5 * np.asarray(angles, np.float64)
     elementary = np.zeros((3, *half.shape[:-1], 4))
     for axis in range(3):
@@ -37,7 +37,7 @@ def quats_from_euler(angles: Any, extrinsic: bool) -> Array:
 
 
 def euler_from_matrices(matrices: Any, extrinsic: bool) -> Array:
-    """Euler angles of rotation matrices, that about y within -pi/2..pi/2; where it is either, that about z is 0."""
+    """Convert rotation matrices to Euler angles, about y within -pi/2..pi/2; where it is either, 0 about z."""
     m = np.asarray(matrices, np.float64)
     if extrinsic:
         sine, x_parts, z_parts = -m[..., 2, 0], (m[..., 2, 1], m[..., 2, 2]), (m[..., 1, 0], m[..., 0, 0])
@@ -52,7 +52,7 @@ def euler_from_matrices(matrices: Any, extrinsic: bool) -> Array:
 
 
 def quats_from_matrices(matrices: Any) -> Array:
-    """Unit quaternions of rotation matrices."""
+    """Convert rotation matrices to unit quaternions."""
     m = np.asarray(matrices, np.float64)
     xx, yy, zz = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
     x, y, z = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
@@ -73,6 +73,6 @@ def quats_from_matrices(matrices: Any) -> Array:
 
 
 def matrices_from_quats(quats: Any) -> Array:
-    """Rotation matrices of quaternions of any length but 0."""
+    """Convert quaternions of any length but 0 to rotation matrices."""
     quats = np.asarray(quats, np.float64)
     return quat_to_matrix(quats / np.linalg.norm(quats, axis=-1, keepdims=True))

@@ -48,7 +48,7 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The stand-in of that name. ModuleNotFoundError with close matches for another module of Isaac Sim."""
+        """Return the stand-in of that name. ModuleNotFoundError with close matches for another module of Isaac Sim."""
         if fullname.partition('.')[0] not in ('omni', 'isaacsim') or _is_probe(fullname):
             return None
         if fullname not in MODULES and fullname not in _PACKAGES:
@@ -96,7 +96,7 @@ def announce() -> None:
 
 
 def install() -> bool:
-    """Make the stand-ins importable; again is fine.
+    """Make the stand-ins importable; may be called again.
 
     Returns:
         Whether they are: False, with a warning, where Isaac Sim itself is installed, which stays as it is.

@@ -33,7 +33,7 @@ _mirror: _Mirror | None = None
 
 
 def current_stage() -> Usd.Stage:
-    """The stage, up to date with the envs."""
+    """Return the stage, up to date with the envs."""
     global _mirror
     if _mirror is None:
         _mirror = _Mirror()
@@ -99,7 +99,7 @@ class _Mirror:
                 self._place(path, *scene.get(name).get_pose())
 
     def _add(self, path: str, asset: str | None, bodies: Iterable[str]) -> None:
-        """An asset by reference, or prims of the names of its bodies."""
+        """Add an asset by reference, or prims of the names of its bodies."""
         if not self._xform(path):
             return
         reference = None if asset is None else _reference(asset)
@@ -134,7 +134,7 @@ class _Mirror:
 
 
 def _members(paths: dict[str, str], specs: Iterable[Any]) -> Iterable[tuple[str, Any]]:
-    """The specs of robots or objects with their prim paths."""
+    """Return the specs of robots or objects with their prim paths."""
     by_name = {spec.name: spec for spec in specs}
     return ((path, by_name[name]) for path, name in paths.items())
 

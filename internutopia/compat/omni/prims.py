@@ -1,7 +1,7 @@
 """`isaacsim.core.utils.prims`: look-ups of prims and their attributes, and simple edits.
 
-The stage is that of `internutopia.compat.omni.mirror`; what an edit of it means is told there. `fabric` is accepted:
-there is one stage, without Fabric. Where an attribute or a relative is asked for, a path without a prim is a
+The stage is that of `internutopia.compat.omni.mirror`; the meaning of an edit of it is described there. `fabric` is
+accepted: there is one stage, without Fabric. Where an attribute or a relative is requested, a path without a prim is a
 ValueError.
 """
 
@@ -22,7 +22,7 @@ Predicate = Callable[[str], bool]
 
 
 def get_prim_at_path(prim_path: str, fabric: bool = False) -> Usd.Prim:
-    """The prim, or an invalid one (false in an `if`) where there is none."""
+    """Return the prim, or an invalid one (false in an `if`) where there is none."""
     return mirror.current_stage().GetPrimAtPath(prim_path)
 
 
@@ -37,34 +37,34 @@ def is_prim_root_path(prim_path: str) -> bool:
 
 
 def get_prim_path(prim: Usd.Prim) -> str:
-    """The path of a prim."""
+    """Return the path of a prim."""
     return prim.GetPath().pathString
 
 
 def get_prim_parent(prim: Usd.Prim) -> Usd.Prim:
-    """The prim that it stands in."""
+    """Return the parent of a prim."""
     return prim.GetParent()
 
 
 def get_prim_children(prim: Usd.Prim) -> list[Usd.Prim]:
-    """The prims that stand in it."""
+    """Return the children of a prim."""
     return list(prim.GetChildren())
 
 
 def get_prim_type_name(prim_path: str, fabric: bool = False) -> str:
-    """Its type, such as `'Xform'`."""
+    """Return the type of a prim, such as `'Xform'`."""
     return str(_existing(prim_path).GetTypeName())
 
 
 def get_all_matching_child_prims(
     prim_path: str, predicate: Predicate = lambda path: True, depth: int | None = None
 ) -> list[Usd.Prim]:
-    """The prim and all below it, down to a depth, whose paths a predicate is true for; nearer ones first."""
+    """Return the prim and all below it, down to a depth, whose paths a predicate is true for; nearer ones first."""
     return [prim for prim in _below(prim_path, depth) if predicate(get_prim_path(prim))]
 
 
 def get_first_matching_child_prim(prim_path: str, predicate: Predicate, fabric: bool = False) -> Usd.Prim | None:
-    """The first of them, or None."""
+    """Return the first of the matching child prims, or None."""
     return next((prim for prim in _below(prim_path, None) if predicate(get_prim_path(prim))), None)
 
 
@@ -79,9 +79,9 @@ def get_first_matching_parent_prim(prim_path: str, predicate: Predicate) -> Usd.
 
 
 def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None) -> list[str]:
-    """The paths each of whose names matches, in full, a regular expression: `/World/env_.*/robots/h1`.
+    """Return the paths each of whose names matches, in full, a regular expression: `/World/env_.*/robots/h1`.
 
-    ValueError for a `prim_type`: the stage does not tell an articulation from a rigid body.
+    ValueError for a `prim_type`: the stage does not distinguish articulations and rigid bodies.
     """
     if prim_type is not None:
         raise ValueError(f'find_matching_prim_paths: prim_type must be None here, got {prim_type!r}')
@@ -92,12 +92,12 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
 
 
 def get_prim_attribute_names(prim_path: str, fabric: bool = False) -> list[str]:
-    """Names of its attributes."""
+    """Return the names of a prim's attributes."""
     return [attribute.GetName() for attribute in _existing(prim_path).GetAttributes()]
 
 
 def get_prim_attribute_value(prim_path: str, attribute_name: str, fabric: bool = False) -> Any:
-    """Value of an attribute."""
+    """Return the value of an attribute."""
     return _attribute(prim_path, attribute_name).Get()
 
 
@@ -107,12 +107,12 @@ def set_prim_attribute_value(prim_path: str, attribute_name: str, value: Any, fa
 
 
 def get_prim_property(prim_path: str, property_name: str) -> Any:
-    """The same as `get_prim_attribute_value`."""
+    """Return the value of an attribute, as `get_prim_attribute_value`."""
     return _attribute(prim_path, property_name).Get()
 
 
 def set_prim_property(prim_path: str, property_name: str, property_value: Any) -> None:
-    """The same as `set_prim_attribute_value`."""
+    """Set an attribute, as `set_prim_attribute_value`."""
     _attribute(prim_path, property_name).Set(property_value)
 
 
@@ -137,7 +137,7 @@ def delete_prim(prim_path: str) -> None:
 
 
 def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:
-    """A prim and all below it, level by level."""
+    """Return a prim and all below it, level by level."""
     waiting = deque([(_existing(prim_path), 0)])
     while waiting:
         prim, level = waiting.popleft()
@@ -147,7 +147,7 @@ def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:
 
 
 def _existing(prim_path: str) -> Usd.Prim:
-    """The prim. ValueError naming the nearest one above it, and what is there."""
+    """Return the prim. ValueError naming the nearest one above it, and what is there."""
     prim = get_prim_at_path(prim_path)
     if prim.IsValid():
         return prim
@@ -157,7 +157,7 @@ def _existing(prim_path: str) -> Usd.Prim:
 
 
 def _attribute(prim_path: str, name: str) -> Usd.Attribute:
-    """An attribute of a prim. ValueError with close matches."""
+    """Return an attribute of a prim. ValueError with close matches."""
     attribute = _existing(prim_path).GetAttribute(name)
     if not attribute:
         hint = did_you_mean(name, get_prim_attribute_names(prim_path))

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 def get_current_stage(fabric: bool = False) -> Usd.Stage:
-    """The stage, up to date with the envs."""
+    """Return the stage, up to date with the envs."""
     return mirror.current_stage()
 
 
 def traverse_stage(fabric: bool = False) -> Iterable[Usd.Prim]:
-    """All prims, parents first."""
+    """Iterate over all prims, parents first."""
     return mirror.current_stage().Traverse()
 
 
 def get_stage_units() -> float:
-    """Metres per unit of length: 1."""
+    """Return the metres per unit of length: 1."""
     from pxr import UsdGeom
 
     return UsdGeom.GetStageMetersPerUnit(mirror.current_stage())
 
 
 def get_stage_up_axis() -> str:
-    """The axis that points up: `'Z'`."""
+    """Return the axis that points up: `'Z'`."""
     from pxr import UsdGeom
 
     return str(UsdGeom.GetStageUpAxis(mirror.current_stage()))
@@ -64,7 +64,7 @@ def add_reference_to_stage(usd_path: str, prim_path: str, prim_type: str = 'Xfor
 
 
 def get_next_free_path(path: str, parent: str | None = None) -> str:
-    """The path, below `parent` if there is one, with the first suffix `_01`, `_02`, ... that it needs to be free."""
+    """Return the path, below `parent` if given, with the first suffix `_01`, `_02`, ... that makes it free."""
     stage = mirror.current_stage()
     wanted = path if parent is None else f'{parent.rstrip("/")}/{path.lstrip("/")}'
     free, number = wanted, 0

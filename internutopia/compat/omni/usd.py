@@ -17,10 +17,10 @@ class UsdContext:
     """Context that holds the stage."""
 
     def get_stage(self) -> Usd.Stage:
-        """The stage, up to date with the envs."""
+        """Return the stage, up to date with the envs."""
         return mirror.current_stage()
 
 
 def get_context(name: str = '') -> UsdContext:
-    """The context."""
+    """Return the context."""
     return UsdContext()

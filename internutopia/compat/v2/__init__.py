@@ -1,7 +1,7 @@
 """InternUtopia 2.x: all that only scripts and packages for it need.
 
 `gone` says what is not here. `specs`, `actions`, `envs` and `runs` are the behaviour of a run with
-`Config.compat='2.x'` or `INTERNUTOPIA_COMPAT=2.x`, each for the part of the run that asks it (fields of configs:
+`Config.compat='2.x'` or `INTERNUTOPIA_COMPAT=2.x`, each for the part of the run that uses it (fields of configs:
 `internutopia.config.compat`):
 
 - a finished env reports `terminated=True`, `reward=-1`, `truncated=False`, and None as observation and info;

@@ -76,7 +76,7 @@ class ListApi2x:
     def _good_ids(
         self, given: Sequence[Any], check: Callable[[Sequence[Any]], list[int]]
     ) -> tuple[list[int], Sequence[int | None]]:
-        """The good ids of a list, and for each of its entries which of them it is, None for a bad one."""
+        """Return the good ids of a list, and for each of its entries which of them it is, None for a bad one."""
         try:
             ids = check(given)
             return ids, range(len(ids))

@@ -135,7 +135,7 @@ def gone_from(place: str) -> dict[str, str]:
 
 
 def raise_if_gone(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module: an ImportError for names that 2.x had there."""
+    """Return the `__getattr__` of a module, which raises ImportError for names that 2.x had there."""
     messages = gone_from(module)
 
     def get(name: str) -> Any:
@@ -169,6 +169,6 @@ _FINDER = _Finder()
 
 
 def install() -> None:
-    """Make modules importable whose names are all gone; again is fine."""
+    """Make modules importable whose names are all gone; may be called again."""
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)

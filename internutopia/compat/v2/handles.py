@@ -34,7 +34,7 @@ class IsaacsimArticulation(IArticulation):
 
     @override
     def unwrap(self) -> IArticulation:
-        """The plain handle to the same robot."""
+        """Return the plain handle to the same robot."""
         return self._plain
 
     def is_valid(self) -> bool:

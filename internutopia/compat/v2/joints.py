@@ -1,6 +1,6 @@
-"""Joints between bodies of a scene that is not loaded yet: what `create_joint` asks for, per run and env.
+"""Joints between bodies of a scene that is not loaded yet: the requests of `create_joint`, per run and env.
 
-A joint belongs to the Env that was made or reset last in its thread: it is asked for between `Env(config)` and a reset.
+A joint belongs to the Env that was made or reset last in its thread: it is requested between `Env(config)` and a reset.
 It holds in all episodes of its env, from the next reset of that env on; a joint of the same path takes its place.
 """
 
@@ -31,7 +31,7 @@ class EnvJoints:
     """The joints of one run by env.
 
     Args:
-        envs: what each env holds, None where nothing is loaded; looked at when a joint is asked for.
+        envs: what each env holds, None where nothing is loaded; read when a joint is requested.
     """
 
     def __init__(self, envs: Sequence[object | None]):
@@ -41,7 +41,7 @@ class EnvJoints:
 
     @staticmethod
     def current() -> EnvJoints | None:
-        """The joints of the Env that was made or reset last, unless it is closed."""
+        """Return the joints of the Env that was made or reset last, unless it is closed."""
         return _current.get()
 
     def use(self) -> None:
@@ -74,7 +74,7 @@ class EnvJoints:
             joints[path] = joint
 
     def of(self, env_id: int) -> tuple[JointSpec, ...]:
-        """The joints of an env."""
+        """Return the joints of an env."""
         return tuple(self._joints.get(env_id, {}).values())
 
 
@@ -117,7 +117,7 @@ def create_joint(
     Raises:
         ValueError: an argument is wrong, or the env does not exist. A body that is not there is a ValueError of the
             next reset.
-        NotImplementedError: the env is loaded; or a `PrismaticJoint`, or one that breaks, is asked for.
+        NotImplementedError: the env is loaded; or a `PrismaticJoint`, or one that breaks, is requested.
         RuntimeError: there is no Env.
     """
     call = f'create_joint({prim_path!r})'
@@ -153,7 +153,7 @@ def create_joint(
 
 
 def in_env_frame(joint: JointSpec, offset: NDArray[np.float64]) -> JointSpec:
-    """A joint whose position on the world, if it has one, is given in the frame of the env at `offset` `(3,)` [m]."""
+    """Return a joint whose position on the world, if any, is given in the frame of the env at `offset` `(3,)` [m]."""
     first, second = (
         _minus(position, offset) if body is None and position is not None else position
         for body, position in zip(joint.bodies, joint.positions, strict=True)
@@ -162,7 +162,7 @@ def in_env_frame(joint: JointSpec, offset: NDArray[np.float64]) -> JointSpec:
 
 
 def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple[str | None, str | None]]:
-    """The env of two bodies and their paths below it. ValueError if they are not in one env."""
+    """Return the env of two bodies and their paths below it. ValueError if they are not in one env."""
     env_ids, paths = set[int](), list[str | None]()
     for name, path in (('body0', body0), ('body1', body1)):
         match = None if path is None else _IN_ENV.fullmatch(path)
@@ -179,7 +179,7 @@ def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple
 
 
 def _numbers(call: str, name: str, values: Sequence[float] | None, count: int) -> Any:
-    """So many finite numbers as a tuple. ValueError otherwise."""
+    """Return so many finite numbers as a tuple. ValueError otherwise."""
     if values is None:
         return None
     try:
@@ -192,7 +192,7 @@ def _numbers(call: str, name: str, values: Sequence[float] | None, count: int) -
 
 
 def _quaternion(call: str, name: str, values: Sequence[float] | None) -> Any:
-    """`(x, y, z, w)` as a unit quaternion `(w, x, y, z)`. ValueError otherwise."""
+    """Convert `(x, y, z, w)` to a unit quaternion `(w, x, y, z)`. ValueError otherwise."""
     numbers = _numbers(call, name, values, 4)
     if numbers is None:
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
-    """Vectors `v` (N, 3), given in the frame that the unit quaternions `q` (N, 4) are given in, in the rotated frame.
+    """Rotate vectors `v` (N, 3) by the inverse of unit quaternions `q` (N, 4), into the rotated frame.
 
     For example a velocity in the world, seen from a body of that orientation. Both have one dtype.
     """
@@ -22,16 +22,16 @@ def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
 
 
 def quaternion_multiply(q1: Tensor, q2: Tensor) -> Tensor:
-    """Hamilton product `q1 * q2` (..., 4): the rotation q2 followed by q1."""
+    """Return the Hamilton product `q1 * q2` (..., 4): the rotation q2 followed by q1."""
     return rotations.quat_multiply(q1, q2)  # pyright: ignore[reportArgumentType,reportReturnType]
 
 
 def quaternion_conjugate(q: Tensor) -> Tensor:
-    """The inverse of unit quaternions (..., 4)."""
+    """Return the inverse of unit quaternions (..., 4)."""
     return rotations.quat_conjugate(q)  # pyright: ignore[reportArgumentType,reportReturnType]
 
 
 def quaternion_to_gravity_component(quaternion: Tensor) -> Tensor:
-    """The direction of gravity, `(0, 0, -1)` in the world, seen from bodies of orientations (..., 4): (..., 3)."""
+    """Return the direction of gravity, `(0, 0, -1)` in the world, in the frames of bodies (..., 4): (..., 3)."""
     down = quaternion.new_tensor([0.0, 0.0, -1.0]).expand(*quaternion.shape[:-1], 3)
     return quat_rotate_inverse(quaternion, down)

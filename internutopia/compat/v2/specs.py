@@ -25,7 +25,7 @@ def takes_raw_lengths(*scale: float) -> bool:
 
 
 def as_in_2x(spec: SceneSpec) -> SceneSpec:
-    """A scene with the joints that its robots have in 2.x, and lengths and up axes as 2.x took them."""
+    """Return a scene with the joints that its robots have in 2.x, and lengths and up axes as 2.x took them."""
     return replace(
         spec,
         raw_lengths=takes_raw_lengths(*spec.scale),

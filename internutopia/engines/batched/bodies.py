@@ -128,7 +128,7 @@ class MujocoBodyView(View, BodyView):
 
 
 def body_velocities(batch: BatchArrays, slots: Index, bodies: Index, roots: Index) -> tuple[Any, Any]:
-    """Linear [m/s] and angular [rad/s] velocities of the frames of k bodies in n slots, `(n, k, 3)` each, env axes.
+    """Return linear [m/s] and angular [rad/s] velocities of k bodies' frames in n slots, `(n, k, 3)` each, env axes.
 
     `roots` are the bodies at the roots of their trees.
     """

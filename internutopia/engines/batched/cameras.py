@@ -31,7 +31,7 @@ from internutopia.util.rotations import (
 
 @dataclass
 class _CachedFrames:
-    """Pictures of all envs, and what others see of them; rendered again after every change of the world."""
+    """Pictures of all envs, and read-only views of them; rendered again after every change of the world."""
 
     frames: Frame
     shown: Mapping[PictureKind, Any] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class MujocoCameraView(View, CameraView):
         return cached.shown
 
     def env_batches(self) -> list[EnvBatch]:
-        """The batches whose envs have the camera."""
+        """Return the batches whose envs have the camera."""
         return [batch for batch in self._world.env_batches if batch.used and self.name in batch.scene.cameras]
 
     def _fill_poses(self, view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:

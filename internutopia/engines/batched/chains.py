@@ -12,7 +12,7 @@ from internutopia.util import did_you_mean
 
 
 def chain_of(model: mujoco.MjModel, robot: ArticulationLayout, base: str, tip: str) -> KinematicChain:
-    """The joints between two links of a robot. KeyError if it has no such link, ValueError if none is below the other.
+    """Return the joints between two links of a robot. KeyError for no such link, ValueError if none is below the other.
 
     Args:
         model: the compiled scene.

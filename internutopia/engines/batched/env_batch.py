@@ -57,23 +57,23 @@ class BatchArrays(ABC):
 
     @abstractmethod
     def read(self, name: str) -> Any:
-        """The `(capacity, ...)` array of a state field, or of poses or velocities of bodies, in the current state."""
+        """Return the current `(capacity, ...)` array of a state field, or of poses or velocities of bodies."""
 
     @abstractmethod
     def write(self, name: str) -> Any:
-        """The live `(capacity, ...)` array of a state field, to be written to before any other call."""
+        """Return the live `(capacity, ...)` array of a state field, to be written to before any other call."""
 
     @abstractmethod
     def mark_dirty(self, slots: Index) -> None:
-        """Positions or velocities of these slots were written: derived fields must follow when read next."""
+        """Mark slots whose positions or velocities were written: derived fields must follow when read next."""
 
     @abstractmethod
     def expand(self, name: str) -> Any:
-        """The `(capacity, ...)` per-slot values of an `MjModel` field, to be written to before any other call."""
+        """Return the per-slot values `(capacity, ...)` of an `MjModel` field, to be written before any other call."""
 
     @abstractmethod
     def values(self, name: str) -> Any:
-        """The `(capacity, ...)` values of an `MjModel` field, not to be written to."""
+        """Return the `(capacity, ...)` values of an `MjModel` field, not to be written to."""
 
     @abstractmethod
     def set_constants(self, slots: Index, mask: Any = None) -> None:
@@ -84,7 +84,7 @@ class BatchArrays(ABC):
 
     @abstractmethod
     def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> Any:
-        """Distances [m] along rays, `(n, rays)`, infinite for a miss, of the kind of `directions`.
+        """Return the distances [m] along rays, `(n, rays)`, infinite for a miss, of the kind of `directions`.
 
         Args:
             slots: n slots.
@@ -160,7 +160,7 @@ class EnvBatch(BatchArrays):
             heapq.heappush(self._free, slot)
 
     def get_state(self, slot: int, scene: CompiledScene) -> Arrays:
-        """A slot's state, what was measured there last, and where its model is not that of its scene (any more)."""
+        """Return a slot's state, its last measurements, and where its model is not that of its scene (any more)."""
         rows = self.get_states(slice(slot, slot + 1))
         return {name: np.array(row[0]) for name, row in rows.items()} | self.changed_fields(slot, scene)
 
@@ -169,7 +169,7 @@ class EnvBatch(BatchArrays):
         return {**self._get_engine_states(slots), 'fresh': self._unmeasured[slots]}
 
     def changed_fields(self, slot: int, scene: CompiledScene) -> Arrays:
-        """The model fields of a slot that are not those of its scene (any more), as they are called in states."""
+        """Return the model fields of a slot that differ from those of its scene, under their names in states."""
         return {
             f'{_FIELD}{name}': row.copy()
             for name in sorted(self._expanded)
@@ -177,7 +177,7 @@ class EnvBatch(BatchArrays):
         }
 
     def expanded_fields(self) -> Arrays:
-        """The model fields with per-slot values, `(capacity, ...)`, not to be written to."""
+        """Return the model fields with per-slot values, `(capacity, ...)`, not to be written to."""
         return {name: self.values(name) for name in self._expanded}
 
     def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
@@ -212,7 +212,7 @@ class EnvBatch(BatchArrays):
         directions: NDArray[np.float64],
         seen: Geoms,
     ) -> NDArray[np.float64]:
-        """Distances [m] along rays, `(n, rays)`, infinite for a miss.
+        """Return the distances [m] along rays, `(n, rays)`, infinite for a miss.
 
         Args:
             slots: n slots, ascending.
@@ -231,11 +231,11 @@ class EnvBatch(BatchArrays):
 
     @abstractmethod
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
-        """A copy of the model of a slot, which runs `scene`, with everything that was changed there."""
+        """Return a copy of the model of a slot, which runs `scene`, with everything that was changed there."""
 
     @abstractmethod
     def data(self, slot: int) -> mujoco.MjData:
-        """A snapshot of the state of a slot; what follows from it is not computed."""
+        """Return a snapshot of the state of a slot; what follows from it is not computed."""
 
     @abstractmethod
     def _resize(self, capacity: int) -> None:
@@ -270,7 +270,7 @@ class EnvBatch(BatchArrays):
 
 
 def as_index(ids: NDArray[np.intp]) -> Index:
-    """The same index as a slice where ids are evenly spaced: numpy copies blocks much faster than rows."""
+    """Return the same index as a slice where ids are evenly spaced: numpy copies blocks much faster than rows."""
     if len(ids):
         step = int(ids[1] - ids[0]) if len(ids) > 1 else 1
         if step > 0 and (np.diff(ids) == step).all():

@@ -29,7 +29,7 @@ class Footprint:
 
 
 def footprint_of(model: mujoco.MjModel, bodies: Sequence[int]) -> Footprint:
-    """The footprint of links, in the model's own size."""
+    """Return the footprint of links, in the model's own size."""
     solid = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
     geoms = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & solid)
     positions, links = model.geom_pos[geoms], model.geom_bodyid[geoms]

@@ -26,6 +26,6 @@ class Sight:
     through: tuple[int, ...]
 
     def seen(self, model: mujoco.MjModel) -> Geoms:
-        """The geoms that stop rays."""
+        """Return the geoms that stop rays."""
         groups = np.clip(model.geom_group, 0, _LAST_GROUP)
         return np.isin(groups, self.groups) & ~np.isin(model.geom_bodyid, self.through)

@@ -3,7 +3,7 @@
 Envs whose models have the same structure share an `EnvBatch`; what differs between them is held per slot. Different
 structures form several batches.
 
-The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are snapshots to look at or to render.
+The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are snapshots to inspect or to render.
 """
 
 from __future__ import annotations
@@ -249,26 +249,26 @@ class BatchedWorld(World):
         return self.scene(env_id).labels
 
     def scene(self, env_id: int) -> CompiledScene:
-        """The compiled scene that an env runs; ValueError if it runs none."""
+        """Return the compiled scene that an env runs; ValueError if it runs none."""
         scene = self._scenes[env_id]
         if scene is None:
             raise EnvValueError(env_id, f'env {env_id} runs no scene: reset it first')
         return scene
 
     def model(self, env_id: int) -> mujoco.MjModel:
-        """A copy of the model that an env runs, with everything that was changed for this env."""
+        """Return a copy of the model that an env runs, with everything that was changed for this env."""
         scene = self.scene(env_id)
         return self._env_batch_of(env_id).model(int(self.slot[env_id]), scene)
 
     def data(self, env_id: int) -> mujoco.MjData:
-        """A snapshot of an env's state, with the quantities that follow from it computed."""
+        """Return a snapshot of an env's state, with the quantities that follow from it computed."""
         self.scene(env_id)
         data = self._env_batch_of(env_id).data(int(self.slot[env_id]))
         mujoco.mj_fwdPosition(self.model(env_id), data)
         return data
 
     def full_state(self, env_id: int) -> NDArray[np.float64]:
-        """A copy of an env's state as MuJoCo has it, `mjSTATE_INTEGRATION`."""
+        """Return a copy of an env's state as MuJoCo has it, `mjSTATE_INTEGRATION`."""
         self.scene(env_id)
         return self._env_batch_of(env_id).full_state(int(self.slot[env_id])).copy()
 
@@ -303,13 +303,13 @@ class BatchedWorld(World):
         return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
 
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
-        """The scene of an env with other self-collisions of its robots."""
+        """Return the scene of an env with other self-collisions of its robots."""
         scene = self.scene(env_id)
         source = scene.with_self_collisions(self_collisions)
         return scene if source == scene.source else self._compiled(source)
 
     def _scene_in(self, env_id: int, state: PhysicsState) -> CompiledScene:
-        """The scene of an env, with self-collisions as they are in a state."""
+        """Return the scene of an env, with self-collisions as they are in a state."""
         names, flags = self.scene(env_id).robot_names, state.arrays[_COLLISIONS].tolist()
         return self._variant(env_id, {name: _FLAGS[flag] for name, flag in zip(names, flags, strict=True)})
 
@@ -335,7 +335,7 @@ class BatchedWorld(World):
         self._scenes[env_id] = scene
 
     def _env_batch_of(self, env_id: int) -> EnvBatch:
-        """The batch of an env that runs a scene."""
+        """Return the batch of an env that runs a scene."""
         return cast(EnvBatch, self._env_batch[env_id])
 
     def batch_arrays(self, env_batch: EnvBatch) -> BatchArrays:
@@ -343,23 +343,23 @@ class BatchedWorld(World):
         return env_batch
 
     def upload(self, index: Index) -> Index:
-        """An index that suits the arrays that views read and write."""
+        """Return an index that suits the arrays that views read and write."""
         return index
 
     def _new_camera_view(self, name: str) -> MujocoCameraView:
-        """A view over the cameras of a name."""
+        """Return a view over the cameras of a name."""
         return MujocoCameraView(self, name)
 
     @abstractmethod
     def _new_env_batch(self, scene: CompiledScene, capacity: int) -> EnvBatch:
-        """A batch for envs of the structure of a scene."""
+        """Return a batch for envs of the structure of a scene."""
 
     @abstractmethod
     def _structure(self, scene: CompiledScene) -> bytes:
         """Return a key that is equal for scenes whose envs can share a batch."""
 
     def _env_batch_for(self, structure: bytes, scene: CompiledScene, count: int) -> EnvBatch:
-        """The batch of a structure, with room for `count` more envs."""
+        """Return the batch of a structure, with room for `count` more envs."""
         for env_batch in self.env_batches:
             if self._structure(env_batch.scene) == structure:
                 env_batch.reserve(count, self.env_num)
@@ -388,7 +388,7 @@ class BatchedWorld(World):
         self.placement = self.slot.tobytes() + self.batch_id.tobytes()
 
     def _slots_by_batch(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
-        """The batches that hold these envs, with their slots; None for all slots."""
+        """Return the batches that hold these envs, with their slots; None for all slots."""
         active = np.zeros(self.env_num, bool)
         active[env_ids] = True
         slots: list[tuple[EnvBatch, Slots | None]] = []

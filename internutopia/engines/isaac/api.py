@@ -43,7 +43,7 @@ class PrimHandle(ABC):
 
     @abstractmethod
     def poses(self) -> tuple[Floats, Floats]:
-        """Positions `(n, 3)` [m] and orientations `(n, 4)`."""
+        """Return the positions `(n, 3)` [m] and orientations `(n, 4)`."""
 
     @abstractmethod
     def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
@@ -55,7 +55,7 @@ class BodyHandle(PrimHandle):
 
     @abstractmethod
     def velocities(self) -> tuple[Floats, Floats]:
-        """Linear [m/s], of the centre of mass, and angular [rad/s], `(n, 3)` each."""
+        """Return velocities, linear [m/s], of the centre of mass, and angular [rad/s], `(n, 3)` each."""
 
     @abstractmethod
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
@@ -63,7 +63,7 @@ class BodyHandle(PrimHandle):
 
     @abstractmethod
     def masses(self) -> Floats:
-        """Masses `(n,)` [kg]."""
+        """Return the masses `(n,)` [kg]."""
 
     @abstractmethod
     def scale_masses(self, masses: Any, rows: Rows) -> None:
@@ -71,7 +71,7 @@ class BodyHandle(PrimHandle):
 
     @abstractmethod
     def contact_forces(self, dt: float) -> Floats:
-        """Net contact forces `(n, 3)` [N] of a step of length `dt`; for bodies made with `contacts` only."""
+        """Return the net contact forces `(n, 3)` [N] of a step of length `dt`; for bodies made with `contacts` only."""
 
 
 class ArticulationHandle(PrimHandle):

@@ -270,7 +270,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
             self.set_self_collisions(env_ids, self._robot.self_collisions)
 
     def get_state(self, env_ids: EnvIds) -> dict[str, NDArray[np.float32]]:
-        """The state of some envs, which all hold the robot; a copy."""
+        """Return the state of some envs, which all hold the robot; a copy."""
         position, orientation = self.get_root_poses()
         linear, angular = self.get_root_velocities()
         arrays = {

@@ -1,6 +1,6 @@
 """Asset checks: supported contents of scenes on Isaac Sim, and the paths of an asset's prims on a stage.
 
-Isaac Sim reads USD. What a scene's model asks for beyond what is in its files has to have a counterpart in Isaac Sim:
+Isaac Sim reads USD. What a scene's model needs beyond what is in its files has to have a counterpart in Isaac Sim:
 `check_scene` refuses what has none before anything is loaded.
 """
 
@@ -103,7 +103,7 @@ def prim_paths(file: Path) -> dict[str, str]:
 
 
 def path_below(file: Path, prim: str) -> str:
-    """The path of a prim, `/Robot/link` in its file, below the prim that refers to the file: `link`.
+    """Return the path of a prim, `/Robot/link` in its file, below the prim that refers to the file: `link`.
 
     In a file that is no USD, names are such paths.
     """

@@ -105,7 +105,7 @@ class IsaacBodyView(IsaacView, BodyView):
             self._world.version += 1
 
     def get_state(self, env_ids: EnvIds) -> dict[str, NDArray[np.float32]]:
-        """The state of some envs, which all have the body; a copy."""
+        """Return the state of some envs, which all have the body; a copy."""
         values = {'position': self.get_poses()[0], 'orientation': self.get_poses()[1]}
         if self.kind != 'static':
             values |= {'linear': self.get_velocities()[0], 'angular': self.get_velocities()[1]}

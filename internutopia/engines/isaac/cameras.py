@@ -50,7 +50,7 @@ class IsaacCameraView(IsaacView, CameraView):
         self._cache: dict[tuple[Size, tuple[PictureKind, ...]], _CachedFrames] = {}
         # where the camera is on its link, `(env_num, 3)` and `(env_num, 4)`; NaN: where its model has it
         self._local_poses = np.full((world.env_num, 3), np.nan), np.full((world.env_num, 4), np.nan)
-        self._was_moved = False  # on this stage or before: then Isaac Sim has to be told where cameras are
+        self._was_moved = False  # on this stage or before: then the poses of cameras are written to Isaac Sim
 
     @override
     def get_poses(self) -> tuple[Array, Array]:

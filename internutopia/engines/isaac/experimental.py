@@ -147,7 +147,7 @@ class _Moving(ExperimentalPrims):
     """Views over prims that have velocities."""
 
     def velocities(self) -> tuple[Floats, Floats]:
-        """Linear and angular velocities, `(n, 3)` each."""
+        """Return the linear and angular velocities, `(n, 3)` each."""
         linear, angular = self._view.get_velocities()
         return linear.numpy(), angular.numpy()
 
@@ -258,5 +258,5 @@ def _floats(values: Any) -> Floats:
 
 
 def _one(values: Any) -> Floats | None:
-    """The only row of a view."""
+    """Return the only row of a view."""
     return None if values is None else _floats([values])

@@ -38,11 +38,11 @@ class IsaacJoints(IsaacView):
         self._has_efforts = False  # whether there is any effort to be written before each substep
 
     def positions(self) -> Array:
-        """Positions `(env_num, dof)` [rad or m]."""
+        """Return the positions `(env_num, dof)` [rad or m]."""
         return self._read('position', lambda handle: handle.joint_positions())
 
     def velocities(self) -> Array:
-        """Velocities `(env_num, dof)` [rad/s or m/s]."""
+        """Return the velocities `(env_num, dof)` [rad/s or m/s]."""
         return self._read('velocity', lambda handle: handle.joint_velocities())
 
     def efforts(self) -> Array:
@@ -71,7 +71,7 @@ class IsaacJoints(IsaacView):
         self._write_targets(kind, env_ids)
 
     def gains(self) -> tuple[Array, Array]:
-        """Stiffness and damping of the drives, `(env_num, dof)` each."""
+        """Return the stiffness and damping of the drives, `(env_num, dof)` each."""
         shown = self._gains[0].view(), self._gains[1].view()
         for array in shown:
             array.flags.writeable = False

@@ -156,7 +156,7 @@ class LegacySim(IsaacSim):
         self.names.World.clear_instance()
 
     def native(self, values: Any) -> Any:
-        """An array of the kind that the views of this world take."""
+        """Return an array of the kind that the views of this world take."""
         values = np.asarray(values, np.float32)
         if self._world.backend != 'torch':
             return values
@@ -213,7 +213,7 @@ class _Moving(LegacyPrims):
     """Views over prims that have velocities."""
 
     def velocities(self) -> tuple[Floats, Floats]:
-        """Linear and angular velocities, `(n, 3)` each."""
+        """Return the linear and angular velocities, `(n, 3)` each."""
         velocities = _host(self._view.get_velocities())
         return velocities[:, :3], velocities[:, 3:]
 

@@ -58,7 +58,7 @@ class IsaacLinks(IsaacView):
         self._bodies: dict[str, IsaacLinkView] = {}
 
     def poses(self, links: Links) -> tuple[Array, Array]:
-        """Positions `(env_num, k, 3)` and orientations `(env_num, k, 4)`. KeyError with close matches."""
+        """Return the positions `(env_num, k, 3)` and orientations `(env_num, k, 4)`. KeyError with close matches."""
         self._check(links)
 
         def fill(buffers: tuple[Array, ...]) -> None:
@@ -72,7 +72,7 @@ class IsaacLinks(IsaacView):
         return self._cached(('pose', links), ((len(links), 3), (len(links), 4)), fill)
 
     def velocities(self, links: Links) -> tuple[Array, Array]:
-        """Linear and angular velocities of the links' frames, `(env_num, k, 3)` each. KeyError with close matches."""
+        """Return linear and angular velocities of the links' frames `(env_num, k, 3)`. KeyError with close matches."""
         self._check(links)
 
         def fill(buffers: tuple[Array, ...]) -> None:
@@ -87,7 +87,7 @@ class IsaacLinks(IsaacView):
         return self._cached(('velocity', links), ((len(links), 3), (len(links), 3)), fill)
 
     def contact_forces(self) -> Array:
-        """Net contact forces `(env_num, k, 3)` [N] on the robot's contact links."""
+        """Return the net contact forces `(env_num, k, 3)` [N] on the robot's contact links."""
 
         def fill(buffers: tuple[Array, ...]) -> None:
             self._contacts.scatter(buffers[0], self._contacts.handle.contact_forces(self._world.dt))
@@ -100,7 +100,7 @@ class IsaacLinks(IsaacView):
             _ = self._contacts.rows
 
     def all_masses(self) -> NDArray[np.float32]:
-        """Masses `(env_num, links)` [kg] of the links that are prims."""
+        """Return the masses `(env_num, links)` [kg] of the links that are prims."""
         values = np.zeros((self._world.env_num, len(self.own)), np.float32)
         self._by_env.scatter(values, self.masses.get())
         return values
@@ -119,7 +119,7 @@ class IsaacLinks(IsaacView):
         self._world.version += 1
 
     def body(self, name: str) -> IsaacLinkView:
-        """A view of one link. KeyError with close matches."""
+        """Return a view of one link. KeyError with close matches."""
         self._check((name,))
         if name not in self._bodies:
             self._bodies[name] = IsaacLinkView(self, name)
@@ -155,7 +155,7 @@ class IsaacLinks(IsaacView):
         return self.robot.body_names
 
     def _columns(self, links: Links) -> tuple[list[int], NDArray[np.float64]]:
-        """The prims that links are fixed to, and where they are on those `(k, 3)` [m]."""
+        """Return the prims that links are fixed to, and where they are on those `(k, 3)` [m]."""
         columns: list[int] = []
         offsets = np.zeros((len(links), 3))
         for k, name in enumerate(links):

@@ -19,7 +19,7 @@ def cast_rays(
     body: int,
     through: Sequence[int],
 ) -> NDArray[np.float64]:
-    """Distances `(rays,)` [m] to the first geom of some geom groups, infinite for a miss.
+    """Return the distances `(rays,)` [m] to the first geom of some geom groups, infinite for a miss.
 
     Rays begin at `origin` `(3,)` and have unit vectors `(rays, 3)`; they do not see the body `body`, and pass through
     the bodies `through`.

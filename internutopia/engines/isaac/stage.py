@@ -47,11 +47,11 @@ class EnvPrims:
         return cls(compiled, robots, objects, spec)
 
     def robot(self, name: str) -> str:
-        """Path of a robot below the env."""
+        """Return the path of a robot below the env."""
         return dict(self.robots)[name]
 
     def body(self, name: str) -> str:
-        """Path of an object or a movable scene body below the env."""
+        """Return the path of an object or a movable scene body below the env."""
         if name in (objects := dict(self.objects)):
             return objects[name]
         assert self.spec.asset is not None
@@ -59,7 +59,7 @@ class EnvPrims:
         return f'/scene/{below}' if below else '/scene'
 
     def links(self, robot: str) -> dict[str, str]:
-        """Paths of a robot's links below the env, by their names; only of those that its asset has."""
+        """Return the paths of a robot's links below the env, by their names; only of those that its asset has."""
         robot_spec = next(spec for spec in self.spec.robots if spec.name == robot)
         bodies = self.compiled.robots[robot].bodies
         return {
@@ -103,7 +103,7 @@ def env_path(env_id: int) -> str:
 
 
 def envs_of(paths: Sequence[str]) -> NDArray[np.intp]:
-    """The envs that prims are in. ValueError for one that is in none."""
+    """Return the envs that prims are in. ValueError for one that is in none."""
     matches = [_ENV.match(path) for path in paths]
     if None in matches:
         raise ValueError(f'prim {paths[matches.index(None)]!r} is in no env')

@@ -1,7 +1,7 @@
 """View base on Isaac Sim: what the batched views of robots, bodies and cameras share.
 
 Isaac Sim's handles have a row for each prim that they found; views have a row for each env. A handle lasts as long as
-the stage: `EnvHandle` makes it anew after the stage has changed, and knows which row belongs to which env. Of
+the stage: `EnvHandle` makes it anew after the stage has changed, and maps its rows to envs. Of
 its world a view sees `IsaacContext` only.
 """
 
@@ -42,11 +42,11 @@ class IsaacContext(Protocol):
         ...
 
     def compiled(self, env_id: int) -> CompiledScene:
-        """The host's model of the scene that an env runs. ValueError if it runs none."""
+        """Return the host's model of the scene that an env runs. ValueError if it runs none."""
         ...
 
     def host_data(self, env_id: int) -> mujoco.MjData:
-        """The host's model of an env in the env's state, with poses and velocities of all bodies."""
+        """Return the host's model of an env in the env's state, with poses and velocities of all bodies."""
         ...
 
 
@@ -152,7 +152,7 @@ class Masses:
         self._first: dict[int, NDArray[np.float32]] = {}  # `(k,)` by env, where they were changed
 
     def get(self) -> NDArray[np.float32]:
-        """Masses `(rows,)` [kg] of the handle."""
+        """Return the masses `(rows,)` [kg] of the handle."""
         return self._bodies.handle.masses()
 
     def set(self, env_ids: EnvIds, column: int, masses: Any) -> None:
@@ -179,6 +179,6 @@ class Masses:
 def velocity_at(
     velocities: tuple[NDArray[Any], NDArray[Any]], orientations: NDArray[Any], arm: NDArray[Any]
 ) -> NDArray[Any]:
-    """Linear velocities at points that are `arm` [m], in body axes, away from where they were measured."""
+    """Return the linear velocities at points that are `arm` [m], in body axes, away from where they were measured."""
     linear, angular = velocities
     return linear + np.cross(angular, quat_rotate(orientations, np.broadcast_to(arm, linear.shape)))

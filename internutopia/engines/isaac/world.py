@@ -4,7 +4,7 @@ The stage stands while envs only start new episodes of what stands in them: thei
 gets another scene the stage is built anew as a whole, and the states of all other envs are put back. Isaac Sim steps
 everything on its stage: what shall stand still is put back after each step.
 
-Robots, objects and scenes are USD. What Isaac Sim does not tell or do is told by the host's model of the same scene, or
+Robots, objects and scenes are USD. What Isaac Sim does not provide comes from the host's model of the same scene, or is
 refused: see `docs/isaac_sim.md`.
 """
 
@@ -141,7 +141,7 @@ class IsaacWorld(World):
                 view.joints.write_efforts()
             self.sim.step()
         if self.frame_due and not (self._config.headless and not self._config.webrtc):
-            self.sim.render()  # somebody watches
+            self.sim.render()  # a window or stream shows it
         self.version += 1
         self.times[env_ids] += self.step_dt
         self.dirty[:] = False
@@ -243,11 +243,11 @@ class IsaacWorld(World):
         return {env_id: prims for env_id, prims in self.env_prims.items() if self._running[env_id]}
 
     def compiled(self, env_id: int) -> CompiledScene:
-        """The host's model of the scene that an env runs. ValueError if it runs none."""
+        """Return the host's model of the scene that an env runs. ValueError if it runs none."""
         return self._prims_of(env_id).compiled
 
     def host_data(self, env_id: int) -> mujoco.MjData:
-        """The host's model of an env in the env's state, with poses and velocities of all bodies.
+        """Return the host's model of an env in the env's state, with poses and velocities of all bodies.
 
         Movable parts of the scene that hang on joints are where they are at joint positions of zero.
         """
@@ -278,7 +278,7 @@ class IsaacWorld(World):
 
     def _claim_stage(self) -> None:
         if self._open - {self}:
-            gc.collect()  # a world that nobody holds any more is closed, too
+            gc.collect()  # a world without references is closed, too
         if self._open - {self}:
             raise RuntimeError("backend 'isaac_sim' has one stage per process: close the other Env first")
         self._open.add(self)
@@ -296,7 +296,7 @@ class IsaacWorld(World):
         ]
 
     def _states_of(self, env_ids: EnvIds) -> list[ViewState]:
-        """The states of some envs, by view."""
+        """Return the states of some envs, by view."""
         views: dict[StateView, list[int]] = {}
         for env_id in env_ids.tolist():
             for view in self._views_of(env_id):
@@ -325,7 +325,7 @@ class IsaacWorld(World):
 
 
 def whole_steps(dt: float) -> float:
-    """A step length that Isaac Sim, which counts `int(1 / dt)` steps per second, does not round down.
+    """Return a step length that Isaac Sim, which counts `int(1 / dt)` steps per second, does not round down.
 
     ValueError if a second is not a whole number of steps.
     """

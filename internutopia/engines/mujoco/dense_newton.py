@@ -13,7 +13,7 @@ _BROKEN = '4.0.0'
 
 
 def solved_right(model: mujoco.MjModel) -> mujoco.MjModel:
-    """The model, or a copy with a dense Jacobian if this MuJoCo would solve it wrongly."""
+    """Return the model, or a copy with a dense Jacobian if this MuJoCo would solve it wrongly."""
     newton = model.opt.solver == mujoco.mjtSolver.mjSOL_NEWTON
     if mujoco.__version__ != _BROKEN or not newton or not mujoco.mj_isSparse(model):
         return model

@@ -53,7 +53,7 @@ class MujocoEnvBatch(EnvBatch):
         self._fields: dict[str, NDArray[Any]] = {}
         self._derived: set[str] = set()  # fields that are bound and follow from the state
         self._stale = np.zeros(capacity, bool)  # slots where they do not describe it
-        self._wanted = False  # whether somebody has read them since the last step
+        self._wanted = False  # whether they were read since the last step
 
     @property
     def nthread(self) -> int:
@@ -84,7 +84,7 @@ class MujocoEnvBatch(EnvBatch):
         self.batch.state[:n] = old.state
         self.batch.warning[:n] = old.warning
         self._fields.clear()
-        self._derived.clear()  # bound again by whoever reads them next
+        self._derived.clear()  # bound again when they are read next
         self._stale = np.zeros(capacity, bool)
 
     @override
@@ -94,7 +94,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def read(self, name: str) -> NDArray[Any]:
-        """A live array; constraints are left out where it is computed, so forces of contacts do not mean anything."""
+        """Return a live array; it is computed without constraints, so forces of contacts do not mean anything."""
         array = self._fields.get(name)
         if array is None:
             array = self._fields[name] = self.batch.bind(name)
@@ -127,7 +127,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def expand(self, name: str) -> NDArray[Any]:
-        """A live array."""
+        """Return a live array."""
         self._expanded.add(name)
         self.model_version += 1
         if name in POSE_FIELDS and self.batch.persistent:
@@ -200,14 +200,14 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """A live array."""
+        """Return a live array."""
         return self.batch.state[slot]
 
     @override
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:
         model = self.batch.get_model(slot, copy.copy(scene.model))
         if self.batch.persistent:
-            model.opt.enableflags = scene.model.opt.enableflags  # whoever has it may move what is fixed
+            model.opt.enableflags = scene.model.opt.enableflags  # its user may move what is fixed
         return model
 
     @override
@@ -266,5 +266,5 @@ class MujocoEnvBatch(EnvBatch):
 
 
 def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:
-    """A field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
+    """Return a field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
     return np.asarray(getattr(model.opt, name[4:]) if name.startswith('opt.') else getattr(model, name))

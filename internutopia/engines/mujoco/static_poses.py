@@ -24,7 +24,7 @@ _SLEEP = int(mujoco.mjtEnableBit.mjENBL_SLEEP)
 
 
 def make_batch(model: mujoco.MjModel, nsim: int, nthread: int, expanded: AbstractSet[str]) -> Batch:
-    """A batch of simulations; `expanded` are the fields of the model that will have values per simulation."""
+    """Return a batch of simulations; `expanded` are the fields of the model that will have values per simulation."""
     geoms = np.count_nonzero(model.body_weldid[model.geom_bodyid] == 0)
     rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4  # which cannot do that
     if geoms <= MANY_GEOMS or rk4 or POSE_FIELDS & expanded:

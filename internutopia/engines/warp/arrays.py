@@ -47,7 +47,7 @@ class HostMirror:
         self._tensor: Any = None
 
     def read(self) -> NDArray[Any]:
-        """The values, not to be written to."""
+        """Return the values, not to be written to."""
         if not self._fetched:
             self._was_read = True
             behind = [mirror for mirror in self._siblings if mirror._was_read and not mirror._fetched]
@@ -58,7 +58,7 @@ class HostMirror:
         return self._host
 
     def write(self) -> NDArray[Any]:
-        """The values, to be written to before the next `upload`."""
+        """Return the values, to be written to before the next `upload`."""
         host = self.read()
         self._written = not self._on_host
         return host
@@ -74,7 +74,7 @@ class HostMirror:
         self._fetched = self._on_host
 
     def tensor(self) -> Any:
-        """The same memory as a torch tensor, to be read and written to before the next call of the engine."""
+        """Return the same memory as a torch tensor, to be read and written to before the next call of the engine."""
         self.upload()
         self.invalidate()
         if self._tensor is None:
@@ -94,12 +94,12 @@ def memory_checked(what: str, cure: str) -> Iterator[None]:
 
 
 def new_array(values: NDArray[Any], dtype: Any) -> Any:
-    """An array with these values on the current device."""
+    """Return an array with these values on the current device."""
     return wp.array(values, dtype=dtype)
 
 
 def as_rows(array: Any) -> Any:
-    """An array `(n, ...)` of numbers, or of vectors or matrices of floats, as `(n, columns)`, the same memory."""
+    """View an array `(n, ...)` of numbers, or of vectors or matrices of floats, as `(n, columns)`."""
     size = int(np.prod(array.shape[1:])) * wp.types.type_size(array.dtype)
     dtype = float if wp.types.type_is_composite(array.dtype) else array.dtype
     rows = wp.array(ptr=array.ptr, dtype=dtype, shape=(array.shape[0], size), device=array.device, copy=False)

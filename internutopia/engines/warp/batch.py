@@ -70,20 +70,20 @@ class WarpBatch:
         with wp.ScopedDevice(device):
             self.selected = HostMirror(wp.zeros(n, dtype=bool))
             self.failed = HostMirror(wp.zeros(n, dtype=bool))
-            self.overflow = HostMirror(wp.zeros(1, dtype=int))  # flags of all steps since somebody cleared them
+            self.overflow = HostMirror(wp.zeros(1, dtype=int))  # flags of all steps since they were cleared
             self._report = HostMirror(wp.zeros((n, 3), dtype=int), self._mirrors)
             self.efforts = HostMirror(wp.zeros((n, model.nv), dtype=float), self._mirrors)
             self.sensors = HostMirror(wp.zeros((n, model.nsensordata), dtype=float), self._mirrors)
         self._allocate()
 
     def field(self, name: str) -> HostMirror:
-        """An array of the engine's data."""
+        """Return an array of the engine's data."""
         if name not in self._fields:
             self._fields[name] = HostMirror(getattr(self._data, name), self._mirrors)
         return self._fields[name]
 
     def expand(self, name: str) -> HostMirror:
-        """A model field `(n, ...)` that has values of its own in each world from now on."""
+        """Return a model field `(n, ...)` that has values of its own in each world from now on."""
         if name not in self._batched:
             shared = getattr(self._model, name)
             own = wp.array(np.repeat(shared.numpy(), self.n, axis=0), dtype=shared.dtype, device=self.device)
@@ -112,7 +112,7 @@ class WarpBatch:
             self.selected.write()[:] = selected
 
     def values(self, name: str) -> Any:
-        """A model field `(n, ...)` as a tensor, not to be written to."""
+        """Return a model field `(n, ...)` as a tensor, not to be written to."""
         if name in self._batched:
             return self._batched[name].tensor()
         shared = wp.to_torch(getattr(self._model, name), requires_grad=False)
@@ -202,7 +202,7 @@ class WarpBatch:
     def ray(
         self, origins: NDArray[np.float32], directions: NDArray[np.float32], seen: NDArray[np.bool_]
     ) -> NDArray[np.float32]:
-        """Distances [m] along rays, `(n, rays)`, infinite for misses; after `kinematics`.
+        """Return the distances [m] along rays, `(n, rays)`, infinite for misses; after `kinematics`.
 
         Args:
             origins: of the rays `(n, rays, 3)` [m].
@@ -310,7 +310,7 @@ class WarpBatch:
         return True
 
     def _launch(self, key: tuple[Any, ...], call: Callable[[], None], calls: _Calls | None = None) -> None:
-        """Make a call of the engine after what the host wrote; its results are fetched when they are asked for."""
+        """Make a call of the engine after what the host wrote; its results are fetched when they are read."""
         calls = self._calls if calls is None else calls
         self._upload()
         with wp.ScopedDevice(self.device):

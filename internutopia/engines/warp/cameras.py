@@ -1,6 +1,6 @@
 """Camera views in worlds on Warp, whose pictures are ray traced: all envs of a batch in one launch.
 
-Pictures stay on the device. They are taken when they are asked for, at most once per change of the world, of all envs
+Pictures stay on the device. They are taken on request, at most once per change of the world, of all envs
 at once: one env's picture costs as much as those of all. Scenes of a batch may see the world through different
 intrinsics; then there is one launch for each of them. Pictures that are taken by no camera of a model (of the whole
 grid, or from anywhere) are rendered with OpenGL.

@@ -101,14 +101,14 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
 
     @override
     def upload(self, index: Index) -> Index:
-        """An index on the device."""
+        """Return an index on the device."""
         return index if isinstance(index, slice) else self.arrays.asarray(index, 'int64')
 
     def _occupied_arrays(self) -> list[TensorArrays]:
         return [self.batch_arrays(env_batch) for env_batch in self._occupied()]
 
     def _concurrently(self, batches: list[TensorArrays]) -> Iterator[TensorArrays]:
-        """The arrays of batches, each while its own stream is the current one."""
+        """Return the arrays of batches, each while its own stream is the current one."""
         if not self._device.is_cuda or len(batches) < 2:
             yield from batches
             return

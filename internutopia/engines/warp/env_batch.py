@@ -66,7 +66,7 @@ class WarpEnvBatch(EnvBatch):
 
     @override
     def read(self, name: str) -> NDArray[Any]:
-        """A state field, or a pose or velocity of bodies."""
+        """Return a state field, or a pose or velocity of bodies."""
         self.derive(name)
         return self.batch.field(name).read()
 
@@ -91,7 +91,7 @@ class WarpEnvBatch(EnvBatch):
         return self.expanded(name).write()
 
     def expanded(self, name: str) -> HostMirror:
-        """A model field with values of its own in each slot, which are about to be written to."""
+        """Return a model field with values of its own in each slot, which are about to be written to."""
         self._expanded.add(name)
         self.model_version += 1
         return self.batch.expand(name)

@@ -83,7 +83,7 @@ def warp_scene(scene: CompiledScene) -> WarpScene:
 
 
 def put_model(model: mujoco.MjModel, device: wp.DeviceLike) -> mjw.Model:
-    """The model on a device. NotImplementedError or ValueError for what `mujoco_warp` has no code for."""
+    """Return the model on a device. NotImplementedError or ValueError for what `mujoco_warp` has no code for."""
     with wp.ScopedDevice(device), warnings.catch_warnings():
         warnings.filterwarnings('ignore', message='.*MJ_MINMU')  # `_with_friction` and the views see to it
         warp_model = mjw.put_model(model)
@@ -92,7 +92,7 @@ def put_model(model: mujoco.MjModel, device: wp.DeviceLike) -> mjw.Model:
 
 
 def _with_friction(model: mujoco.MjModel) -> mujoco.MjModel:
-    """The model, or a copy without friction coefficients that are too small for the solver."""
+    """Return the model, or a copy without friction coefficients that are too small for the solver."""
     if (model.geom_friction >= _MIN_FRICTION).all() and (model.pair_friction >= _MIN_FRICTION).all():
         return model
     model = copy.copy(model)

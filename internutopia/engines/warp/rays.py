@@ -60,7 +60,7 @@ class DeviceRayCaster:
             self._distances: Any = wp.zeros((batch.n, rays), dtype=float)
 
     def cast(self, batch: WarpBatch, slots: Any, origins: Any, directions: Any) -> Any:
-        """Distances [m] in the worlds `slots`, a tensor `(n, rays)` until the next call; infinite for a miss.
+        """Return distances [m] in the worlds `slots`, a tensor `(n, rays)` until the next call; infinite for a miss.
 
         Args:
             batch: the worlds; the poses of bodies describe the state.

@@ -56,7 +56,7 @@ class FrameBuffers:
         return self._mirrors[kind].read()
 
     def tensor(self, kind: PictureKind) -> Any:
-        """The same memory as a torch tensor."""
+        """Return the same memory as a torch tensor."""
         if kind not in self._tensors:
             self._tensors[kind] = wp.to_torch(getattr(self, kind), requires_grad=False)
         return self._tensors[kind]

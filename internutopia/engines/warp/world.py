@@ -1,6 +1,6 @@
 """GPU world: `mujoco_warp`, one batch per model structure; it runs on the CPU device, too, slowly.
 
-The engine computes with 32-bit floats. What envs read and write is on the host: on CUDA each array that is asked for is
+The engine computes with 32-bit floats. What envs read and write is on the host: on CUDA each array that is read is
 copied once per step. On the CPU device results are the same to the bit each time, and do not depend on the env id; on
 CUDA the engine's sums come in any order.
 """
@@ -56,7 +56,7 @@ class WarpWorld(BatchedWorld):
 
 
 def open_device(name: str) -> wp.Device:
-    """The device of a name, `'cpu'` or `'cuda:0'`. ValueError if there is none."""
+    """Return the device of a name, `'cpu'` or `'cuda:0'`. ValueError if there is none."""
     if not re.fullmatch(r'cpu|cuda:\d+', name):
         raise ValueError(f"SimConfig.device={name!r}: backend 'mujoco_warp' takes 'cpu' or a GPU such as 'cuda:0'")
     found = [device.alias for device in wp.get_cuda_devices()]
