@@ -183,7 +183,7 @@ class _Getting:
             for job in [pool.submit(self._unpack, run) for run in self._archive.runs(wanted)]:
                 job.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # after an error, nobody waits for what others read
+            pool.shutdown(wait=False, cancel_futures=True)  # after an error, do not wait for other reads
 
     def _is_there(self, entry: Entry) -> bool:
         place = self._place(entry.path)

@@ -39,7 +39,7 @@ def hub_parts(name: str, revision: str = REVISION) -> list[Part]:
         from huggingface_hub import HfFileSystem
     except ImportError as error:
         raise ImportError(f'downloads need huggingface_hub ({error}): {install_hint("assets")}') from error
-    hub: Any = HfFileSystem(skip_instance_cache=True)  # else it would know what it was told before
+    hub: Any = HfFileSystem(skip_instance_cache=True)  # else it would return cached listings
     folder = f'datasets/{REPOSITORY}/{FOLDER}'
     with _plain_errors(hub.endpoint, revision):
         found = {file['name'].rpartition('/')[2]: file for file in hub.ls(folder, revision=revision)}

@@ -1,6 +1,6 @@
 """Stage facts: contents and references of a USD file, read without making a model of it.
 
-What is missing is told from the composed stage, as its importer sees it: what is below an inactive prim is not needed.
+Missing files are found in the composed stage, as its importer sees it: files below an inactive prim are not needed.
 (USD's own list of dependencies looks at everything, and crashes on some broken files.)
 """
 

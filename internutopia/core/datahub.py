@@ -1,4 +1,4 @@
-"""Data hub: what code outside of envs tells the tasks that run in them."""
+"""Data hub: reports of code outside of envs to the tasks that run in them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class DataHub(metaclass=_DataHubType):
 
     @classmethod
     def set_episode_finished(cls, task_name: str) -> None:
-        """Report that a task has reached its goal; the task ends with the next step if its class asks for this."""
+        """Report that a task has reached its goal; the task ends with the next step if its class reads the report."""
         with cls._lock:
             cls._finished.add(task_name)
 
     @classmethod
     def get_episode_finished(cls, task_name: str) -> bool:
-        """Whether a task was reported to have reached its goal."""
+        """Return True if a task was reported to have reached its goal."""
         with cls._lock:
             return task_name in cls._finished
 
     @classmethod
     def finished_episodes(cls) -> set[str]:
-        """Names of all tasks that were reported."""
+        """Return the names of all tasks that were reported."""
         with cls._lock:
             return set(cls._finished)
 
     @classmethod
     def clear(cls, task_name: str) -> None:
-        """Forget what was reported about a task."""
+        """Remove the report about a task."""
         with cls._lock:
             cls._finished.discard(task_name)

@@ -1,4 +1,4 @@
-"""Gymnasium env: one env with one robot (or none)."""
+"""Gymnasium env with one robot (or none)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
 
 
 class Env(gymnasium.Env):
-    """A `gymnasium.Env` over a queue of episodes: `reset` starts the next one.
+    """`gymnasium.Env` over a queue of episodes: `reset` starts the next one.
 
     Actions are `{controller name: controller action}`, observations those of the task's robot. `action_space` and
     `observation_space` are built from the robot, controllers and sensors of the first task; what later tasks add to the
@@ -28,7 +28,7 @@ class Env(gymnasium.Env):
 
     Args:
         config: what to run, with `env_num=1`, one process, and at most one robot a task; ValueError otherwise.
-        render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
+        render_mode: return value of `render`, see `internutopia.core.runner.env_pictures`; None for nothing.
         width: of pictures [pixels].
         height: of pictures [pixels].
         camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot.
@@ -78,17 +78,17 @@ class Env(gymnasium.Env):
 
     @property
     def runner(self) -> SimulatorRunner:
-        """What steps the env."""
+        """Runner that steps the env."""
         return self._env.runner
 
     @property
     def workers(self) -> WorkerEnvs | None:
-        """What steps the env of a distributed run, in another process; None in a run of this process."""
+        """Worker processes of a distributed run; None in a run of this process."""
         return self._env.workers
 
     @property
     def simulation_app(self) -> vec_env.SimulationApp:
-        """Tells whether there is anything left to do."""
+        """Handle whose `is_running()` is False when nothing is left to do."""
         return self._env.simulation_app
 
     @property
@@ -98,7 +98,7 @@ class Env(gymnasium.Env):
 
     @property
     def active_task_configs(self) -> dict[int, TaskCfg]:
-        """The task config that runs, by env id (0)."""
+        """Running task config, by env id (0)."""
         return self._env.active_task_configs
 
     @exclusive
@@ -136,22 +136,22 @@ class Env(gymnasium.Env):
 
     @reading
     def get_observations(self) -> Any:
-        """The current observation; None without an episode."""
+        """Return the current observation; None without an episode."""
         (obs,) = self._env.get_observations()
         return None if obs is None else self._robot_obs(obs)
 
     @exclusive
     def warm_up(self, steps: int = 10, render: bool = True, physics: bool = True) -> None:
-        """Let time pass without commands; see `vec_env.Env.warm_up`."""
+        """Advance physics without commands; see `vec_env.Env.warm_up`."""
         self._env.warm_up(steps, render, physics)
 
     def get_dt(self) -> float:
-        """Length of one physics step [s]."""
+        """Return the length of one physics step [s]."""
         return self._env.get_dt()
 
     @reading
     def render(self, mode: str = 'human') -> Any:
-        """What `render_mode` says, see `internutopia.core.runner.env_pictures`; None without one.
+        """Render according to `render_mode`, see `internutopia.core.runner.env_pictures`; None without a mode.
 
         `mode` is accepted for 2.x scripts.
         """
@@ -160,12 +160,12 @@ class Env(gymnasium.Env):
         return self._pictures.render()[0]
 
     def finished(self) -> bool:
-        """Whether every episode has been run to its end."""
+        """True if every episode has been run to its end."""
         return self._env.finished()
 
     @closing
     def close(self) -> None:
-        """Free everything; twice is fine."""
+        """Free everything; idempotent."""
         if self._pictures is not None:
             self._pictures.close()
         self._env.close()
@@ -178,7 +178,7 @@ class Env(gymnasium.Env):
 
 
 def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-    """Action and observation space, found by starting the first task in an env of its own."""
+    """Return action and observation space, found by starting the first task in a separate env."""
     changes: dict[str, Any] = {'task_configs': config.task_configs[:1], 'metrics_save_path': None}
     if isinstance(config, DistributedConfig):
         changes['distribution_config'] = None  # controllers and sensors are asked here

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 
 def space_of(value: Any) -> spaces.Space[Any]:
-    """The space that an observation like this one lies in: unbounded boxes for arrays, two values for a bool.
+    """Return the space of observations like this one: unbounded boxes for arrays, two values for a bool.
 
     Records of varying number (a list of dicts, or an empty list) are left out of the space of what they are in. Raises
     TypeError for a value that no space holds.
@@ -37,7 +37,7 @@ def _has_no_space(value: Any) -> bool:
 
 
 def conform(value: Any, space: spaces.Space[Any]) -> Any:
-    """An observation in the exact types of its space; what is missing or None becomes zero."""
+    """Convert an observation to the exact types of its space; missing values and None become zero."""
     if isinstance(space, spaces.Dict):
         value = value or {}
         return {key: conform(value.get(key), item) for key, item in space.items()}

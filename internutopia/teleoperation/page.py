@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from viser._messages import HotkeyKey
 
 _HOLD_RATE = 10.0  # Hz, at which pages say that a button is held
-_HELD = 0.3  # s: a button that nobody has said so of for longer is not held any more
+_HELD = 0.3  # s: a button counts as released after this time without an event
 _LABELS = {
     Signal.GRIPPER: ('Gripper', None),
     Signal.NEXT_PART: ('Next part', None),

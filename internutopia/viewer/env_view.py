@@ -45,7 +45,7 @@ class EnvView:
         self._wishes = Wishes()
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
         self._result: dict[str, Any] = {}  # of the last episode that ended in the env that is shown
-        self._commanded: dict[tuple[int, str], RobotControls] = {}  # robots that pages tell something
+        self._commanded: dict[tuple[int, str], RobotControls] = {}  # robots that pages command
         self._scenes: WeakKeyDictionary[CompiledScene, ShownScene] = WeakKeyDictionary()
         self._runner.watchers.append(self)
 
@@ -80,7 +80,7 @@ class EnvView:
             figures |= {f'last episode: {name}': value for name, value in self._result.items()}
             try:
                 pictures = self._pictures(facts, slot)
-            except NoOpenGLError as error:  # what somebody clicks on does not end the run
+            except NoOpenGLError as error:  # a click does not end the run
                 figures['no pictures'], pictures = str(error), {}
             said = Report(figures, pictures)
         arms = {} if wishes.all_envs else self._arms(facts)

@@ -57,7 +57,7 @@ class Panels:
                 panel.remove()
             robots = () if episode is None else episode.robots
             env_id = -1 if episode is None else episode.env_id
-            with self._server.atomic():  # a page is not to send what nobody listens to yet
+            with self._server.atomic():  # a page must not send events before there is a listener
                 self._robots = [RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
             if self._follow is not None:
                 self._follow.options = (_NOBODY, *(robot.name for robot in robots))

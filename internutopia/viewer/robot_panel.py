@@ -89,7 +89,7 @@ class RobotPanel:
             self._plots.show(time, positions)
         before, self._command = self._command, self._controls.commands.get(self._key)
         if before is not None and before.speeds and not (self._command and self._command.speeds):
-            for slider in self._speeds:  # not at other times: somebody may be moving one
+            for slider in self._speeds:  # not at other times: a user may be moving one
                 slider.value = 0.0
         if before is not None and self._command is None:
             for box in self._grippers.values():

@@ -35,7 +35,7 @@ class EnvSource(Protocol):
         ...
 
     def look(self, wishes: Wishes, report: bool) -> Frame:
-        """Return the wished frame, with `report` also the contents of panels; commands robots as `tell` does."""
+        """Return the requested frame, with `report` also the contents of panels; commands robots as `tell` does."""
         ...
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class LocalSource:
         self.tell, self.close = self._view.tell, self._view.close
 
     def look(self, wishes: Wishes, report: bool) -> Frame:
-        """Return the wished frame."""
+        """Return the requested frame."""
         return self._view.look(wishes, _shown(wishes, self.env_num), report)
 
 
@@ -94,7 +94,7 @@ class WorkerSource:
         self._told = told
 
     def look(self, wishes: Wishes, report: bool) -> Frame:
-        """Return the wished frame."""
+        """Return the requested frame."""
         shown = _shown(wishes, self.env_num)
         chosen, scenes = self._group_of(wishes.env_id), dict(self._scenes)
         looked_at = {chosen, *map(self._group_of, shown)}

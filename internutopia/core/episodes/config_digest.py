@@ -4,8 +4,8 @@ Every field counts that is not named in `NO_EFFECT`, those of extension classes 
 count by their paths, not by what they hold; paths below the folder of assets, wherever that is on a machine, are the
 same path. Functions and classes count by their names, and objects that are no plain data by their class.
 
-Beside a results file lies `<file>.config.json`: what the digests in its lines stand for. It only serves to say what
-differs, so nothing depends on it.
+Beside a results file lies `<file>.config.json` with the fields of the digests in its lines. It only serves to report
+differences; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ NO_EFFECT: Any = {
         'omni_compat',
     },
 }
-"""Fields that change no result: on how many envs, processes and what machine a run is, and where its results go."""
+"""Fields that change no result: number of envs and processes, machine, and destination of the results."""
 
 _SHOWN = 5  # differences in a message
 _ABSENT = object()
 
 
 class ConfigDigest:
-    """What decides the results of a run.
+    """Digest of the config fields that decide the results of a run.
 
     Attributes:
         digest: 16 hexadecimal digits; equal for configs that give the same results.
-        values: the fields, as plain data. Tasks that are the same are one object.
+        values: the fields, as plain data. Equal tasks are one object.
     """
 
     def __init__(self, config: Config):
@@ -69,13 +69,13 @@ class ConfigDigest:
         self.digest = digest.hexdigest()[:16]
 
     def differences(self, older: Mapping[str, Any]) -> str:
-        """What was otherwise in an older config: the first few fields, and how many more."""
+        """Describe the differences to an older config: the first few fields, and the number of further ones."""
         found = list(_differences(older, self.values, ''))
         more = [f'and {len(found) - _SHOWN} more'] if len(found) > _SHOWN else []
         return '; '.join(found[:_SHOWN] + more)
 
     def save(self, results: str, keep: bool) -> None:
-        """Write down beside a results file what the digest stands for, and keep what is there on other digests if told.
+        """Save the fields of the digest beside a results file; with `keep` those of other digests are kept.
 
         A file that cannot be written costs a warning.
         """
@@ -96,7 +96,7 @@ class ConfigDigest:
 
 
 def saved_config(results: str, digest: str) -> dict[str, Any] | None:
-    """What a digest in a results file stands for; None if that is not known."""
+    """Return the config fields of a digest in a results file; None if they are not known."""
     try:
         own = _load(config_file(results))[digest]
         tasks = own.pop('tasks')
@@ -106,7 +106,7 @@ def saved_config(results: str, digest: str) -> dict[str, Any] | None:
 
 
 def config_file(results: str) -> Path:
-    """The file beside a results file that says what the digests in its lines stand for."""
+    """Return the path of the file, beside a results file, with the config fields of the digests in its lines."""
     return Path(f'{results}.config.json')
 
 
@@ -144,7 +144,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any, around: frozenset[int] = frozenset()) -> Any:
-    """A value as plain JSON, the same in every process and on every machine; `around` are the ids of what holds it."""
+    """Convert a value to plain JSON, equal in every process and on every machine; `around`: ids of its containers."""
     if id(value) in around:
         return '<itself>'
     if value is None or isinstance(value, bool | int) and not isinstance(value, Enum):

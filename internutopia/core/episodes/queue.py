@@ -1,4 +1,4 @@
-"""The queue of episodes.
+"""Episode queue.
 
 Episodes are numbered from 0 in the order in which they are taken; with `episode_order='once'` the number is the index
 in `Config.task_configs`. Episodes that an earlier run has done are left out; the others keep their numbers. The queue
@@ -25,7 +25,7 @@ EpisodeOrder = Literal['once', 'cycle', 'shuffle']
 
 @dataclass(frozen=True)
 class Episode:
-    """One run of a task config: `id` counts episodes, `task_index` says which of `Config.task_configs` it is."""
+    """One run of a task config: `id` counts episodes, `task_index` is the index in `Config.task_configs`."""
 
     id: int
     task_index: int
@@ -38,10 +38,10 @@ class Episode:
 
 
 class EpisodeQueue:
-    """Task configs in the order in which they are run.
+    """Queue of task configs in the order in which they are run.
 
     Attributes:
-        seed: where everything random in the episodes starts; drawn if none was given.
+        seed: seed of everything random in the episodes; drawn at random if none was given.
         done: ids of episodes that are left out.
     """
 
@@ -61,11 +61,11 @@ class EpisodeQueue:
         self._episodes = self._in_order()
 
     def skip(self, done: Collection[int]) -> None:
-        """Leave out the episodes with these ids; to be called before the first one is taken."""
+        """Leave out the episodes with these ids; must be called before the first one is taken."""
         self.done = done
 
     def restart(self, seed: int) -> None:
-        """Start an order without an end anew, `'shuffle'` from a seed; with `'once'` nothing is run a second time.
+        """Restart an endless order, `'shuffle'` from a seed; with `'once'` no episode is run a second time.
 
         What is random in episodes starts from the seed in any order. Episodes are numbered from 0 again.
         """
@@ -77,13 +77,13 @@ class EpisodeQueue:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no episode is left."""
+        """True if no episode is left."""
         if not self._returned and self._upcoming is None:
             self._upcoming = next(self._episodes, None)
         return not self._returned and self._upcoming is None
 
     def take(self) -> Episode | None:
-        """The next episode, None when there is none."""
+        """Take the next episode; None if there is none."""
         if self.exhausted:
             return None
         if self._returned:
@@ -102,7 +102,7 @@ class EpisodeQueue:
 
 
 def task_order(count: int, order: EpisodeOrder, seed: int) -> Iterator[int]:
-    """Index of the task config of episode 0, 1, ..., of so many task configs; the seed matters for `'shuffle'` only."""
+    """Yield the index of the task config of episode 0, 1, ...; the seed matters for `'shuffle'` only."""
     rng = np.random.default_rng(seed)
     while True:
         yield from rng.permutation(count).tolist() if order == 'shuffle' else range(count)
@@ -111,7 +111,7 @@ def task_order(count: int, order: EpisodeOrder, seed: int) -> Iterator[int]:
 
 
 def _snapshot(config: TaskCfg) -> Callable[[], TaskCfg]:
-    """A maker of fresh deep copies of a config as it is now."""
+    """Return a function that makes deep copies of a config as it is now."""
     try:
         data = pickle.dumps(config)
         pickle.loads(data)

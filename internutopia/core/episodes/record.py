@@ -23,7 +23,7 @@ _Index = Annotated[StrictInt, Field(ge=0)]
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """The result of one ended episode, field by field as in the results file; see `docs/long_runs.md`."""
+    """Result of one ended episode, field by field as in the results file; see `docs/long_runs.md`."""
 
     __pydantic_config__ = ConfigDict(extra='forbid')
 
@@ -50,27 +50,27 @@ class EpisodeRecord:
         metrics: dict[str, Any],
         error: str | None,
     ) -> EpisodeRecord:
-        """The record of an episode of a type of task that ended in an env."""
+        """Create the record of an episode that ended in an env, for a task type."""
         name = episode.task_name
         return cls(episode.id, episode.task_index, name, task, env_id, steps, terminated, truncated, metrics, error)
 
 
 @dataclass(frozen=True)
 class ResultLine(EpisodeRecord):
-    """A line of a results file. Older versions wrote neither digest nor checksum."""
+    """Line of a results file. Older versions wrote neither digest nor checksum."""
 
     config: str | None = None
     crc: str | None = None
 
 
 def to_line(record: EpisodeRecord, config_digest: str) -> bytes:
-    """The line of a record, with its newline."""
+    """Return the line of a record, with its newline."""
     values = {**plain(vars(record)), 'config': config_digest}
     return json.dumps({**values, 'crc': _checksum(values)}, allow_nan=False).encode() + b'\n'
 
 
 def from_values(values: Any) -> ResultLine:
-    """What a line says that was read as JSON. ValueError if it is not the record of an ended episode, as written."""
+    """Create the result line from parsed JSON. ValueError if it is not the record of an ended episode, as written."""
     if not isinstance(values, dict):
         raise ValueError(f'expected a result, as a JSON object, got {str(values)[:80]}')
     try:
@@ -89,7 +89,7 @@ def from_values(values: Any) -> ResultLine:
 
 
 def plain(value: Any) -> Any:
-    """A value as plain JSON: numpy scalars and arrays become numbers and lists, numbers that are not finite null."""
+    """Convert a value to plain JSON: numpy values become numbers and lists, numbers that are not finite null."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
@@ -107,6 +107,6 @@ _LINES = TypeAdapter(ResultLine)
 
 
 def _checksum(values: Mapping[str, Any]) -> str:
-    """CRC-32 of what a line says, but for the env that the episode happened to run in."""
+    """Return the CRC-32 of a line's values, without the id of the env that the episode ran in."""
     text = json.dumps({name: value for name, value in values.items() if name not in ('env_id', 'crc')})
     return f'{zlib.crc32(text.encode()):08x}'

@@ -1,4 +1,4 @@
-"""Episode results: a record of each ended episode, one JSON line each, where a config says."""
+"""Episode results: a record of each ended episode, one JSON line each, at the config's path."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from internutopia.core.episodes.resume import read_done
 
 
 class Results(Protocol):
-    """Where the results of episodes go. What was written lasts when `flush` returns."""
+    """Destination of the results of episodes. Written results are durable once `flush` returns."""
 
     def write(self, record: EpisodeRecord) -> None:
-        """Take the result of one episode."""
+        """Write the result of one episode."""
         ...
 
     def flush(self) -> None:
-        """Make what was written last. Called at the end of each step in which an episode ended."""
+        """Make written results durable. Called at the end of each step in which an episode ended."""
         ...
 
     def start_over(self, metrics_only: bool = False) -> None:
-        """Remove the results of earlier runs, and keep other runs from adding theirs. OSError if one does.
+        """Remove the results of earlier runs, and lock out other runs. OSError if one is writing.
 
         With `metrics_only`, results that follow are an episode's metrics by name, as in 2.x.
         """
@@ -37,12 +37,12 @@ class Results(Protocol):
 
 
 class ResultsWriter:
-    """Writes one line per ended episode where `config.metrics_save_path` says.
+    """Writer of one line per ended episode to `config.metrics_save_path`.
 
-    What cannot be written is kept and tried again with the next `flush`, and when the writer is closed.
+    Results that cannot be written are kept and retried with the next `flush`, and when the writer is closed.
 
     Args:
-        config: the run. With `resume` its results file is locked against other runs and says what is done.
+        config: config of the run. With `resume` its results file is locked and read for done episodes.
 
     Attributes:
         done: ids of the episodes whose results were there before.
@@ -74,7 +74,7 @@ class ResultsWriter:
                 raise
 
     def write(self, record: EpisodeRecord) -> None:
-        """Take the result of one episode; the console gets it at once, a file with `flush`."""
+        """Write the result of one episode: to the console at once, to a file with `flush`."""
         if self._file is None and not self._console:
             return
         if self._file is not None and not self._metrics_only:
@@ -87,7 +87,7 @@ class ResultsWriter:
             self._pending += json.dumps(shown, allow_nan=False).encode() + b'\n'
 
     def flush(self) -> None:
-        """Make what was written last. OSError if there is no room for it."""
+        """Make written results durable. OSError if there is no room for them."""
         if self._file is None or not self._pending:
             return
         first = self._file.empty
@@ -106,14 +106,14 @@ class ResultsWriter:
             self._config_saved = True
 
     def start_over(self, metrics_only: bool = False) -> None:
-        """Empty the file and be the only one who writes to it; see `Results`. OSError if another run writes to it."""
+        """Empty the file and lock it for this writer; see `Results`. OSError if another run writes to it."""
         self._metrics_only = metrics_only
         self._config_saved = False
         if self._file is not None:
             self._file.start_over()
 
     def close(self) -> None:
-        """Close the file. OSError if there is no room for what was not written yet."""
+        """Close the file. OSError if there is no room for results that are not written yet."""
         file = self._file
         if file is not None:
             try:

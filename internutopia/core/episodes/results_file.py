@@ -1,4 +1,4 @@
-"""A file of results: whole lines that last, and no second run that writes between them."""
+"""Results file: durable whole lines, locked against other runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from internutopia.util import log
 from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
 
 LINE_START = b'{"episode_id": '
-"""How every line begins; what begins otherwise was written by somebody else and is never cut off."""
+"""Start of every line; lines that start otherwise are of other programs and are never cut off."""
 
 _TAKEN = 'metrics_save_path: another run writes to this file; wait for its end (or close the Env), or use another file'
 
 
 class ResultsFile:
-    """Lines appended to a file. A line lasts when `append` returns, even if the machine loses its power then.
+    """File to which lines are appended. A line is durable once `append` returns, even if power is lost then.
 
     A crash half-way through a write leaves a torn last line. It is cut off when the file is opened again, unless other
     writers share it; `exclusive` leaves that to the caller, who calls `cut_torn_line`.
@@ -26,11 +26,11 @@ class ResultsFile:
     Pipes and devices are written to as well; there is nothing to lock, to cut off or to wait for.
 
     Attributes:
-        regular: whether it is a file, not a pipe or device.
+        regular: True for a file, False for a pipe or device.
 
     Args:
-        path: the file; made if it is missing, else appended to.
-        exclusive: be the only writer. Otherwise several may share the file, but none of them with an exclusive one.
+        path: the file; created if missing, else appended to.
+        exclusive: True to be the only writer. Otherwise several may share the file, but not with an exclusive one.
 
     Raises:
         OSError: the file cannot be written, or another writer keeps it; both name the path.
@@ -58,7 +58,7 @@ class ResultsFile:
             raise
 
     def append(self, lines: bytes) -> None:
-        """Write lines, each with its newline, and wait until they last.
+        """Write lines, each with its newline, and wait until they are durable.
 
         Raises:
             OSError: there is no room, or the disk fails. Nothing of the lines is in the file (if others share it, a
@@ -79,27 +79,27 @@ class ResultsFile:
             raise
 
     def cut_torn_line(self, size: int) -> None:
-        """Cut off what is behind so many bytes, the whole lines; while nobody else writes."""
+        """Truncate the file to its whole lines, of this size [bytes], while there is no other writer."""
         if size < self._size():
             log.warning('%s: the last line is incomplete, from a run that was killed: cut off', self.path)
             self._file.truncate(size)
 
     def start_over(self) -> None:
-        """Empty the file and be its only writer from now on. OSError if others share it."""
+        """Empty the file and become its only writer. OSError if others share it."""
         self._lock(True, PATIENCE)
         self._exclusive = True
         if self.regular:
             self._file.truncate(0)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file and release its lock."""
         if self.regular and not self._file.closed:
             unlock_file(self._file.fileno())
         self._file.close()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is in it; so is a pipe or device."""
+        """True for an empty file, and for a pipe or device."""
         return not self._size()
 
     def _size(self) -> int:
@@ -112,7 +112,7 @@ class ResultsFile:
         return self._file.read(1) == b'\n'
 
     def _mend(self) -> None:
-        """Cut off a torn last line, unless others share the file: one of them may be about to write the rest of it."""
+        """Cut off a torn last line, unless others share the file: one of them may still write the rest of it."""
         with self._alone() as alone:
             if alone and not self._ends_with_newline():
                 with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as text:
@@ -123,7 +123,7 @@ class ResultsFile:
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Whether no other writer has the file open; it stays so in the context."""
+        """Yield True if no other writer has the file open, and keep others out for the context."""
         if self._exclusive or not self.regular:
             yield self.regular
             return
@@ -138,12 +138,12 @@ class ResultsFile:
             self._lock(False, PATIENCE)
 
     def _lock(self, exclusive: bool, patience: float = 0.0) -> None:
-        """Take a lock in place of the one held. BlockingIOError if it is not to be had within so many seconds."""
+        """Take a lock in place of the one held. BlockingIOError if that takes longer than `patience` [s]."""
         if self.regular:
             lock_file(self._file.fileno(), self.path, exclusive, patience, _TAKEN, 'run')
 
     def _keep_name(self) -> None:
-        """Make the name of a new file last, as its contents do."""
+        """Make the directory entry of a new file durable, as its contents are."""
         with suppress(OSError):  # where folders cannot be synchronized, they need not be
             folder = os.open(os.path.dirname(self.path) or '.', os.O_RDONLY)
             try:
@@ -153,5 +153,5 @@ class ResultsFile:
 
 
 def is_torn(line: bytes) -> bool:
-    """Whether a line that is incomplete is the beginning of a line of results, or of zeros of a power failure."""
+    """Return True if an incomplete line is the start of a line of results, or zeros left by a power failure."""
     return line.startswith(LINE_START) or LINE_START.startswith(line.rstrip(b'\0'))

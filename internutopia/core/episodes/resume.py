@@ -1,4 +1,4 @@
-"""Resumed runs: which episodes are done, as the results file says."""
+"""Resumed runs: episodes that are done, from the results file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
 
     Args:
         path: the results file.
-        config: what decides the results of the run that goes on.
+        config: digest of the config of the run that is resumed.
         resume: with `'force'`, results of another config count as done as well, with a warning.
 
     Returns:
@@ -28,7 +28,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
 
     Raises:
         ValueError: a line is damaged, an episode has two, or a result is of another config, unless forced; file, line
-            and what differs are named.
+            and the differences are named.
     """
     lines: dict[int, int] = {}  # line number by episode id
     others: dict[str | None, tuple[int, int]] = {}  # of each other config: first line and number of lines
@@ -66,7 +66,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
 
 
 def _parse(line: bytes) -> Any:
-    """What a line says; None if it is not complete."""
+    """Parse a line; None if it is not complete."""
     try:
         return json.loads(line) if line.endswith(b'\n') else None
     except (ValueError, RecursionError):
@@ -74,7 +74,7 @@ def _parse(line: bytes) -> Any:
 
 
 def _difference(path: str, digest: str | None, config: ConfigDigest) -> str:
-    """In what a result of another config differs from those of this one."""
+    """Describe how a result of another config differs from those of this one."""
     if digest is None:
         return 'a result that does not say its config, of an older version'
     older = saved_config(path, digest)

@@ -1,4 +1,4 @@
-"""Objects beside the robots: base class and registry."""
+"""Objects other than robots: base class and registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from internutopia.util.registry import look_up, register_in
 
 
 class BaseObject:
-    """Base class of objects. `model` says what an object of this type is made of; `body` is its handle in the env."""
+    """Base class of objects. `model` defines an object of this type; `body` is its handle in the env."""
 
     objs: ClassVar[dict[str, type[BaseObject]]] = {}
 
@@ -30,20 +30,20 @@ class BaseObject:
 
     @classmethod
     def model(cls, config: Any) -> ObjectSpec:
-        """What the object is made of, for a config."""
+        """Return the model of the object, for a config."""
         raise NotImplementedError(f'{cls.__name__} must say what it is made of')
 
     def set_up_to_scene(self, scene: IScene) -> None:
-        """Called when the object's body exists."""
+        """Initialize; called when the object's body exists."""
 
     @property
     def body(self) -> IRigidBody:
-        """The object's rigid body."""
+        """Rigid body of the object."""
         return self._scene.rigid_body_at(self.config.prim_path)
 
 
 def init_objects(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseObject]:
-    """The objects of one env, by the names that the user gave them."""
+    """Create the objects of one env, by their names in the user's config."""
     objects: OrderedDict[str, BaseObject] = OrderedDict()
     for config in task_config.objects:
         obj = look_up(BaseObject.objs, 'object', config.type)(config, scene)

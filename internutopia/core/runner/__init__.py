@@ -1,4 +1,4 @@
-"""Runner: what steps and resets the envs of one process."""
+"""Runner: steps and resets the envs of one process."""
 
 from internutopia.core.runner.simulator import SimulatorRunner
 

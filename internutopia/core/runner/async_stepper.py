@@ -1,4 +1,4 @@
-"""Asynchronous stepper: actions go to groups of envs as they come, results are fetched as they are there."""
+"""Asynchronous stepper: actions are sent to groups of envs, and results fetched once they are ready."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from internutopia.util.errors import EnvRuntimeError, EnvValueError
 
 
 class AsyncStepper:
-    """Actions that wait for the rest of their group, and groups that are at work.
+    """Stepper with actions that wait for the rest of their group, and groups that are at work.
 
     A group begins its step as soon as each of its running envs has an action, and at once if none of them runs.
     """
@@ -23,7 +23,7 @@ class AsyncStepper:
         self._done: set[int] = set()  # at work, and its results can be collected
 
     def send(self, actions: Mapping[int, Action]) -> None:
-        """Give envs their next actions.
+        """Send envs their next actions.
 
         ValueError if an env has its action already; ValueError or KeyError for a bad action of a group that could
         begin: that group has not moved and forgets what it was sent with this call. Others are not affected.
@@ -43,7 +43,7 @@ class AsyncStepper:
                 self._at_work.add(group)
 
     def recv(self, min_envs: int) -> dict[int, StepResult]:
-        """Wait until that many envs have made their step; results of all envs that have, by env id.
+        """Wait until that many envs have made their step; returns the results of all that have, by env id.
 
         ValueError if fewer are at work.
         """
@@ -63,14 +63,14 @@ class AsyncStepper:
         return results
 
     def check_idle(self, call: str, env_ids: Sequence[int] | None = None) -> None:
-        """RuntimeError if one of these envs (None: any) is at work."""
+        """Raise a RuntimeError if one of these envs (None: any) is at work."""
         for group in sorted(self._at_work):
             busy = [i for i in self._runner.groups[group] if env_ids is None or i in env_ids]
             if busy:
                 raise EnvRuntimeError(busy[0], f'{call}: env {busy[0]} is at work; recv its result first')
 
     def forget(self, env_ids: Sequence[int]) -> None:
-        """Drop actions that were sent to envs and have not begun."""
+        """Drop actions that were sent to envs and whose steps have not begun."""
         for env_id in env_ids if self._waiting else ():
             self._waiting.get(self._group_of[env_id], {}).pop(env_id, None)
 

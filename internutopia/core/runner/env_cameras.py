@@ -1,4 +1,4 @@
-"""Env cameras: what each env looks like through a camera that a caller has named, the same in all of them.
+"""Env cameras: one camera, named by the caller, in each of several envs.
 
 | camera | where it is |
 |---|---|
@@ -31,10 +31,10 @@ class EnvCameras:
     """Cameras of envs for pictures of one size.
 
     Args:
-        runner: whose envs they are.
-        camera: which one, see the module.
+        runner: runner of the envs.
+        camera: the camera, see the module.
         size: width and height [pixels].
-        robot: name of the robot that is followed unless the camera says another one; None for the first.
+        robot: name of the robot to follow unless `camera` names another; None for the first.
     """
 
     def __init__(self, runner: SimulatorRunner, camera: Camera, size: tuple[int, int], robot: str | None = None):
@@ -46,7 +46,7 @@ class EnvCameras:
         self._followers: dict[int, tuple[EnvSlot, RobotCamera]] = {}
 
     def follower(self, env_id: int) -> RobotCamera | None:
-        """The camera that follows the robot of an env that holds an episode; None if there is no robot.
+        """Return the camera that follows the robot of an env that holds an episode; None if there is no robot.
 
         KeyError for a robot that is not there.
         """
@@ -62,7 +62,7 @@ class EnvCameras:
         return camera
 
     def pose(self, env_id: int, goals: Any = ()) -> CameraPose:
-        """Where the camera of an env is now, env frame; who follows a robot shows `goals`, points `(3,)` [m], too.
+        """Return the current camera pose, env frame; `goals` are points `(3,)` [m] to show beside a followed robot.
 
         Raises:
             ValueError: there is no such camera, or its two points are one.
@@ -82,7 +82,7 @@ class EnvCameras:
         return CameraPose.looking_at(target, position, lens)
 
     def _mounted(self, env_id: int, name: str) -> CameraPose:
-        """The camera of that name, of a robot or the scene."""
+        """Return the pose of the camera of that name, of a robot or the scene."""
         faults: list[str] = []
         robots = self._runner.slot(env_id).task.robots
         places = [(robot, name) for robot in (*robots, None)]

@@ -1,4 +1,4 @@
-"""Env pictures: what `render` of Gymnasium's envs gives, a picture of each env by itself.
+"""Env pictures: a picture of each env on its own, for `render` of Gymnasium envs.
 
 | mode | `render` gives |
 |---|---|
@@ -32,18 +32,18 @@ PICTURE_SIZE = 640, 480  # pixels
 
 @dataclass(frozen=True)
 class EnvMarkers:
-    """What pictures of an env show beside what is there, and which points `(3,)` [m] of it they should not miss."""
+    """Markers to draw in pictures of an env, and points `(3,)` [m] that should be in view."""
 
     markers: Sequence[Marker] = ()
     goals: Sequence[NDArray[np.float64]] = ()
 
 
 MarkerMaker = Callable[[int, RobotCamera], EnvMarkers]
-"""Makes the markers of an env; it is given the camera that follows the env's robot."""
+"""Function that makes the markers of an env, from the camera that follows the env's robot."""
 
 
 def checked_render_mode(mode: str | None) -> str | None:
-    """The mode. ValueError if there is none of that name."""
+    """Return the mode. ValueError if it is unknown."""
     if mode is not None and mode not in RENDER_MODES:
         hint = did_you_mean(mode, RENDER_MODES)
         raise ValueError(f'render_mode={mode!r}: expected None or {", ".join(map(repr, RENDER_MODES))}; {hint}')
@@ -51,16 +51,16 @@ def checked_render_mode(mode: str | None) -> str | None:
 
 
 class EnvPictures:
-    """Pictures of the envs of a runner.
+    """Renderer of pictures of the envs of a runner.
 
     Args:
-        env: the env that a user has, for a viewer.
-        runner: what steps its envs.
+        env: the user's env, for a viewer.
+        runner: runner of its envs.
         mode: see the module; None for no pictures.
         camera: see `env_cameras`.
         size: width and height [pixels]. ValueError if they are not positive.
         robot: name of the robot that is followed and has the markers; None for the first.
-        markers: says what is marked.
+        markers: makes the markers.
         quality: None for that of the world.
     """
 
@@ -84,7 +84,7 @@ class EnvPictures:
         self._viewer: Any = None
 
     def on_reset(self, everywhere: bool) -> None:
-        """Envs were reset, all of them or some."""
+        """Record pictures after a reset of all envs or some."""
         if self.mode == 'human' and self._viewer is None:
             self._viewer = load_entry_point('internutopia.viewers', 'browser')(self._env, speed=1.0)
             print(f'viewer: open {self._viewer.url}', flush=True)
@@ -93,13 +93,13 @@ class EnvPictures:
         self.on_step()
 
     def on_step(self) -> None:
-        """The envs made a step."""
+        """Record pictures after a step."""
         if self.mode == 'rgb_array_list':
             for kept, picture in zip(self._kept, self._take(), strict=True):
                 kept.append(picture)
 
     def render(self) -> list[Any]:
-        """What the mode says, one entry per env; black or infinitely far away where no episode is."""
+        """Return pictures according to the mode, one entry per env; black or infinitely far away without an episode."""
         if self.mode == 'rgb_array_list':
             kept, self._kept = self._kept, [[] for _ in self._kept]
             return kept

@@ -1,4 +1,4 @@
-"""Runner factory: what runs the envs of a config, in this process or, by an installed package, in several."""
+"""Runner factory: a runner of a config in this process or, by an installed package, in several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from internutopia.core.runner.local import LocalRunner
 
 
 def create_runner(config: Config, queue: EpisodeQueue) -> EnvRunner:
-    """The runner of a config.
+    """Create the runner of a config.
 
     A distributed one is made by the function that an entry point of the group `internutopia.runners` names; it is
     called like the `type` of the distribution config, and the function gets config, distribution config and queue.

@@ -1,4 +1,4 @@
-"""Env grid: where envs stand, and one picture of all of them in their places.
+"""Env grid: positions of envs, and one picture of all of them in their places.
 
 Envs stand on a near-square grid.
 
@@ -37,7 +37,7 @@ _OWN_CELL = 0.01  # share of the distance by which what lies in an env's own cel
 
 
 def env_origins(env_num: int, size: float) -> NDArray[np.float64]:
-    """World positions of the env frames, `(env_num, 3)` [m].
+    """Return the world positions of the env frames, `(env_num, 3)` [m].
 
     Env `i` stands at `(i // columns * size, i % columns * size, 0)` with `columns = ceil(sqrt(env_num))`; the side of
     the grid is at most `size * sqrt(env_num)` long.
@@ -48,7 +48,7 @@ def env_origins(env_num: int, size: float) -> NDArray[np.float64]:
 
 
 def overview_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
-    """A camera that sees a whole box, from `low` to `high` `(3,)` [m], in a picture of `size` [pixels]."""
+    """Return a camera pose that shows a whole box, from `low` to `high` `(3,)` [m], in a picture of `size` [pixels]."""
     corners = _corners(low, high)
     target = 0.5 * (low + high)
     towards = np.array([math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.tan(_ELEVATION)])
@@ -61,7 +61,7 @@ def overview_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPos
 
 
 def top_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
-    """A camera above a box, from `low` to `high` `(3,)` [m], that looks straight down on all of it."""
+    """Return a camera pose above a box, from `low` to `high` `(3,)` [m], looking straight down on all of it."""
     lens = Intrinsics.of_height(half_angle(_FOVY), size)
     target, (x, y, _) = 0.5 * (low + high), 0.5 * (high - low)
     distance = max(x / lens.half_width, y / lens.half_height)
@@ -69,13 +69,13 @@ def top_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
 
 
 def env_box(cell: float) -> tuple[Floats, Floats]:
-    """Lowest and highest corner `(3,)` [m] of what is shown of an env whose cell has sides of this length [m]."""
+    """Return the lowest and highest corner `(3,)` [m] of the shown part of an env; `cell` is its side length [m]."""
     half = 0.5 * np.array([cell, cell, 0.0])
     return -half, half + [0.0, 0.0, _SHOWN_HEIGHT]
 
 
 def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
-    """The camera, world frame, that a caller of `vec_env.Env.render` means. KeyError, ValueError: there is no such."""
+    """Return the camera of a call of `vec_env.Env.render`, world frame. KeyError, ValueError: there is no such."""
     if camera is None or camera == 'top':
         low, high = env_box(cell)
         box = low + world.env_origins.min(axis=0), high + world.env_origins.max(axis=0)
@@ -96,7 +96,7 @@ def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[
 
 @dataclass(frozen=True)
 class GridTile:
-    """What a camera sees of some envs: RGB `(height, width, 3)`, and how far away it is, inf where nothing is drawn."""
+    """Picture of some envs: RGB `(height, width, 3)`, and the distance of each pixel, inf where nothing is drawn."""
 
     picture: Image
     distance: Floats
@@ -105,10 +105,10 @@ class GridTile:
 def render_tile(
     world: World, env_ids: Sequence[int], shown: Sequence[int], pose: CameraPose, size: tuple[int, int], cell: float
 ) -> GridTile:
-    """What a camera sees of some envs, black if there are none.
+    """Render some envs, black if there are none.
 
     Args:
-        world: what is drawn.
+        world: the world to draw.
         env_ids: the envs.
         shown: all envs in the picture that this becomes a part of; the first one draws the sky.
         pose: the camera, world frame.
@@ -127,7 +127,7 @@ Where = tuple[slice, slice]
 
 @dataclass(frozen=True)
 class GridPart:
-    """What a camera sees of one env: `picture` and `distance`, as in a `GridTile`, in a part of the picture."""
+    """Picture of one env: `picture` and `distance`, as in a `GridTile`, in a part of the picture."""
 
     env_id: int
     where: Where
@@ -144,7 +144,7 @@ def part_requests(
     cell: float,
     layer: Layer = 'all',
 ) -> list[tuple[Where, RenderRequest]]:
-    """What has to be rendered of each env that is seen, and where that goes; see `render_tile` for the arguments."""
+    """Return render requests for the visible envs, with their parts of the picture; arguments as in `render_tile`."""
     width, height = size
     requests: list[tuple[Where, RenderRequest]] = []
     for env_id in env_ids:
@@ -165,7 +165,7 @@ def part_requests(
 
 
 def part_of(where: Where, request: RenderRequest, shown: Sequence[int], cell: float) -> GridPart:
-    """What was rendered of an env."""
+    """Return the rendered part of an env."""
     rgba, depth = request.frame.rgba, request.frame.depth
     assert rgba is not None and depth is not None
     number = shown.index(request.env_id)
@@ -174,7 +174,7 @@ def part_of(where: Where, request: RenderRequest, shown: Sequence[int], cell: fl
 
 
 def merge_parts(parts: Sequence[GridPart], shown: Sequence[int], size: tuple[int, int]) -> GridTile:
-    """One tile of what is nearest in any part; the sky is that of the first env of all that are shown."""
+    """Merge parts into one tile by the nearest pixel; the sky is that of the first of the shown envs."""
     width, height = size
     picture = np.zeros((height, width, 3), np.uint8)
     nearest = np.full((height, width), np.inf)
@@ -188,13 +188,13 @@ def merge_parts(parts: Sequence[GridPart], shown: Sequence[int], size: tuple[int
 
 
 def tile_distance(depth: NDArray[Any], points: Floats, cell: float, number: int) -> Floats:
-    """How far away what an env shows counts as being, so that of what lies in one another the right thing is seen.
+    """Return distances biased so that where envs overlap the env of the cell is seen.
 
     Args:
-        depth: how far away it is `(...)` [m].
-        points: where it is `(..., 3)` [m], env frame.
+        depth: distance of each pixel `(...)` [m].
+        points: position of each pixel `(..., 3)` [m], env frame.
         cell: length of a cell's side [m].
-        number: of the env among those in the picture.
+        number: index of the env among those in the picture.
     """
     inside = (np.abs(points[..., :2]) <= 0.5 * cell).all(axis=-1)
     # of floors outside all cells, always the first one's
@@ -202,7 +202,7 @@ def tile_distance(depth: NDArray[Any], points: Floats, cell: float, number: int)
 
 
 def merge_tiles(tiles: Sequence[GridTile]) -> Image:
-    """One picture of what is nearest in any tile; the sky is that of the first."""
+    """Merge tiles into one picture by the nearest pixel; the sky is that of the first."""
     picture, nearest = tiles[0].picture.copy(), tiles[0].distance.copy()
     for tile in tiles[1:]:
         front = tile.distance < nearest
@@ -211,7 +211,7 @@ def merge_tiles(tiles: Sequence[GridTile]) -> Image:
 
 
 def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
-    """Left, top, right and bottom [pixels] of the part of the picture that shows an env's cell; None if it is not."""
+    """Return left, top, right and bottom [pixels] of an env's cell in the picture; None if it is outside."""
     half = 0.5 * cell
     places, ahead = pose.project(_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))
     if (ahead <= 0).all():
@@ -225,5 +225,5 @@ def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, in
 
 
 def _corners(low: Floats, high: Floats) -> Floats:
-    """The corners `(8, 3)` of a box."""
+    """Return the corners `(8, 3)` of a box."""
     return np.array(list(itertools.product(*zip(low, high, strict=True))))

@@ -1,7 +1,7 @@
 """Grid film: one picture after another of all envs in their places, seen by a camera that does not move.
 
-What is fixed to the world is rendered when an episode starts; later pictures cost what moves takes of them. They are
-those of `grid.render_tile`, but for what is a few pixels large (see `RenderRequest`). An env that has made no step
+Static parts are rendered when an episode starts; later pictures cost only their moving parts. They are
+those of `grid.render_tile`, but for parts of a few pixels (see `RenderRequest`). An env that has made no step
 since the last picture is not rendered again.
 """
 
@@ -28,7 +28,7 @@ from internutopia.rendering.camera import CameraPose, Layer, RenderRequest
 
 @dataclass(frozen=True)
 class _Moving:
-    """What moves in an env after a step: the pixels that show it, their colours `(k, 3)` and distances `(k,)`."""
+    """Moving parts of an env after a step: their pixels, colours `(k, 3)` and distances `(k,)`."""
 
     step: int
     pixels: NDArray[np.intp]
@@ -37,10 +37,10 @@ class _Moving:
 
 
 class GridFilm:
-    """Pictures of the envs of a runner that hold an episode.
+    """Film of the envs of a runner that hold an episode.
 
     Args:
-        runner: whose envs they are; pictures must be `'fast'` ones.
+        runner: runner of the envs; pictures must be `'fast'` ones.
         pose: the camera, world frame.
         size: width and height [pixels].
     """
@@ -53,7 +53,7 @@ class GridFilm:
         self._ground = merge_parts([], [], size)
 
     def picture(self) -> Image:
-        """What the camera sees now `(height, width, 3)`; NoOpenGLError if nothing can be rendered here."""
+        """Render the current picture `(height, width, 3)`; NoOpenGLError if nothing can be rendered here."""
         slots = {env_id: slot for env_id, slot in enumerate(self._runner.envs) if slot is not None}
         if slots != self._slots:
             self._build(slots)
@@ -69,7 +69,7 @@ class GridFilm:
         return picture.reshape(self._ground.picture.shape)
 
     def _build(self, slots: dict[int, EnvSlot]) -> None:
-        """Episodes have started or are gone: render what is fixed in those that are new."""
+        """Render the static parts of new episodes, after episodes have started or ended."""
         if len(slots) > 1:
             self._runner.warn_of_overlap()
         # which env wins where floors lie in one another depends on which of them are shown

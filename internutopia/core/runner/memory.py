@@ -1,4 +1,4 @@
-"""Memory that a run asks for, looked at before it is asked for."""
+"""Check of the memory of a run before it is allocated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GIB = 2**30
 
 
 def check_memory(config: Config) -> None:
-    """ValueError if the data of all sensors, of all envs of this process, do not fit into the memory of the machine."""
+    """Raise a ValueError if the sensor data of all envs of this process do not fit into the machine's memory."""
     memory = machine_memory()
     tasks = {id(task): (index, task) for index, task in reversed(list(enumerate(config.task_configs)))}
     for index, task in tasks.values():
@@ -24,7 +24,7 @@ def check_memory(config: Config) -> None:
 
 
 def _sensors(task: TaskCfg) -> dict[str, int]:
-    """What the sensors of a task take in one env [bytes]."""
+    """Return the memory of each sensor of a task in one env [bytes]."""
     return {
         f'sensor {sensor.name!r} of robot {robot.name!r}': sensor.bytes_per_env()
         for robot in task.robots

@@ -38,7 +38,7 @@ Shared = tuple[Any, bool]  # an object, and whether it serves all envs
 
 
 def objects_of(task: BaseTask) -> dict[str, Shared]:
-    """The objects of a task's env that may have state, by what they are called in error messages."""
+    """Return the objects of a task's env that may have state, by their names in error messages."""
     found: dict[str, Shared] = {'task': (task, False)}
     found.update({f'metric {name!r}': (metric, False) for name, metric in task.metrics.items()})
     if task.reward is not None:
@@ -56,12 +56,12 @@ def objects_of(task: BaseTask) -> dict[str, Shared]:
 
 
 def get_object_state(objects: Mapping[str, Shared], env_id: int) -> dict[str, Any]:
-    """The state of each object in an env."""
+    """Return the state of each object in an env."""
     return {name: _save(each, [env_id] if shared else ...) for name, (each, shared) in objects.items()}
 
 
 def set_object_state(objects: Mapping[str, Shared], states: Mapping[str, Any], env_id: int) -> None:
-    """Give each object in an env the state it had. ValueError if a class cannot load it."""
+    """Restore the state of each object in an env. ValueError if a class cannot load it."""
     for name, (each, shared) in objects.items():
         try:
             _load(each, states[name], [env_id] if shared else ...)
@@ -70,7 +70,7 @@ def set_object_state(objects: Mapping[str, Shared], states: Mapping[str, Any], e
 
 
 def check_object_state(objects: Mapping[str, Shared], states: Any, env_id: int) -> None:
-    """ValueError if these are no states that the objects in an env can be given."""
+    """Raise a ValueError if these states do not fit the objects in an env."""
     if not isinstance(states, Mapping) or states.keys() != objects.keys():
         names = ', '.join(sorted(objects.keys() ^ set(states if isinstance(states, Mapping) else ())))
         raise ValueError(f'has other objects than the env that the state was taken from: {names}')
@@ -84,7 +84,7 @@ def check_object_state(objects: Mapping[str, Shared], states: Any, env_id: int) 
 
 
 def _tree(label: str, each: Any) -> Iterator[tuple[str, Any]]:
-    """An object and everything under it."""
+    """Yield an object and everything under it."""
     yield label, each
     for index, sub_controller in enumerate(each.sub_controllers if isinstance(each, BaseController) else ()):
         yield from _tree(f'{label}[{index}]', sub_controller)
@@ -103,7 +103,7 @@ def _save(each: Any, env_ids: Any) -> Any:
 
 
 def _check(each: Any, state: Any, env_ids: Any) -> None:
-    """ValueError if an object cannot be given a state."""
+    """Raise a ValueError if a state does not fit an object."""
     if hasattr(each, 'load_state'):
         if hasattr(each, 'check_state'):
             each.check_state(state, env_ids)
@@ -131,12 +131,12 @@ def _load(each: Any, state: Any, env_ids: Any) -> None:
 
 
 def _kept_by_env(each: Any) -> list[np.ndarray]:
-    """The arrays of a batched controller that have a row for each env."""
+    """Return the arrays of a batched controller that have a row for each env."""
     return [array for array, _ in each._states] if isinstance(each, BaseController) else []
 
 
 def _is_data(value: Any, constants: bool = False) -> bool:
-    """Whether a value is plain data through and through; arrays that cannot be written are, with `constants`."""
+    """Return True if a value is plain data throughout; with `constants` read-only arrays count as data."""
     if isinstance(value, str):
         return not value.startswith(_PRIM_PATH)
     if isinstance(value, _ATOMS) or isinstance(value, _GENERATORS):
@@ -155,7 +155,7 @@ def _is_data(value: Any, constants: bool = False) -> bool:
 
 
 def _written(current: Any, saved: Any) -> Any:
-    """The saved value, in the same array, list, dict or generator as now where there is one: others may hold it too."""
+    """Return the saved value, written into the current array, list, dict or generator, to which others may refer."""
     if type(current) is not type(saved):
         return copy.deepcopy(saved)
     if isinstance(saved, np.ndarray) and (current.shape, current.dtype) == (saved.shape, saved.dtype):

@@ -1,7 +1,7 @@
-"""Robot camera: stands beside a robot of an env and follows it, at a distance that shows it and what it is told.
+"""Robot camera: follows a robot of an env, at a distance that shows the robot and its goals.
 
 It looks from the front and the right at where the robot is headed when an episode starts, and keeps that direction.
-Nothing that is solid to the eye comes between: the camera stays in front of walls.
+Walls never block the view: the camera stays in front of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BEFORE_WALLS = 0.9  # share of the distance to a wall
 
 
 class RobotCamera:
-    """Follows a robot of an env from the state that it is in now, the start of an episode.
+    """Camera that follows a robot of an env from its current state, the start of an episode.
 
     Args:
         world: the world.
@@ -62,12 +62,12 @@ class RobotCamera:
 
     @property
     def middle(self) -> Floats:
-        """Where the robot is `(3,)` [m], env frame: above its root, at the height of its middle at the start."""
+        """Position of the robot `(3,)` [m], env frame: above its root, at the height of its middle at the start."""
         x, y, _ = to_host(self._view.get_root_poses()[0])[self._env_id]
         return self._offset + [float(x), float(y), 0.0]
 
     def pose(self, goals: Sequence[Any] = ()) -> CameraPose:
-        """Where the camera is now, env frame; the points `goals` `(3,)` [m] are in the picture if they are near."""
+        """Return the current pose, env frame; the points `goals` `(3,)` [m] are in the picture if they are near."""
         middle = self.middle
         target, radius = middle, self.radius
         if len(goals):
@@ -83,7 +83,7 @@ class RobotCamera:
         return CameraPose.looking_at(target, position, self._intrinsics)
 
     def _free_share(self, start: Floats, end: Floats) -> float:
-        """How much of the way from somewhere to somewhere else is free, the robot apart; 1 for all of it."""
+        """Return the fraction of a line of sight that is free, the robot apart; 1 for all of it."""
         way = end - start
         length = float(np.linalg.norm(way))
         (distances,) = self._view.cast_rays(

@@ -1,4 +1,4 @@
-"""Env snapshots: taking the state of envs, and putting envs into one."""
+"""Env snapshots: save and restore the state of envs."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _MOST_STEPS = 2**63 - 1
 
 
 def get_state(runner: SimulatorRunner, env_ids: Sequence[int], checked: bool = True) -> SceneState:
-    """The state of these envs, which shares nothing with them. ValueError for an env without an episode.
+    """Return the state of these envs, which shares nothing with them. ValueError for an env without an episode.
 
-    With `checked`, one that `set_state` takes: for `restore` it need not say what form it has.
+    With `checked` it can be passed to `set_state`; `restore` does not need the form in it.
     """
     tasks: dict[int, dict[str, str]] = {}  # by task index: many envs run the same one
     forms: dict[int, Form] = {}
@@ -71,12 +71,12 @@ def get_state(runner: SimulatorRunner, env_ids: Sequence[int], checked: bool = T
 
 
 def _form(last: StepResult, object_state: Mapping[str, Any], **_: Any) -> Form:
-    """The form of what no engine checks."""
+    """Return the form of the parts that no engine checks."""
     return EnvState.__name__, {'.last': form_of(last), '.object_state': form_of(object_state)}
 
 
 def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None = None) -> SceneState:
-    """Put envs (None: those it was taken from) into a state; returns that which they were in.
+    """Put envs (None: those it was taken from) into a state; returns their previous state.
 
     ValueError if it does not fit. If that, or anything else goes wrong, nothing has changed.
     """
@@ -100,7 +100,7 @@ def set_state(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
 
 
 def restore(runner: SimulatorRunner, before: SceneState) -> list[str]:
-    """Put envs back into the state they were in; says which classes could not load what they had saved themselves."""
+    """Put envs back into their previous state; returns messages about classes that could not load theirs."""
     problems: list[str] = []
     for env_id, saved in zip(before.env_ids, before.envs, strict=True):
         env = _write(runner, env_id, saved)
@@ -115,7 +115,7 @@ def restore(runner: SimulatorRunner, before: SceneState) -> list[str]:
 
 
 def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = None) -> dict[int, EnvState]:
-    """What each env gets. ValueError if it is no state, or not one for so many envs."""
+    """Return the state for each env. ValueError if it is not a state, or not one for so many envs."""
     if not isinstance(state, SceneState):
         raise ValueError(f'set_state takes what get_state returned, got {type(state).__name__}')
     if type(state.version) is not int or state.version != VERSION:
@@ -144,7 +144,7 @@ def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = Non
 
 
 def check_fit(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int] | None) -> dict[int, EnvState]:
-    """What each env gets. ValueError saying what does not fit."""
+    """Return the state for each env. ValueError with what does not fit."""
     rows = rows_of(state, runner.env_num, env_ids)
     tasks: dict[int, dict[str, str]] = {}
     for env_id, saved in rows.items():
@@ -157,7 +157,7 @@ def check_fit(runner: SimulatorRunner, state: SceneState, env_ids: Sequence[int]
 
 
 def _write(runner: SimulatorRunner, env_id: int, saved: EnvState) -> EnvSlot:
-    """Put an env into a state that fits, but for its objects."""
+    """Put an env, without its objects, into a state that fits."""
     env = _running(runner, env_id, 'set_state')
     runner.world.set_state(env_id, saved.physics)
     runner.world.noise_keys[env_id] = saved.noise_key
@@ -211,7 +211,7 @@ def _running(runner: SimulatorRunner, env_id: int, call: str) -> EnvSlot:
 
 
 def _as_json(config: TaskCfg) -> dict[str, str]:
-    """A task config, field by field; values that JSON cannot hold are told apart by their class alone."""
+    """Return a task config as JSON by field; values that JSON cannot hold are represented by their class."""
 
     def fallback(value: Any) -> Any:
         return value.tolist() if isinstance(value, np.ndarray | np.generic) else type(value).__qualname__

@@ -1,4 +1,4 @@
-"""Spacing of envs: how far apart they stand, so that none is seen in another one's scene.
+"""Spacing of envs, so that their scenes do not overlap in pictures.
 
 Envs never touch, however near they stand: only pictures of all of them show that their scenes overlap.
 """
@@ -28,7 +28,7 @@ _GAP = 0.5  # m
 
 
 class SceneReach:
-    """How far some scenes reach, any of which may stand beside any other.
+    """Extent of a set of scenes, any two of which may be neighbours.
 
     Attributes:
         length: the shortest distance [m] between envs at which they do not overlap; 0 if there are none.
@@ -42,11 +42,11 @@ class SceneReach:
 
     @property
     def spacing(self) -> float:
-        """A distance [m] to choose: with a gap, in steps of half a metre."""
+        """Suggested distance [m]: with a gap, in steps of half a metre."""
         return max(math.ceil(2.0 * (self.length + _GAP)) / 2.0, _SMALLEST)
 
     def add(self, scene: SceneHandle) -> None:
-        """A scene is one of them; robots, objects and endless grounds do not count."""
+        """Add a scene; robots, objects and endless grounds do not count."""
         if not isinstance(scene, CompiledScene) or scene in self._known:
             return
         self._known.add(scene)
@@ -57,7 +57,7 @@ class SceneReach:
             self.length = float((self._high - self._low).max())
 
     def warn_of_overlap(self, spacing: float) -> None:
-        """Warn, once, if they overlap at this distance [m]."""
+        """Warn, once, if scenes overlap at this distance [m]."""
         if spacing < self.length and not self._warned:
             self._warned = True
             log.warning(
@@ -68,7 +68,7 @@ class SceneReach:
 
 
 def with_spacing(config: ConfigT) -> ConfigT:
-    """The config with a number for `env_offset_size='auto'`, which is the same for all processes of a run.
+    """Return the config with a number for `env_offset_size='auto'`, the same for all processes of a run.
 
     FileNotFoundError, ValueError: the scene of a task cannot be read.
     """

@@ -1,4 +1,4 @@
-"""State of envs: what must be kept of them so that they go on to the bit as they did.
+"""State of envs, from which they continue bit for bit.
 
 A `SceneState` holds, for each env that it was taken from:
 
@@ -31,7 +31,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class EnvState:
-    """The state of one env. `task` is its task config as JSON by field, `step_dt` the length of its steps [s]."""
+    """State of one env. `task` is its task config as JSON by field, `step_dt` the length of its steps [s]."""
 
     task: Mapping[str, str]
     step_dt: float
@@ -46,7 +46,7 @@ class EnvState:
 
 @dataclass(frozen=True)
 class SceneState:
-    """The state of some envs, made by `Env.get_state`; row k of `envs` was taken from env `env_ids[k]`.
+    """State of some envs, made by `Env.get_state`; row k of `envs` was taken from env `env_ids[k]`.
 
     `step_count` is the number of steps that the Env had made.
     """

@@ -1,4 +1,4 @@
-"""State form: the types of all that objects and results hold in the state of an env, as they were when it was taken.
+"""State form: the types of all values of objects and results in the state of an env, as they were when it was taken.
 
 A list that a class keeps stays a list of as many things, a number that was finite stays finite; which numbers and texts
 there are may change. So an env is put into nothing that its classes cannot go on with.
@@ -27,7 +27,7 @@ _SEQUENCES = list, tuple, deque
 
 
 def form_of(value: Any) -> Form:
-    """The form of anything."""
+    """Return the form of a value."""
     kind = type(value)
     name = kind.__name__
     if kind in _SIMPLE:
@@ -58,14 +58,14 @@ def _name_of_arrays(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], fin
 
 
 def is_form(value: Any) -> bool:
-    """Whether anything is the form of something."""
+    """Return True if a value is a form."""
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
         return isinstance(value[0], str) and all(map(is_form, value[1].values()))
     return isinstance(value, str)
 
 
 def difference(form: Form, expected: Form, place: str = '') -> str | None:
-    """The first place where a form is another one than expected, with both; None if there is none."""
+    """Return the first place where a form differs from the expected one, with both; None if there is none."""
     if form == expected:
         return None
     if isinstance(form, str) or isinstance(expected, str) or form[0] != expected[0]:

@@ -1,4 +1,4 @@
-"""Step result: what a step gives the list API, env by env."""
+"""Step result: results of a step for the list API, env by env."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IMMUTABLE = (bool, int, float, str, type(None))
 
 
 class StepResult(NamedTuple):
-    """What came of a step in one env, all None for an env without an episode."""
+    """Result of a step in one env, all None for an env without an episode."""
 
     observation: dict[str, Any] | None
     reward: float | None
@@ -27,12 +27,12 @@ EMPTY_RESULT = StepResult(None, None, None, None, None)
 
 
 def repeat_result(result: StepResult) -> StepResult:
-    """The last result of an env that has ended, told again; shares nothing with it."""
+    """Return a copy of the last result of an env that has ended; shares nothing with it."""
     return copy.deepcopy(result)._replace(reward=0.0)
 
 
 def _copied(value: Any) -> Any:
-    """A deep copy: of what results mostly are, in a quarter of the time; near the end of a run most envs have ended."""
+    """Return a deep copy, in a quarter of the time for common types; near the end of a run most envs have ended."""
     kind = type(value)
     if kind is dict:
         return {key: _copied(item) for key, item in value.items()}

@@ -1,1 +1,1 @@
-"""Scene: what extension classes see of the env that they live in."""
+"""Scene: access of extension classes to their env."""

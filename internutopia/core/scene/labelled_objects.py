@@ -1,4 +1,4 @@
-"""Labelled objects: what labels say of an env, with where it is now and how large."""
+"""Labelled objects: labels of the things in an env, with their current pose and size."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _STILL = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
 
 @dataclass(frozen=True)
 class LabelledObject:
-    """A labelled thing of a scene, or an object of the task, as it was when it was asked for.
+    """Labelled thing of a scene, or object of the task, at the time of the query.
 
-    Its box has the axes of its body if it has one, of its uppermost one if it has several; of what stands still, the
+    Its box has the axes of its body, or of its uppermost body if it has several; the box of a static thing has the
     axes of the env. An infinite plane counts as its origin.
 
     Attributes:
-        prim_path: where it is.
-        category: what it is: its labels of type `class`; several are separated by commas.
+        prim_path: its prim path.
+        category: its labels of type `class`; several are separated by commas.
         semantics: all its labels by type.
         position: `(3,)` middle of its box [m], env frame.
         orientation: `(4,)` of the box's axes in the env frame.
         size: `(3,)` edge lengths of the box [m].
-        movable: whether physics moves it as a whole.
+        movable: True if physics moves it as a whole.
         body: what `env.runner.get_obj` calls the body that it hangs on; None for what stands still.
     """
 
@@ -51,7 +51,7 @@ class LabelledObject:
 
 
 def labelled_objects(world: World, env_id: int, category: str | None = None) -> list[LabelledObject]:
-    """The labelled things of an env, those of a category unless it is None.
+    """Return the labelled things of an env, only those of a category unless it is None.
 
     ValueError with close matches if it has none of the category, or if it runs no scene.
     """

@@ -1,4 +1,4 @@
-"""Env scene: the part of the world that an extension class lives in, one env's, addressed by prim paths.
+"""Env scene: one env's part of the world, for extension classes, addressed by prim paths.
 
 Prim paths: the env is `/World/env_<id>`, its scene `.../scene`, its robots and objects where their configs say. The
 paths are names here; on Isaac Sim they are prims.
@@ -26,7 +26,7 @@ _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 
 
 class EnvScenes:
-    """The scenes of one runner.
+    """Scenes of one runner.
 
     Attributes:
         loaded: those that are loaded, by env id.
@@ -38,7 +38,7 @@ class EnvScenes:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """While this is entered, prim paths of this thread are looked up here."""
+        """Look up prim paths of this thread in these scenes for the duration of the context."""
         token = _running.set(self)
         try:
             yield
@@ -52,19 +52,19 @@ _numbers = itertools.count()
 
 
 def env_path(env_id: int) -> str:
-    """Prim path of an env."""
+    """Return the prim path of an env."""
     return f'/World/env_{env_id}'
 
 
 class IScene:
-    """The scene of one env; handles to what is in it are made by the env (`core.robot.env_scene`).
+    """Scene of one env; handles to its contents are made by the env (`core.robot.env_scene`).
 
     Attributes:
         world: the physics world.
         env_id: the env, or `...` for the scene that a batched class sees, all envs at once.
-        model: what it is made of, with the names that the user wrote; empty in the scene of a batched class.
+        model: its spec, with the names in the user's config; empty in the scene of a batched class.
         root_path: prim path of the env.
-        robot_paths: robot name (as the user wrote it) by absolute prim path.
+        robot_paths: robot name (as in the user's config) by absolute prim path.
         object_paths: object name by absolute prim path.
         batches: the batched robots of the world, which its robots join.
     """
@@ -81,17 +81,17 @@ class IScene:
 
     @property
     def lead_env(self) -> int:
-        """An env that this scene shows; the models of its robots stand for those of all."""
+        """An env of this scene; the models of its robots represent those of all its envs."""
         return self.env_id
 
     @classmethod
     def create(cls, simulator_type: str = 'isaac_sim') -> IScene:
-        """Not for calling: scenes are made by the env. RuntimeError."""
+        """Raise a RuntimeError: scenes are made by the env."""
         raise RuntimeError('scenes are made by the Env; a class gets its own as the `scene` argument')
 
     @classmethod
     def at(cls, prim_path: str) -> Any:
-        """The scene of the env that a prim path lies in.
+        """Return the scene of the env that a prim path lies in.
 
         KeyError if there is no such env, or, outside of the code that an `Env` runs, if several of them have it.
         """
@@ -113,26 +113,26 @@ class IScene:
 
     @staticmethod
     def all() -> list[Any]:
-        """The scenes of the Env whose code is running; outside of that, of all, in the order they were made in."""
+        """Return the scenes of the Env whose code is running; outside of that, of all Envs, in order of creation."""
         return [scene for scenes in _candidates() for scene in list(scenes.loaded.values())]
 
     def articulation_at(self, prim_path: str) -> Any:
-        """The `IArticulation` at a prim path: a robot, or what joints move at or below a prim of the scene.
+        """Return the `IArticulation` at a prim path: a robot, or the joints at or below a prim of the scene.
 
-        KeyError naming what there is.
+        KeyError with the available ones.
         """
         raise NotImplementedError
 
     def rigid_body_at(self, prim_path: str) -> Any:
-        """The `IRigidBody` (link, object, movable scene body) at a prim path. KeyError naming what was looked for."""
+        """Return the `IRigidBody` (link, object, movable scene body) at a prim path. KeyError if there is none."""
         raise NotImplementedError
 
     def get(self, target: str) -> Any:
-        """The `IRigidBody` of the object or movable scene body of that name. KeyError with close matches."""
+        """Return the `IRigidBody` of the object or movable scene body of that name. KeyError with close matches."""
         raise NotImplementedError
 
     def camera_at(self, prim_path: str) -> CameraView:
-        """The camera at a prim path. ValueError naming the cameras, or else the robots, that there are."""
+        """Return the camera at a prim path. ValueError with the available cameras, or else robots."""
         robots = {f'{path}/': name for path, name in self.robot_paths.items()}
         for path, robot in {**robots, f'{self.root_path}/scene/': None}.items():
             if prim_path.startswith(path):
@@ -141,17 +141,17 @@ class IScene:
         raise ValueError(f'there is no camera at {prim_path!r}: cameras are below {places}')
 
     def object_exists(self, target: str) -> bool:
-        """Whether the env has an object or movable scene body of that name."""
+        """Return True if the env has an object or movable scene body of that name."""
         return target in self.world.body_names(self.env_id)
 
     def add(self, target: Any) -> None:
-        """Accepted for scripts written for Isaac Sim: everything in the task config is in the scene already."""
+        """Do nothing; accepted for Isaac Sim scripts: everything in the task config is in the scene already."""
 
     def remove(self, target: Any, registry_only: bool = False) -> None:
-        """Accepted for scripts written for Isaac Sim: a scene is cleared as a whole, when its env is reset."""
+        """Do nothing; accepted for Isaac Sim scripts: a scene is cleared as a whole, when its env is reset."""
 
     def unwrap(self) -> World:
-        """The physics world."""
+        """Return the physics world."""
         return self.world
 
 

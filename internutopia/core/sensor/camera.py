@@ -1,6 +1,6 @@
 """Handle to a camera: pictures and pose.
 
-Pictures are drawn when they are asked for, so they always show the env as it is, and each is drawn once. A camera that
+Pictures are rendered on request, so they always show the current state of the env, and each only once. A camera that
 is moved stays where it was put on the link that carries it until the episode ends.
 """
 
@@ -30,10 +30,10 @@ _KINDS: dict[str, tuple[PictureKind, ...]] = {
 
 
 class ICamera(PoseMixin):
-    """A camera in one env.
+    """Camera in one env.
 
     It looks along its -z axis, +y is up in the picture (USD's convention): orientation `(-0.7071, 0, 0, 0.7071)` looks
-    straight down. What a getter returns is the caller's own; None for what was not asked for at creation.
+    straight down. Getters return new arrays, or None for data that was not requested at creation.
     """
 
     def __init__(
@@ -72,20 +72,20 @@ class ICamera(PoseMixin):
         translation: Any = None,
         orientation: Any = None,
     ) -> ICamera:
-        """The camera at a prim path such as `/World/env_0/robots/h1/logo_link/Camera`.
+        """Create the handle of the camera at a prim path such as `/World/env_0/robots/h1/logo_link/Camera`.
 
         Args:
             simulator_type: accepted for 2.x scripts.
-            name: what it is called.
-            prim_path: where it is; it must be part of the task's scene.
-            rgba: whether `get_rgba` is wanted; the others likewise.
+            name: its name.
+            prim_path: its prim path; it must be part of the task's scene.
+            rgba: True to enable `get_rgba`; the others likewise.
             distance_to_image_plane: depth.
             bounding_box_2d_tight: boxes around labelled things.
             camera_params: intrinsics and pose.
             resolution: width and height [pixels]; None means (64, 64).
-            position: where to move it, env frame [m].
+            position: position to move it to, env frame [m].
             translation: the same relative to its parent prim.
-            orientation: how to turn it, in the frame of `position` or else `translation`.
+            orientation: orientation to turn it to, in the frame of `position` or else `translation`.
 
         Raises:
             ValueError: there is no such camera, or the resolution is not positive.
@@ -110,22 +110,22 @@ class ICamera(PoseMixin):
         return camera
 
     def get_rgba(self) -> NDArray[np.uint8] | None:
-        """What the camera sees now `(height, width, 4)`, alpha 255."""
+        """Return the current picture `(height, width, 4)`, alpha 255."""
         return self._copy(self._frame.rgba)
 
     def get_distance_to_image_plane(self) -> NDArray[np.float32] | None:
-        """Distance along the viewing direction `(height, width)` [m], infinite where nothing is."""
+        """Return the distance along the viewing direction `(height, width)` [m], infinite where nothing is."""
         return self._copy(self._frame.depth)
 
     def get_bounding_box_2d_tight(self) -> dict[str, Any] | None:
-        """Boxes around what is visible of each labelled thing, see `tight_boxes`."""
+        """Return boxes around the visible part of each labelled thing, see `tight_boxes`."""
         labels, occlusion = self._copy(self._frame.labels), self._copy(self._frame.occlusion)
         if labels is None:
             return None
         return tight_boxes(labels, occlusion, self._world.labels(self.env_id), env_path(self.env_id))
 
     def get_camera_params(self) -> dict[str, NDArray[np.float64]] | None:
-        """Intrinsics and pose, see `internutopia.core.sensor.projection.camera_params`, without the leading axis."""
+        """Return intrinsics and pose, see `core.sensor.projection.camera_params`, without a leading axis."""
         if 'camera_params' not in self._outputs:
             return None
         position, orientation = self.get_pose()
@@ -134,7 +134,7 @@ class ICamera(PoseMixin):
         return {key: values[0] for key, values in params.items()}
 
     def get_pose(self) -> Pose:
-        """Position `(3,)` [m] and orientation `(4,)` in the env frame."""
+        """Return position `(3,)` [m] and orientation `(4,)` in the env frame."""
         position, orientation = self._view.get_poses()
         return to_host(position[self.env_id]).copy(), to_host(orientation[self.env_id]).copy()
 
@@ -144,14 +144,14 @@ class ICamera(PoseMixin):
         self._view.set_poses(np.array([self.env_id]), *rows)
 
     def cleanup(self) -> None:
-        """Accepted for 2.x scripts: nothing is held that would have to be freed."""
+        """Do nothing; accepted for 2.x scripts: there is nothing to free."""
 
     def _parent_pose(self) -> Pose:
         position, orientation = self._view.get_mount_poses()
         return to_host(position[self.env_id]), to_host(orientation[self.env_id])
 
     def _copy(self, picture: NDArray[Any] | None) -> Any:
-        """A part of the picture, drawn if anything has happened since it was drawn last."""
+        """Return a copy of a part of the picture, rendered anew if the env has changed since the last time."""
         if picture is None:
             return None
         if self._drawn != self._world.version:
@@ -161,7 +161,7 @@ class ICamera(PoseMixin):
 
 
 def checked_resolution(resolution: Any) -> tuple[int, int]:
-    """Width and height [pixels] as ints. ValueError if they are no pair, not positive or larger than they may be."""
+    """Return width and height [pixels] as ints. ValueError if they are not a pair, not positive or too large."""
     if np.shape(resolution) != (2,):
         raise ValueError(f'resolution {resolution!r}: expected (width, height)')
     width, height = (int(value) for value in resolution)

@@ -1,4 +1,4 @@
-"""Normal noise of sensors, reproducible for each env by itself.
+"""Normal noise of sensors, reproducible for each env on its own.
 
 The noise of a moment is a function of `Config.seed`, the number of the episode, the time in it and what the noise is
 for. So it does not depend on the env id, on other envs or on how often a sensor is read; reading twice gives the same.
@@ -18,12 +18,12 @@ from internutopia.util.splitmix import STEP, mix, shift, signed
 
 
 def noise_key(seed: int, episode_id: int) -> int:
-    """What the noise of an episode depends on, see `World.noise_keys`."""
+    """Return the key that the noise of an episode depends on, see `World.noise_keys`."""
     return int(np.random.SeedSequence([seed, episode_id]).generate_state(1, np.uint64)[0])
 
 
 class NormalNoise:
-    """Noise with a standard deviation of `std`; `purpose` tells it from other noise in the same env."""
+    """Normal noise with a standard deviation of `std`; `purpose` separates it from other noise in the same env."""
 
     def __init__(self, world: World, purpose: str, std: float):
         self.std = std
@@ -32,7 +32,7 @@ class NormalNoise:
         self._purpose = np.frombuffer(digest, np.uint64)[0]
 
     def add_to(self, values: Array, env_ids: Any = ...) -> Array:
-        """Values `(n, ...)` of the envs `env_ids` (all: `...`) with noise; the very same array if there is none."""
+        """Return values `(n, ...)` of the envs `env_ids` (all: `...`) with noise; the same array if `std` is 0."""
         if not self.std:
             return values
         world = self._world

@@ -21,7 +21,7 @@ MILLIMETRES = 1000.0
 
 
 def camera_params(positions: Any, orientations: Any, lens: Intrinsics, size: tuple[int, int]) -> dict[str, Floats]:
-    """Parameters of a camera at `n` places, a dict of arrays `(n, ...)`.
+    """Return the parameters of a camera at `n` poses, a dict of arrays `(n, ...)`.
 
     Args:
         positions: `(n, 3)` [m], world frame.
@@ -56,7 +56,7 @@ def camera_params(positions: Any, orientations: Any, lens: Intrinsics, size: tup
 
 
 def intrinsic_matrix(params: Mapping[str, Any]) -> Floats:
-    """Matrix `(3, 3)` [pixels] from points `(x to the right, y down, z ahead)` to `(u, v, 1)` times z."""
+    """Return the matrix `(3, 3)` [pixels] from points `(x to the right, y down, z ahead)` to `(u, v, 1)` times z."""
     size, aperture = np.asarray(params['renderProductResolution']), np.asarray(params['cameraAperture'])
     per_mm = size / aperture
     fx, fy = float(params['cameraFocalLength']) * per_mm
@@ -65,7 +65,7 @@ def intrinsic_matrix(params: Mapping[str, Any]) -> Floats:
 
 
 def point_cloud(depth: NDArray[np.float32], params: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Points `(k, 3)` [m], world frame, of the pixels of a depth picture `(height, width)` that show anything."""
+    """Return points `(k, 3)` [m], world frame, of the pixels of a depth picture `(height, width)` that hit a thing."""
     height, width = depth.shape
     projection = np.asarray(params['cameraProjection']).reshape(4, 4)
     view = np.asarray(params['cameraViewTransform']).reshape(4, 4)
@@ -79,7 +79,7 @@ def point_cloud(depth: NDArray[np.float32], params: Mapping[str, Any]) -> NDArra
 
 
 def _projection(lens: Intrinsics) -> Floats:
-    """OpenGL's projection matrix for row vectors."""
+    """Return OpenGL's projection matrix for row vectors."""
     matrix = np.zeros((4, 4))
     matrix[0, 0], matrix[1, 1] = 1.0 / lens.half_width, 1.0 / lens.half_height
     shift = lens.centre[0] / lens.half_width, lens.centre[1] / lens.half_height

@@ -1,4 +1,4 @@
-"""Segmentation: what pictures of labels show, as Omniverse Replicator's annotators of the same names say it.
+"""Segmentation: pictures of labels in the formats of Omniverse Replicator's annotators of the same names.
 
 Formats as its documentation has them (docs.omniverse.nvidia.com, Replicator, "Annotators Information", without
 `colorize`): a dict of `data` and `info`, keys of `info` are numbers. The id of a thing's labels (`semanticId`) is the
@@ -37,17 +37,17 @@ BOX = np.dtype(
 
 
 def semantic_ids(scene: SceneLabels) -> NDArray[np.uint32]:
-    """Id `(k + 2,)` of what is labelled with each number of a picture, those that are negative counted from the end."""
+    """Return the id of the labels `(k + 2,)` at each number of a picture; negative numbers count from the end."""
     return np.concatenate([scene.semantic_ids, _table_end()])
 
 
 def instance_ids(scene: SceneLabels) -> NDArray[np.uint32]:
-    """The same for ids of things."""
+    """Return the id of the thing at each number of a picture, as `semantic_ids` does for labels."""
     return np.concatenate([np.arange(len(scene.things), dtype=np.uint32) + len(_NOTHING), _table_end()])
 
 
 def category_ids(scene: SceneLabels, categories: Sequence[str]) -> NDArray[np.uint32]:
-    """The same for places in a list of categories, from 1 on; 0 for what is in none of them."""
+    """Return the index in `categories` at each number of a picture, from 1 on; 0 for things in none of them."""
     places = [
         next((place for place, each in enumerate(categories, 1) if each in thing.categories), 0)
         for thing in scene.things
@@ -56,7 +56,7 @@ def category_ids(scene: SceneLabels, categories: Sequence[str]) -> NDArray[np.ui
 
 
 class IdTable:
-    """Ids of what is labelled in each env, for pictures of labels of all of them.
+    """Table of the ids of labelled things in each env, for pictures of labels of all envs.
 
     Args:
         world: the physics world.
@@ -69,7 +69,7 @@ class IdTable:
         self._table: Any = None
 
     def of(self, labels: Any, env_ids: Sequence[int]) -> Any:
-        """The ids in pictures of labels `(env_num, height, width)`, arrays of the world's kind, float32.
+        """Return the ids in pictures of labels `(env_num, height, width)`, arrays of the world's kind, float32.
 
         Rows of envs that are not among `env_ids` mean nothing.
         """
@@ -86,7 +86,7 @@ class IdTable:
 
 
 def semantic_segmentation(labels: Labels, scene: SceneLabels) -> dict[str, Any]:
-    """What each pixel of a picture of labels `(height, width)` shows, by kind.
+    """Return the labels at each pixel of a picture of labels `(height, width)`.
 
     `data` `(height, width)` uint32: ids of labels; `info['idToLabels'][id]`: labels by type, `{'class': 'chair'}`, of
     the ids in the picture, 0 and 1.
@@ -97,7 +97,7 @@ def semantic_segmentation(labels: Labels, scene: SceneLabels) -> dict[str, Any]:
 
 
 def instance_segmentation(labels: Labels, scene: SceneLabels, env_path: str) -> dict[str, Any]:
-    """What each pixel of a picture of labels `(height, width)` shows, thing by thing.
+    """Return the thing at each pixel of a picture of labels `(height, width)`.
 
     `data` `(height, width)` uint32: ids of things; `info['idToLabels'][id]`: the thing's prim path,
     `info['idToSemantics'][id]`: its labels by type, of the ids in the picture, 0 and 1. `env_path` is the prim path of
@@ -116,7 +116,7 @@ def instance_segmentation(labels: Labels, scene: SceneLabels, env_path: str) -> 
 
 
 def tight_boxes(labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabels, env_path: str) -> dict[str, Any]:
-    """Smallest boxes around the visible pixels of each labelled thing in a picture of labels `(height, width)`.
+    """Return the smallest boxes around the visible pixels of each labelled thing in a picture `(height, width)`.
 
     `data`: one row of `BOX` for each thing in the picture; `occlusionRatio` is the share of its pixels that others
     hide, 0 if it is seen as a whole, as `occlusion` `(height, width)` has it (nan where it is not measured);
@@ -155,7 +155,7 @@ def _classes() -> dict[int, dict[str, str]]:
 
 
 def _table_end() -> NDArray[np.uint32]:
-    """What `BACKGROUND` and `UNLABELLED` index, the last entries of a table."""
+    """Return the last entries of a table, at the indices `BACKGROUND` and `UNLABELLED`."""
     end = np.zeros(len(_NOTHING), np.uint32)
     end[[BACKGROUND, UNLABELLED]] = _NOTHING
     return end

@@ -29,7 +29,7 @@ class BaseSensor(OrderedKeys, ABC):
 
     batched: ClassVar[bool] = False
     renders: ClassVar[bool] = False
-    """Whether its data are pictures, taken when a frame is due; see `observe`."""
+    """True if its data are pictures, taken when a frame is due; see `observe`."""
     sensors: ClassVar[dict[str, type[BaseSensor]]] = {}
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
@@ -46,60 +46,60 @@ class BaseSensor(OrderedKeys, ABC):
 
     @classmethod
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """The model of a robot with whatever this sensor needs in it (a camera, a measured link, ...)."""
+        """Return the model of a robot with the parts that this sensor needs (a camera, a measured link, ...)."""
         return model
 
     @classmethod
     def check(cls, config: Any, robot: RobotCfg, scene: SceneHandle) -> None:
-        """ValueError if the sensor cannot work on this robot; called before an episode starts, nothing has changed."""
+        """Raise a ValueError if the sensor cannot work on this robot; called before an episode starts."""
 
     @abstractmethod
     def get_data(self) -> dict[str, Any]:
-        """What the sensor reads now."""
+        """Return the current reading of the sensor."""
 
     def update(self, env_ids: EnvIds) -> None:
-        """Batched sensors: these envs are about to be observed, the rows of the others will not be looked at."""
+        """Prepare a batched sensor for the observation of these envs; the rows of the others are not used."""
 
     def observe(self) -> dict[str, Any]:
-        """What goes into the observation: `get_data`, or for slow sensors what was read last."""
+        """Return the data for the observation: `get_data`, or for slow sensors the last reading."""
         return self.get_data()
 
     def handle(self, robot: RobotContext) -> BaseSensor:
-        """Batched sensors: the object of one env, for its own robot."""
+        """Return a batched sensor's object of one env, for the robot there."""
         return SensorHandle(self, robot)
 
     def post_reset(self) -> None:
-        """Called when the env's scene is ready."""
+        """Initialize; called when the env's scene is ready."""
 
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget everything about these envs: a new episode starts."""
+        """Clear the state of these envs at the start of a new episode."""
 
     def restore_sensor_info(self) -> None:
-        """Called by extension packages that recreate what the sensor holds."""
+        """Recreate the sensor's resources; called by extension packages."""
 
     def cleanup(self) -> None:
-        """Called when the env is reset or closed."""
+        """Clean up; called when the env is reset or closed."""
 
 
 def enabled_sensors(robot: RobotCfg) -> list[SensorCfg]:
-    """The configs of the sensors that run."""
+    """Return the configs of the enabled sensors."""
     return [sensor for sensor in robot.sensors or [] if sensor.enable]
 
 
 class SensorHandle(BaseSensor):
-    """One env's part of a batched sensor."""
+    """Handle to one env's part of a batched sensor."""
 
     def __init__(self, batch: BaseSensor, robot: RobotContext):
         super().__init__(batch.config, robot, robot._scene)
         self._batch = batch
 
     def get_data(self) -> dict[str, Any]:
-        """What the sensor reads now in this env, arrays of the caller's own."""
+        """Return the current reading of the sensor in this env, as new arrays."""
         return split_rows(self._batch.get_data(), np.array([self._scene.env_id]))[0]
 
 
 def create_sensors(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> OrderedDict[str, BaseSensor]:
-    """The enabled sensors of a robot, by name; a batched robot has the batched ones, its envs' robots their handles."""
+    """Create a robot's enabled sensors, by name: batched ones for a batched robot, handles for its envs' robots."""
     sensors: OrderedDict[str, BaseSensor] = OrderedDict()
     for config in enabled_sensors(robot_cfg):
         cls = look_up(BaseSensor.sensors, 'sensor', config.type)

@@ -1,4 +1,4 @@
-"""Metrics: a figure over an episode. Base class and registry."""
+"""Metrics, each a figure of a whole episode: base class and registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BaseMetric(ABC):
 
     Attributes:
         name: its key in the results; the config's name, else its type.
-        env_offset: where the env frame stands in the world, a plain list of floats [m].
+        env_offset: position of the env frame in the world, a plain list of floats [m].
     """
 
     metrics: ClassVar[dict[str, type[BaseMetric]]] = {}
@@ -35,20 +35,20 @@ class BaseMetric(ABC):
         return register_in(BaseMetric.metrics, name)
 
     def set_up_runtime(self, task_name: str, env_id: int, env_offset: list[float]) -> None:
-        """Told once where the episode runs."""
+        """Receive the env of the episode; called once."""
         self.task_name = task_name
         self.env_id = env_id
         self.env_offset = env_offset
 
     @abstractmethod
     def update(self, obs: dict[str, Any]) -> None:
-        """Called once per step, the ending one included, with `{robot name: observation}`."""
+        """Update with `{robot name: observation}`; called once per step, the last one included."""
 
     @abstractmethod
     def calc(self) -> Any:
-        """The figure at the end of the episode; anything that JSON can hold (numpy values are converted)."""
+        """Return the figure at the end of the episode; anything that JSON can hold (numpy values are converted)."""
 
 
 def create_metric(config: MetricCfg, task_config: TaskCfg) -> BaseMetric:
-    """The metric that a config asks for."""
+    """Create the metric of a config."""
     return look_up(BaseMetric.metrics, 'metric', config.type)(config, task_config)

@@ -1,4 +1,4 @@
-"""Episode preparer: everything about an episode that can go wrong, done before a running env is touched."""
+"""Episode preparer: every fallible part of an episode's start, done before a running env is touched."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SPECS_KEPT = 1024
 
 @dataclass(frozen=True)
 class PreparedEpisode:
-    """An episode that is ready to start. Classes inside the env see `runtime_config`, users `task_config`.
+    """Episode that is ready to start. Classes inside the env see `runtime_config`, users `task_config`.
 
-    `task`: the one that the env has already and that runs this episode, too; None if one is to be made.
+    `task`: the env's existing task that also runs this episode; None if a new one is needed.
     """
 
     episode: Episode
@@ -38,9 +38,9 @@ class PreparedEpisode:
 
 
 class EpisodePreparer:
-    """Prepares the episodes of a run.
+    """Preparer of the episodes of a run.
 
-    What a task's scene is made of is found out once. Each reset looks once at the files of each task.
+    The spec of a task's scene is computed once. Each reset checks the files of each task once.
     """
 
     def __init__(self, world: World, compat: Compat):
@@ -59,15 +59,15 @@ class EpisodePreparer:
     ) -> dict[int, PreparedEpisode]:
         """Prepare the episodes that envs shall start in one reset.
 
-        Envs that go on with what they have keep their scenes, too, unless all envs are reset: files are not looked at.
+        Envs that keep their objects keep their scenes, too, unless all envs are reset: files are not checked.
 
         Args:
             episodes: the episodes, by env id.
             joints: joints that the scenes of these envs get, with positions on the world in the world frame.
-            before: what runs in envs that may go on with the same objects, if their next episode is of the same task.
-            shown: whether their configs are handed to a user, who may change them.
+            before: episodes in envs that may keep their objects if their next episode is of the same task.
+            shown: True if their configs are returned to a user, who may change them.
 
-        Whatever a scene or a sensor raises names episode, task and env.
+        Errors of scenes and sensors name episode, task and env.
         """
         handles: dict[tuple[object, ...], SceneHandle] = {}
         prepared: dict[int, PreparedEpisode] = {}
@@ -98,7 +98,7 @@ class EpisodePreparer:
         return self._reusable[episode.task_index]
 
     def _handle(self, episode: Episode, model: SceneSpec) -> SceneHandle:
-        """The scene of an episode, compiled and checked."""
+        """Return the scene of an episode, compiled and checked."""
         handle = self._world.prepare(model)
         check_sensors(episode.snapshot(), handle)
         if isinstance(handle, CompiledScene):
@@ -108,14 +108,14 @@ class EpisodePreparer:
     def _fresh(
         self, env_id: int, episode: Episode, shown: bool, model: SceneSpec, handle: SceneHandle
     ) -> PreparedEpisode:
-        """An episode that starts with objects of its own."""
+        """Prepare an episode with new objects."""
         task_config = episode.snapshot()
         # shares nothing with what a user gets
         runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
         return PreparedEpisode(episode, task_config, runtime_config, model, handle)
 
     def _spec(self, key: tuple[Any, ...], episode: Episode) -> SceneSpec:
-        """What the scene of an episode is made of: the very same object for all that are alike."""
+        """Return the spec of an episode's scene: the same object for all equal ones."""
         spec = self._specs.get(key)
         if spec is None:
             spec = replace(scene_spec(episode.snapshot()), joints=key[1:])
@@ -128,7 +128,7 @@ class EpisodePreparer:
 
 
 def _localize(config: TaskCfg, env_id: int) -> TaskCfg:
-    """The config that classes inside the env see: names with the env id, absolute prim paths."""
+    """Return the config for classes inside the env: names with the env id, absolute prim paths."""
     root = f'/World/env_{env_id}'
 
     def local(member: Any, parent: str) -> Any:

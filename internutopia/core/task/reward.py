@@ -1,4 +1,4 @@
-"""Rewards: a number per step. Base class and registry."""
+"""Rewards, each a number per step: base class and registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from internutopia.util.registry import look_up, register_in
 
 
 class RewardedTask(Protocol):
-    """The task that a reward belongs to, `BaseTask`."""
+    """Interface of the task that a reward belongs to, `BaseTask`."""
 
     config: Any
     env_id: int
@@ -25,7 +25,7 @@ class RewardedTask(Protocol):
 class BaseReward(ABC):
     """Base class of rewards: one object per episode.
 
-    `calc()` is called once per step, after observations and metrics. `state` is for what it remembers from one step to
+    `calc()` is called once per step, after observations and metrics. `state` is for values kept from one step to
     the next: None at the start of an episode.
     """
 
@@ -46,14 +46,14 @@ class BaseReward(ABC):
         """Read and check `settings`; called by the constructor."""
 
     def reset(self) -> None:
-        """Forget the state."""
+        """Clear the state."""
         self.state = None
 
     @abstractmethod
     def calc(self) -> float:
-        """The reward of this step."""
+        """Compute the reward of this step."""
 
 
 def create_reward(config: RewardCfg, task: RewardedTask) -> BaseReward:
-    """The reward that a config asks for."""
+    """Create the reward of a config."""
     return look_up(BaseReward.rewards, 'reward', config.reward_type)(task, config.reward_settings)

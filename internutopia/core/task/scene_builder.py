@@ -1,4 +1,4 @@
-"""Scene builder: what physics needs of a `TaskCfg`, and the check that everything it names is implemented."""
+"""Scene builder: scene spec of a `TaskCfg`, and the check that everything it names is implemented."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from internutopia.util.registry import look_up
 
 
 def scene_spec(config: TaskCfg) -> SceneSpec:
-    """The scene that a task runs in: asset, robots and objects. ValueError for scales that cannot be had."""
+    """Return the spec of a task's scene: asset, robots and objects. ValueError for unsupported scales."""
     return SceneSpec(
         asset=str(config.scene_asset_path) if config.scene_asset_path else None,
         scale=config.scene_scale,
@@ -43,7 +43,7 @@ def scene_spec(config: TaskCfg) -> SceneSpec:
 
 
 def check_sensors(config: TaskCfg, scene: SceneHandle) -> None:
-    """ValueError if a sensor cannot work in the scene of its task, naming robot and sensor."""
+    """Raise a ValueError, with robot and sensor, if a sensor cannot work in the scene of its task."""
     for robot in config.robots:
         for sensor in enabled_sensors(robot):
             try:
@@ -53,7 +53,7 @@ def check_sensors(config: TaskCfg, scene: SceneHandle) -> None:
 
 
 def _robot_model(config: RobotCfg) -> RobotSpec:
-    """What a robot is made of, with what its sensors need."""
+    """Return the model of a robot, equipped for its sensors."""
     model = look_up(BaseRobot.robots, 'robot', config.type).model(config)
     for sensor in enabled_sensors(config):
         model = look_up(BaseSensor.sensors, 'sensor', sensor.type).equip(sensor, model)
@@ -61,12 +61,12 @@ def _robot_model(config: RobotCfg) -> RobotSpec:
 
 
 def _below(root_path: str, prim_path: str) -> str:
-    """Where a part of a task is below its env, whether its config says so with a slash in front or without."""
+    """Return the prim path of a part of a task below its env; a leading slash in the config is optional."""
     return f'{root_path}/{prim_path.lstrip("/")}'
 
 
 def check_implemented(config: Config) -> None:
-    """ValueError if a type that the config names has no implementation, saying in which task."""
+    """Raise a ValueError, with the task, if a type in the config has no implementation."""
     checked: set[int] = set()  # configs are often shared by thousands of tasks
     for index, task in enumerate(config.task_configs):
         try:

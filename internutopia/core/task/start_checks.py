@@ -1,4 +1,4 @@
-"""Start checks: what is probably not meant, said before an episode starts.
+"""Start checks: warnings about probable mistakes before an episode starts.
 
 A scene of the wrong size, a robot above nothing, joints outside of their limits. Each is one warning per run and
 process: of a scene with a scale, of a scene with a scale and a robot, of a robot's model.
@@ -25,16 +25,16 @@ from internutopia.util import log
 from internutopia.util.log import warn_once
 
 SMALLEST, LARGEST = 1.0, 1000.0
-"""Horizontal extents [m] below and above which a scene is probably not of the size that was meant."""
+"""Horizontal extents [m] below and above which a scene probably has an unintended size."""
 USUAL = 2.0, 200.0
-"""Horizontal extents [m] of scenes that were meant."""
+"""Usual horizontal extents of scenes [m]."""
 USUAL_TABLETOP = 0.1
-"""Horizontal extent [m] that is enough where a change undoes something, such as a unit that a file does not state."""
+"""Minimum horizontal extent [m] where a change undoes something, such as a unit that a file does not state."""
 _KNOWN_STARTS = 4096  # starts of a scene that are remembered, to be checked once
 
 
 class StartChecks:
-    """Checks how episodes of one run start.
+    """Checks of the starts of episodes of one run.
 
     Args:
         compat: version whose behaviour the run gets.
@@ -49,7 +49,7 @@ class StartChecks:
         self._posed: set[Hashable] = set()  # robots whose joints were looked at
 
     def check(self, task_index: int, model: SceneSpec, scene: CompiledScene) -> None:
-        """Say what is odd about a task of this scene, unless that was said before."""
+        """Warn of probable mistakes in a task with this scene, once each."""
         self._check_joints(model, scene)
         if model.asset is None:
             return
@@ -85,7 +85,7 @@ class StartChecks:
             )
 
     def _check_joints(self, model: SceneSpec, scene: CompiledScene) -> None:
-        """Warn of joints that start outside of their limits because a model does not start them anywhere else."""
+        """Warn of joints that start outside of their limits because the model sets no other start."""
         for robot in model.robots:
             key = robot.asset, robot.scale, tuple(robot.joint_positions)
             if key in self._posed:
@@ -101,7 +101,7 @@ class StartChecks:
                 )
 
     def _check_size(self, model: SceneSpec, bounds: SceneBounds) -> str:
-        """Warn of a scene that is too small or too large; returns what was likely meant."""
+        """Warn of a scene that is too small or too large; returns a hint at the likely mistake."""
         extent, solid = _across(bounds.extent), _across(bounds.solid_extent)
         if extent is None or solid is None or (extent >= SMALLEST and solid <= LARGEST):
             return ''
@@ -137,7 +137,7 @@ class StartChecks:
         return hint
 
     def _likely(self, model: SceneSpec, unit: float, extent: float) -> str:
-        """What gives a scene a usual size, of the changes by powers of ten the likeliest; '' if there is none."""
+        """Return the likeliest change by a power of ten that gives a scene a usual size; '' if there is none."""
         if unit <= 0:
             return ''  # USD takes any number
         written = extent / (1.0 if model.raw_lengths else unit)  # times the scale
@@ -158,7 +158,7 @@ class StartChecks:
 
 
 def likely_power(across: Callable[[int], float], undoing: Sequence[int]) -> int | None:
-    """Power of ten by which a scene of the wrong size was likely meant to be larger, None if none gives a usual size.
+    """Return the likeliest power of ten that gives a scene a usual size; None if there is none.
 
     Args:
         across: horizontal extent [m] with a power.
@@ -172,7 +172,7 @@ def likely_power(across: Callable[[int], float], undoing: Sequence[int]) -> int 
 
 
 def _across(extent: NDArray[np.float64] | None) -> float | None:
-    """Greater horizontal extent [m]."""
+    """Return the greater horizontal extent [m]."""
     return None if extent is None else float(extent[:2].max())
 
 

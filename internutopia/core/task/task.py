@@ -19,23 +19,23 @@ from internutopia.util.registry import look_up, register_in
 
 
 class BaseTask(ABC):
-    """One episode in one env. Subclasses say when it is done and may add to the observations.
+    """Base class of tasks, one episode in one env. Subclasses define its end and may add observations.
 
     The env calls, in this order: constructor, `set_up_runtime`, `set_up_scene`, `load`, `post_reset`; then once per
     step `get_observations`, `is_done`, `metric.update`, `reward.calc`; `calculate_metrics` and `cleanup` at the end.
 
     Attributes:
         config: the task config of this episode, with the names and prim paths that hold inside this env.
-        robots: robots by the names that the user gave them.
+        robots: robots by their names in the user's config.
         objects: objects likewise.
         scene_rigid_bodies: movable bodies of the scene asset by name.
-        env_offset: where the env frame stands in the world, a plain list of floats [m].
+        env_offset: position of the env frame in the world, a plain list of floats [m].
         steps: a counter for the subclass's own use.
     """
 
     tasks: ClassVar[dict[str, type[BaseTask]]] = {}
     ends_itself: ClassVar[bool] = True
-    """Whether `is_done` can be true at all; the array API does not ask tasks that say no."""
+    """False if `is_done` never returns True; the array API then does not call it."""
 
     def __init__(self, config: TaskCfg, scene: IScene):
         self.name = ''
@@ -62,7 +62,7 @@ class BaseTask(ABC):
         return register_in(BaseTask.tasks, name)
 
     def set_up_runtime(self, task_name: str, env_id: int, env_offset: list[float]) -> None:
-        """Told once where the episode runs."""
+        """Receive the env of the episode; called once."""
         self.name = task_name
         self.env_id = env_id
         self.env_offset = env_offset
@@ -71,7 +71,7 @@ class BaseTask(ABC):
             metric.set_up_runtime(task_name, env_id, env_offset)
 
     def set_up_scene(self, scene: IScene) -> None:
-        """Given the scene of its env."""
+        """Receive the scene of the env."""
         self._scene = scene
 
     def load(self) -> None:
@@ -83,24 +83,24 @@ class BaseTask(ABC):
         self.loaded = True
 
     def post_reset(self) -> None:
-        """Called when everything is in place, before the first observation."""
+        """Finish the reset; called when everything is in place, before the first observation."""
         for robot in self.robots.values():
             robot.post_reset()
 
     def get_observations(self) -> dict[str, Any]:
-        """`{robot name: observation}`; called exactly once per step and once after a reset."""
+        """Return `{robot name: observation}`; called exactly once per step and once after a reset."""
         return {name: robot.observe() for name, robot in self.robots.items()}
 
     @abstractmethod
     def is_done(self) -> bool:
-        """Whether the episode ends with this step; called exactly once per step."""
+        """Return True if the episode ends with this step; called exactly once per step."""
 
     def calculate_metrics(self) -> dict[str, Any]:
-        """The metrics at the end of the episode, by name."""
+        """Return the metrics at the end of the episode, by name."""
         return {name: metric.calc() for name, metric in self.metrics.items()}
 
     def cleanup(self) -> None:
-        """Called when the env is reset or closed."""
+        """Clean up; called when the env is reset or closed."""
         for robot in self.robots.values():
             robot.cleanup()
 
@@ -114,9 +114,9 @@ _LIFE: dict[type, tuple[str, ...]] = {  # methods that start and end what an epi
 
 
 def is_reusable(task: BaseTask) -> bool:
-    """Whether the objects of a task can run one episode after the other in their env, for a learner.
+    """Return True if the objects of a task can run one episode after the other in their env, for learning.
 
-    That is so if none of them is asked to keep anything of an episode, and no class has code of its own for its start
+    That holds if none of them has to keep anything of an episode, and no class has its own code for the start
     or end.
     """
     robots = task.robots.values()
@@ -132,5 +132,5 @@ def is_reusable(task: BaseTask) -> bool:
 
 
 def create_task(config: TaskCfg, scene: IScene) -> BaseTask:
-    """The task that a config asks for."""
+    """Create the task of a config."""
     return look_up(BaseTask.tasks, 'task', config.type)(config, scene)

@@ -45,7 +45,7 @@ def create_app(session_manager: SessionManager, users: Users, metrics: Metrics) 
     app.state.session_manager = session_manager
     app.state.in_flight = in_flight
     app.state.metrics = metrics
-    # only named: the middleware asks for the token, before anything is looked at
+    # for the document only: the middleware checks the token, before anything else
     token = [] if users.open else [Security(HTTPBearer(auto_error=False))]
     app.include_router(routes.simulator, dependencies=token)  # first, as they are tried in this order
     app.include_router(routes.insight, dependencies=token)

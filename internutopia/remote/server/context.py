@@ -38,7 +38,7 @@ class Context:
 async def caller(request: Request) -> User:
     """Return the user who sent a request."""
     user = Context.of(request).user
-    assert user is not None  # nobody comes to a route that needs one without
+    assert user is not None  # the middleware refuses requests without one
     return user
 
 

@@ -12,7 +12,7 @@ from internutopia.remote.server.errors import retry_later
 
 _MAX_BUCKETS = 8192
 _SUBNET = 64  # bits of an IPv6 address that its owner does not choose
-_LONGEST_NAME = 64  # of a client whose address a proxy does not tell
+_LONGEST_NAME = 64  # of a client whose address a proxy does not forward
 
 
 def origin(host: str) -> str:

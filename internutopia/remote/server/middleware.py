@@ -1,6 +1,6 @@
 """Middleware around every request: authentication and limits, then a line in the log and metrics.
 
-A body that nobody has read when the reply is sent is not waited for: the connection ends with the reply.
+A body that is unread when the reply is sent is not waited for: the connection ends with the reply.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class ReplyCache:
             del self._entries[key]
             if isinstance(error, Exception):
                 entry.outcome.set_exception(error)
-                entry.outcome.exception()  # nobody need wait for it
+                entry.outcome.exception()  # mark it as retrieved: there may be no waiter
             else:
                 entry.outcome.cancel()
             raise

@@ -100,7 +100,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=bool(settings.trusted_proxies),  # nobody else's word for who calls
+                proxy_headers=bool(settings.trusted_proxies),  # from these proxies only
                 forwarded_allow_ips=[str(network) for network in settings.trusted_proxies],
                 ws='none',
                 timeout_graceful_shutdown=_CLOSING,

@@ -112,7 +112,7 @@ class Users:
         scheme, _, token = (authorization or '').partition(' ')
         given = _hash(token.strip())
         found = None
-        for user in self._users:  # all of them, so that the time taken tells nothing
+        for user in self._users:  # all of them, so that the time reveals nothing
             if hmac.compare_digest(user.sha256, given):
                 found = user
         return found if scheme.lower() == 'bearer' else None
