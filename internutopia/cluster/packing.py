@@ -68,7 +68,7 @@ def unpack(packed: Packed) -> list[Any]:
 
 
 def stacked(packed: Packed) -> Any:
-    """Values of one layout as arrays with a row for each, by the keys of their dicts; None if they make none.
+    """Stack values of one layout to arrays with a row for each, by the keys of their dicts; None if impossible.
 
     `{'a': [1.0, 2.0]}` and `{'a': [3.0, 4.0]}` become `{'a': array([[1.0, 2.0], [3.0, 4.0]])}`.
     """
@@ -81,12 +81,12 @@ def stacked(packed: Packed) -> Any:
 
 
 def array_bytes(packed: Packed) -> int:
-    """Size of the arrays."""
+    """Return the size of the arrays."""
     return sum(c.nbytes for group in packed.groups for c in group.columns if isinstance(c, np.ndarray))
 
 
 def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
-    """Values that are all of the form of the first one. LayoutMismatchError if one is not."""
+    """Group values that are all of the form of the first one. LayoutMismatchError if one is not."""
     layout = _layout(values[0])
     return LeafGroup(rows, layout, list(map(_column, zip(*reader(layout)(values), strict=True))))
 
@@ -102,7 +102,7 @@ def _column(leaves: Sequence[Any]) -> Column:
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays as rows of one; they are compared by what joins them, in C."""
+    """Join arrays as rows of one; joining them also compares them, in C."""
     shape = arrays[0].shape
     try:
         if shape and len(set(map(len, arrays))) == 1:

@@ -77,7 +77,7 @@ class PipeLink:
 
 
 def _memories() -> tuple[int, int] | None:
-    """Memory for replies and for requests, as file descriptors without a name, which the kernel frees with their users.
+    """Create memory for replies and requests, as unnamed file descriptors, which the kernel frees with their users.
 
     None if there is none: long messages go through the pipes then.
     """

@@ -78,6 +78,6 @@ def _yield_to_caller() -> None:
 
 
 def open_fds(process: int, fds: Mapping[str, int]) -> dict[str, int]:
-    """File descriptors of another process of this machine, as those of this one. OSError if they cannot be had."""
+    """Open file descriptors of another process of this machine in this one. OSError if that fails."""
     modes = {'requests': os.O_RDONLY, 'replies': os.O_WRONLY}
     return {name: os.open(f'/proc/{process}/fd/{fd}', modes.get(name, os.O_RDWR)) for name, fd in fds.items()}

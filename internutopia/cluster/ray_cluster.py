@@ -229,7 +229,7 @@ class Cluster:
                 sys.excepthook = sys.__excepthook__
 
     def _run(self, options: dict[str, Any], started: Future[None]) -> None:
-        """Body of the thread of the connection: make it, watch the cluster, end it."""
+        """Make the connection, watch the cluster, end the connection; the body of the connection's thread."""
         import ray
 
         try:

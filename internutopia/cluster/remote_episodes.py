@@ -90,7 +90,7 @@ class RemoteEpisodes:
         return self._active[group]
 
     def by_group(self, env_ids: Iterable[int]) -> dict[int, list[int]]:
-        """Env ids by group, in their order."""
+        """Split env ids by group, in their order."""
         size = len(self.groups[0])
         sorted_out: dict[int, list[int]] = {}
         for env_id in env_ids:

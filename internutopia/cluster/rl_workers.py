@@ -20,7 +20,7 @@ _INPUTS = ('slot', 'actions', 'steps', 'levels')  # what the main process writes
 
 
 class RLWorkers:
-    """Workers by number, each with the same number of envs, that are sent requests and give replies.
+    """Workers by number, each with the same number of envs, which receive requests and send replies.
 
     Args:
         config: what to run.

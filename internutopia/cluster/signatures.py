@@ -42,13 +42,13 @@ class SignatureCache:
 
 
 def _signature(group: LeafGroup) -> Signature:
-    """Layout and kinds of columns; of what is no number that may be taken, a signature that is never seen again."""
+    """Return layout and kinds of columns; for other than acceptable numbers, a signature that never recurs."""
     kinds = tuple(_kind(column) for column in group.columns)
     return (object(),) if '' in kinds else (group.layout, kinds)
 
 
 def _kind(column: Column) -> str:
-    """`'none'`, form and shape of numbers, or, for everything else and for numbers that `box_action` refuses, `''`."""
+    """Return `'none'`, form and shape of numbers, or `''` for all else and for numbers that `box_action` refuses."""
     if isinstance(column, list):
         types = set(map(type, column))
         if types == {type(None)}:

@@ -30,7 +30,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class WorkerPool:
-    """Workers by number, of which each has a group of envs.
+    """Pool of workers by number, of which each has a group of envs.
 
     Args:
         config: what to run.

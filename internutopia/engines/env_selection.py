@@ -41,11 +41,11 @@ class EnvSelection(Protocol):
         ...
 
     def take(self, array: Any) -> Any:
-        """`array[ids]`."""
+        """Return `array[ids]`."""
         ...
 
     def put(self, array: Any, values: Any) -> None:
-        """`array[ids] = values`, in place, values being `(m, ...)` or a number."""
+        """Set `array[ids] = values`, in place, values being `(m, ...)` or a number."""
         ...
 
     def joined(self, others: EnvSelection) -> EnvSelection:
@@ -57,7 +57,7 @@ class EnvSelection(Protocol):
         ...
 
     def masked_writes(self) -> AbstractContextManager[None]:
-        """While this is entered, setters of the world that are given `ids` change no other envs."""
+        """Return a context in which setters of the world that are passed `ids` change no other envs."""
         ...
 
 
@@ -69,11 +69,11 @@ class EnvIdSelection:
         self.any = len(ids) > 0
 
     def take(self, array: Any) -> Any:
-        """`array[ids]`."""
+        """Return `array[ids]`."""
         return array[self.ids]
 
     def put(self, array: Any, values: Any) -> None:
-        """`array[ids] = values`."""
+        """Set `array[ids] = values`."""
         array[self.ids] = values
 
     def joined(self, others: EnvSelection) -> EnvIdSelection:
@@ -109,7 +109,7 @@ class EnvMaskSelection:
         return array
 
     def put(self, array: Any, values: Any) -> None:
-        """`array[mask] = values`, values being `(n, ...)` or a number."""
+        """Set `array[mask] = values`, values being `(n, ...)` or a number."""
         masked_assign(array, self.index, values)
 
     def joined(self, others: EnvSelection) -> EnvMaskSelection:
@@ -121,7 +121,7 @@ class EnvMaskSelection:
         return EnvMaskSelection(self._world, self.index & ~self._world.arrays.asarray(others))
 
     def masked_writes(self) -> AbstractContextManager[None]:
-        """While this is entered, setters change these envs only."""
+        """Return a context in which setters change these envs only."""
         return self._world.masked_writes(self.index)
 
 

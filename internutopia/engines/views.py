@@ -200,7 +200,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
-        """Sliding friction coefficients `(n,)` of all geoms of the robot."""
+        """Set sliding friction coefficients `(n,)` of all geoms of the robot."""
 
     @abstractmethod
     def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:

@@ -39,7 +39,7 @@ class Grid:
         return x, y
 
     def number(self, i: Ints, j: Ints) -> Ints:
-        """Flat numbers of columns."""
+        """Return flat numbers of columns."""
         return (i - self.first[0] + self.pad) * self.shape[1] + (j - self.first[1] + self.pad)
 
     def columns(self, number: Ints) -> Ints:

@@ -149,7 +149,7 @@ class DistanceField:
 
 
 def _snapped(cells: CellMap, points: Array, what: str) -> Array:
-    """Places of those points that have free space near them. ValueError if none has."""
+    """Return places of those points that have free space near them. ValueError if none has."""
     places, distance = cells.nearest(points)
     near = distance <= cells.snap_distance
     if near.any():

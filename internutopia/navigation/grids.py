@@ -140,7 +140,7 @@ class MapGrids:
         return (positions[..., :2] - origin.reshape(*wide, 2)) / cell.reshape(*wide, 1)
 
     def _columns(self, numbers: Any, places: Any) -> Any:
-        """Numbers `(n, ...)` of the columns of cells at whole places; the outermost ones are empty."""
+        """Return numbers `(n, ...)` of the columns of cells at whole places; the outermost ones are empty."""
         wide = (len(numbers),) + (1,) * (places.ndim - 2)
         shape = self._shape[numbers].reshape(*wide, 2)
         index = self._xp.astype(places, self._xp.int64).clip(min=0)

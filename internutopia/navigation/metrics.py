@@ -47,7 +47,7 @@ def path_length(path: ArrayLike) -> float:
 
 
 def success(distance: float, radius: float, stopped: bool = True) -> float:
-    """1 if the robot stopped within `radius` [m] of the goal, else 0 (Anderson et al. 2018).
+    """Return 1 if the robot stopped within `radius` [m] of the goal, else 0 (Anderson et al. 2018).
 
     Args:
         distance: to the goal at the end [m].
@@ -58,12 +58,12 @@ def success(distance: float, radius: float, stopped: bool = True) -> float:
 
 
 def oracle_success(distances: ArrayLike, radius: float) -> float:
-    """1 if any of the distances to the goal along the path `(n,)` [m] is within `radius` [m], else 0."""
+    """Return 1 if any distance to the goal along the path `(n,)` [m] is within `radius` [m], else 0."""
     return float(np.min(distances) <= radius)
 
 
 def spl(succeeded: float, shortest: float, length: float) -> float:
-    """Success weighted by path length (Anderson et al. 2018): `S l / max(p, l)`.
+    """Compute success weighted by path length (Anderson et al. 2018): `S l / max(p, l)`.
 
     A path of up to `STILL` is none: without a move, that is S. Where no path leads to the goal, it is 0.
 
@@ -76,7 +76,7 @@ def spl(succeeded: float, shortest: float, length: float) -> float:
 
 
 def soft_spl(distance: float, initial_distance: float, shortest: float, length: float) -> float:
-    """SPL with progress in place of success (Datta et al. 2020): `max(0, 1 - d_T / d_0) l / max(p, l)`.
+    """Compute SPL with progress in place of success (Datta et al. 2020): `max(0, 1 - d_T / d_0) l / max(p, l)`.
 
     Args:
         distance: d_T to the goal at the end [m].
@@ -89,7 +89,7 @@ def soft_spl(distance: float, initial_distance: float, shortest: float, length: 
 
 
 def dtw(path: ArrayLike, reference: ArrayLike) -> float:
-    """Cost [m] of dynamic time warping: the least sum of distances over all ways to walk along both paths at once."""
+    """Compute the cost [m] of dynamic time warping: the least sum of distances over all walks along both paths."""
     costs = _distances(path, reference)
     if costs.shape[0] > costs.shape[1]:
         costs = costs.T  # it is symmetric; the loop is over the shorter one
@@ -103,7 +103,7 @@ def dtw(path: ArrayLike, reference: ArrayLike) -> float:
 
 
 def ndtw(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> float:
-    """Normalized dynamic time warping (Ilharco et al. 2019): `exp(-DTW(P, R) / (|R| d_th))`; 1 for the reference.
+    """Compute normalized DTW (Ilharco et al. 2019): `exp(-DTW(P, R) / (|R| d_th))`; 1 for the reference.
 
     Args:
         path: P, `(n, 3)` [m].
@@ -114,12 +114,12 @@ def ndtw(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> float:
 
 
 def sdtw(succeeded: float, path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> float:
-    """Success weighted by nDTW (Ilharco et al. 2019): `S nDTW(P, R)`."""
+    """Compute success weighted by nDTW (Ilharco et al. 2019): `S nDTW(P, R)`."""
     return succeeded * ndtw(path, reference, scale)
 
 
 def cls_score(path: ArrayLike, reference: ArrayLike, scale: float = SCALE) -> float:
-    """Coverage weighted by length score (Jain et al. 2019): `PC(P, R) LS(P, R)`.
+    """Compute coverage weighted by length score (Jain et al. 2019): `PC(P, R) LS(P, R)`.
 
     With PC the mean over the points r of R of `exp(-d(r, P) / d_th)`, EPL = PC times the length of R, and
     `LS = EPL / (EPL + |EPL - PL(P)|)`, 1 where neither path has a length of more than `STILL`.
@@ -148,7 +148,7 @@ def collision_count(collided: ArrayLike, gap: int = 0) -> int:
 
 
 def _efficiency(shortest: float, length: float) -> float:
-    """Shortest path by path taken, at most 1; 0 where there is none."""
+    """Return the shortest path divided by the path taken, at most 1; 0 where there is none."""
     if not math.isfinite(shortest):
         return 0.0
     return 1.0 if length <= max(shortest, STILL) else shortest / length

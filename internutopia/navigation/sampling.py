@@ -212,7 +212,7 @@ def _goals(start: StartingScene, found: NavigationMap, category: str) -> list[Na
 def _view_points(
     start: StartingScene, found: NavigationMap, low: Array, high: Array, geoms: NDArray[np.intp]
 ) -> list[Array]:
-    """Places around a box from which one of these geoms, or the middle of the box, is seen."""
+    """Return places around a box from which one of these geoms, or the middle of the box, is seen."""
     places, middle = found.points[found.islands == 0], (low + high) / 2.0
     away = np.linalg.norm(np.maximum(np.maximum(low - places, places - high)[:, :2], 0.0), axis=1)
     level = (places[:, 2] <= high[2]) & (places[:, 2] + found.agent.height >= low[2])

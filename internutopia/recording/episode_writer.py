@@ -193,7 +193,7 @@ class EpisodeWriter:
         }
 
     def _pixels(self) -> dict[str, NDArray[Any]]:
-        """Samples of the colours of pictures, by the names that they have in the file."""
+        """Return samples of the colours of pictures, by the names that they have in the file."""
         return {
             f'{PIXELS}{leaf}': stream.info['pixels']
             for leaf, stream in self._streams.items()

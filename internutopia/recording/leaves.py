@@ -86,7 +86,7 @@ def _values(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _alike(path: str, indices: list[int], values: Sequence[Any]) -> Iterator[Gathered]:
-    """Values at a path, those of one shape and type together."""
+    """Group the values at a path by shape and type."""
     first = values[0]
     if len(set(map(type, values))) == 1:
         if type(first) in _NUMBERS and (rows := _array(values)) is not None:

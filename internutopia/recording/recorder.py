@@ -31,7 +31,7 @@ _ROUNDING = 1e-6
 
 
 class Recorder:
-    """Records envs into a folder; a context manager.
+    """Recorder of envs into a folder; a context manager.
 
     Episodes that end are written at once; tables and videos of the format are made from them by `close`. An episode
     that is reset before its end, or under way at `close`, is left out unless it was marked.
@@ -109,7 +109,7 @@ class Recorder:
         self._stop = self._watcher.stop
 
     def mark(self, env_id: int, success: bool) -> None:
-        """Say whether the episode of an env is a success; it is kept even if it is reset before its end.
+        """Mark the episode of an env as a success or not; it is kept even if it is reset before its end.
 
         ValueError if the env has no episode that is recorded, NotImplementedError if envs are in other processes.
         """
@@ -200,7 +200,7 @@ def _check_libraries(format: Format, codec: str) -> None:
 
 
 def _check_folder(folder: Path, resume: bool) -> None:
-    """OSError if a folder cannot be written, ValueError if it holds something that recording would mix with."""
+    """Raise OSError if a folder cannot be written, ValueError if it holds something that recording would mix with."""
     probe = folder / '.probe'
     probe.write_bytes(b'')
     probe.unlink()

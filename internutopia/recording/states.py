@@ -16,7 +16,7 @@ _MODEL = 'model digest'
 
 
 class StateTrack:
-    """Collects the states of an episode, which count from 0."""
+    """Collector of the states of an episode, which count from 0."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Rows]] = {}
@@ -31,7 +31,7 @@ class StateTrack:
         self._models.append((state, model))
 
     def arrays(self, count: int) -> dict[str, NDArray[Any]]:
-        """So many states by names for a file: rows, one alone where they are equal.
+        """Return so many states by names for a file: rows, one alone where they are equal.
 
         The numbers of the states of rows are stored with them unless they are all.
         """
@@ -78,7 +78,7 @@ class States:
         return map(self._state, range(len(self)))
 
     def rows(self, name: str) -> NDArray[Any]:
-        """One array of all states, `(states, ...)`. KeyError if not every state has it."""
+        """Return one array of all states, `(states, ...)`. KeyError if not every state has it."""
         if len(self._row_of[name]) != len(self):
             raise KeyError(name)
         return np.broadcast_to(self._rows[name], (len(self), *self._rows[name].shape[1:]))

@@ -139,7 +139,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def check_codec(codec: str) -> None:
-    """ValueError if videos cannot be encoded here with a codec, ImportError without PyAV; both say what to do."""
+    """Raise ValueError if videos cannot be encoded with a codec, ImportError without PyAV; both say what to do."""
     try:
         import av
         from av.codec import codecs_available

@@ -26,7 +26,7 @@ _ROUNDING = 1e-6  # of a step
 
 
 class EpisodeWatcher:
-    """Records the episodes of a step source into a dataset, from now on until `stop`."""
+    """Recorder of the episodes of a step source into a dataset, from now on until `stop`."""
 
     def __init__(self, source: StepSource, dataset: Dataset, codec: str):
         self._source, self._dataset, self._codec = source, dataset, codec

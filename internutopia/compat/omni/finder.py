@@ -74,7 +74,7 @@ class _Signpost(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """None, for `importlib.util.find_spec`, too. ModuleNotFoundError if `omni` is imported and is not there."""
+        """Return None, for `importlib.util.find_spec`, too. ModuleNotFoundError if `omni` is imported and missing."""
         if fullname != 'omni' or is_installed() or _is_probe(fullname) or _is_there('isaacsim'):
             return None
         raise ModuleNotFoundError(

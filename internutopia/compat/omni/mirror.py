@@ -140,7 +140,7 @@ def _members(paths: dict[str, str], specs: Iterable[Any]) -> Iterable[tuple[str,
 
 
 def _reference(asset: str) -> tuple[str, str] | None:
-    """File and prim to refer to; None for an asset that is not USD."""
+    """Return the file and prim to refer to; None for an asset that is not USD."""
     from pxr import Sdf
 
     file = resolve(asset)

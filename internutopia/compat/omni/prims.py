@@ -69,7 +69,7 @@ def get_first_matching_child_prim(prim_path: str, predicate: Predicate, fabric: 
 
 
 def get_first_matching_parent_prim(prim_path: str, predicate: Predicate) -> Usd.Prim | None:
-    """Of the prim and those that it stands in, the nearest whose path the predicate is true for, or None."""
+    """Return the nearest of the prim and its ancestors whose path the predicate is true for, or None."""
     prim = _existing(prim_path)
     while not prim.IsPseudoRoot():
         if predicate(get_prim_path(prim)):

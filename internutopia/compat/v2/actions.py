@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class ActionFilter:
-    """Leaves names out of the actions of one run; each costs one warning."""
+    """Filter that leaves names out of the actions of one run, with one warning for each."""
 
     def __init__(self) -> None:
         self._warner = Warner()
 
     def known_names(self, actions: Mapping[int, tuple[Any, BaseTask]]) -> dict[int, tuple[Any, BaseTask]]:
-        """Actions, each with the task of its env, by env id: without the robots and controllers that are not there.
+        """Return actions, each with the task of its env, by env id, without unknown robots and controllers.
 
         A robot whose class overrides `apply_action` gets its dict as it is.
         """

@@ -130,7 +130,7 @@ GONE = (
 
 
 def gone_from(place: str) -> dict[str, str]:
-    """Messages by name for a place of the table."""
+    """Return the messages by name for a place of the table."""
     return {name: row.message(name) for row in GONE if row.place == place for name in row.names}
 
 
@@ -147,7 +147,7 @@ def raise_if_gone(module: str) -> Callable[[str], Any]:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds modules of the table, and the packages that they are in."""
+    """Finder of modules of the table, and of the packages that they are in."""
 
     @override
     def find_spec(

@@ -6,7 +6,7 @@ from internutopia.util import did_you_mean
 
 
 class gym_adapter:  # noqa: N801 - the public name of 2.x
-    """Reorders joint values between a policy and the simulation.
+    """Reordering of joint values between a policy and the simulation.
 
     Arrays are numpy arrays or torch tensors whose last axis runs over joints; results are new arrays. Either list may
     name a subset of the other, as long as what is requested is there.

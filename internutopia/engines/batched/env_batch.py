@@ -49,11 +49,11 @@ class BatchArrays(ABC):
 
     @abstractmethod
     def measured(self) -> Any:
-        """`sensors`, where probes hold what they measure at the first instant until a substep was made."""
+        """Return `sensors`, in which probes hold their values at the first instant until a substep was made."""
 
     @abstractmethod
     def ids(self, slots: Index) -> NDArray[np.intp]:
-        """Slots as an array of numbers."""
+        """Return slots as an array of numbers."""
 
     @abstractmethod
     def read(self, name: str) -> Any:
@@ -181,7 +181,7 @@ class EnvBatch(BatchArrays):
         return {name: self.values(name) for name in self._expanded}
 
     def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
-        """Arrays of the shapes and types that those of a state must have, for the model fields that are in it."""
+        """Return arrays of the shapes and types that those of a state must have, for the model fields in it."""
         fields = self.fields.intersection(name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD))
         own = {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
         engine = {name: rows[0] for name, rows in self._get_engine_states(slice(0, 1)).items()}
@@ -227,7 +227,7 @@ class EnvBatch(BatchArrays):
 
     @abstractmethod
     def full_state(self, slot: int) -> NDArray[np.float64]:
-        """State of a slot as MuJoCo has it, `mjSTATE_INTEGRATION`."""
+        """Return the state of a slot as MuJoCo has it, `mjSTATE_INTEGRATION`."""
 
     @abstractmethod
     def model(self, slot: int, scene: CompiledScene) -> mujoco.MjModel:

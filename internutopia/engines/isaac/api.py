@@ -173,7 +173,7 @@ class IsaacSim(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """One substep, nothing is rendered."""
+        """Make one substep without rendering."""
 
     @abstractmethod
     def render(self) -> None:
@@ -181,19 +181,19 @@ class IsaacSim(ABC):
 
     @abstractmethod
     def articulations(self, paths: Sequence[str]) -> ArticulationHandle:
-        """Articulations at or below some prims."""
+        """Return the articulations at or below some prims."""
 
     @abstractmethod
     def bodies(self, paths: Sequence[str], *, contacts: bool = False) -> BodyHandle:
-        """Rigid bodies; with `contacts`, their contact forces are measured, and `start` has to come later."""
+        """Return rigid bodies; with `contacts`, their contact forces are measured, and `start` has to come later."""
 
     @abstractmethod
     def prims(self, paths: Sequence[str]) -> PrimHandle:
-        """Prims that do not move under physics."""
+        """Return prims that do not move under physics."""
 
     @abstractmethod
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
-        """Cameras whose pictures have `size` (width, height) [pixels].
+        """Return cameras whose pictures have `size` (width, height) [pixels].
 
         Those of assets show the whole width of their film; those that were `added` their whole vertical field of view.
         """

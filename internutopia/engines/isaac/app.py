@@ -115,7 +115,7 @@ def look_up(place: str) -> Any:
 
 
 def _start_app(config: SimConfig) -> Any:
-    """Isaac Sim's app; it has to run before anything else of Isaac Sim can be imported."""
+    """Start Isaac Sim's app; it has to run before anything else of Isaac Sim can be imported."""
     gpu = int(config.device.partition(':')[2] or 0)
     launch_config = {
         'headless': config.headless or config.webrtc,

@@ -159,7 +159,7 @@ class IsaacJoints(IsaacView):
         return self._cached(key, ((len(self._names),),), fill)[0]
 
     def _native(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of joints in Isaac Sim's order."""
+        """Return values of joints in Isaac Sim's order."""
         native = np.empty_like(values)
         native[:, self._order] = values
         return native

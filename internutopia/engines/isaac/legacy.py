@@ -165,7 +165,7 @@ class LegacySim(IsaacSim):
         return torch.as_tensor(values, device=self._world.device)
 
     def indices(self, rows: Rows) -> Any:
-        """Rows of the kind that the views of this world take."""
+        """Return rows of the kind that the views of this world take."""
         if self._world.backend != 'torch':
             return rows
         import torch

@@ -98,7 +98,7 @@ class InitialState:
 
 
 def env_path(env_id: int) -> str:
-    """Prim path of an env."""
+    """Return the prim path of an env."""
     return f'/World/env_{env_id}'
 
 

@@ -121,7 +121,7 @@ class IsaacView:
     def _cached(
         self, key: Hashable, shapes: Sequence[tuple[int, ...]], fill: Callable[[tuple[Array, ...]], None]
     ) -> Any:
-        """Buffers `(env_num, *shape)` for `key`, filled once per state version; read-only for others."""
+        """Return buffers `(env_num, *shape)` for `key`, filled once per state version; read-only for others."""
         version, arrays, shown = self._buffers.get(key, (-1, (), ()))
         if not arrays:
             arrays = tuple(np.zeros((self._world.env_num, *shape), np.float32) for shape in shapes)

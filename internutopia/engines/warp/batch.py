@@ -146,7 +146,7 @@ class WarpBatch:
         return self._report.read()
 
     def launch_step(self, substeps: int, kinematics: bool) -> None:
-        """`step` for the worlds that `selected` says, without waiting for it.
+        """Advance the worlds in `selected`, without waiting for it.
 
         `failed` then says which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
         """
@@ -163,7 +163,7 @@ class WarpBatch:
                 self._copy_rows(self.selected, True, rows, self._starts[name])
 
     def launch_reset(self) -> None:
-        """Start the worlds that `selected` says afresh, without waiting for it."""
+        """Start the worlds in `selected` afresh, without waiting for it."""
         self._launch(('reset',), self._reset_selected)
 
     def forward(self) -> None:
@@ -175,7 +175,7 @@ class WarpBatch:
         self._launch(('kinematics',), self._kinematics)
 
     def set_constants(self) -> None:
-        """Compute what follows from the masses and inertias of the worlds that `selected` says."""
+        """Compute what follows from the masses and inertias of the worlds in `selected`."""
         for name in OF_MASSES:
             self.expand(name)
         self._upload()
@@ -222,7 +222,7 @@ class WarpBatch:
         return np.where(geoms.numpy() < 0, np.inf, distances.numpy())
 
     def _allocate(self) -> None:
-        """New arrays, of the sizes that `capacities` says. MemoryError if they do not fit on the device."""
+        """Allocate arrays of the sizes in `capacities`. MemoryError if they do not fit on the device."""
         model, capacities = self.model, self.capacities
         with wp.ScopedDevice(self.device):
             try:

@@ -96,7 +96,7 @@ class _RaytracedFrames:
     def _tracers_of(
         self, env_batch: WarpEnvBatch, scenes: Sequence[CompiledScene | None]
     ) -> dict[_SharedView, RayTracer]:
-        """Tracers for the envs of a batch, those that it has already, if they will do."""
+        """Return tracers for the envs of a batch, existing ones where they fit."""
         envs_of: dict[_SharedView, Any] = {}
         views: dict[CompiledScene, _SharedView] = {}
         for slot in np.flatnonzero(env_batch.envs >= 0).tolist():

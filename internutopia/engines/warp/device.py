@@ -200,7 +200,7 @@ class TensorArrays(BatchArrays):
 
     @override
     def cast(self, slots: Any, origins: Any, directions: Any, sight: Sight) -> Any:
-        """Tensors are valid until the next call; rays that are arrays of numpy are cast from the host, which waits."""
+        """Cast rays. Tensors are valid until the next call; rays in numpy arrays are cast by the host, which waits."""
         if not is_tensor(directions):
             return self.env_batch.cast(to_host(slots), origins, directions, sight)
         self.env_batch.derive('geom_xpos')
@@ -245,7 +245,7 @@ class TensorArrays(BatchArrays):
         selected[slots] = mask[envs]
 
     def _occupied(self) -> tuple[Index, Index]:
-        """Slots in use and the envs in them, on the device."""
+        """Return slots in use and the envs in them, on the device."""
         occupied = self.env_batch.occupied
         assert occupied is not None
         if occupied is not self._occupied_on_host:

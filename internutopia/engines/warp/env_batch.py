@@ -111,7 +111,7 @@ class WarpEnvBatch(EnvBatch):
         self.recompute_constants()
 
     def recompute_constants(self) -> None:
-        """`set_constants` of the slots that `batch.selected` says."""
+        """Recompute the constants of the slots in `batch.selected`."""
         self.batch.set_constants()
         self._expanded.update(OF_MASSES)
         self.model_version += 1
@@ -144,13 +144,13 @@ class WarpEnvBatch(EnvBatch):
         return failed
 
     def launch_step(self, substeps: int) -> None:
-        """Advance the slots that `batch.selected` says, without waiting for it."""
+        """Advance the slots in `batch.selected`, without waiting for it."""
         self.batch.launch_step(substeps, self._derives)
         self._stale = not self._derives
         self._unmeasured[:] = False
 
     def launch_reset(self) -> None:
-        """Start the slots that `batch.selected` says afresh, without waiting for it."""
+        """Start the slots in `batch.selected` afresh, without waiting for it."""
         self.batch.launch_reset()
         self._stale = True
 

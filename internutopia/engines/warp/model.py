@@ -102,7 +102,7 @@ def _with_friction(model: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _shared_parts(value: Any) -> Iterator[bytes]:
-    """Everything in a model that its worlds share."""
+    """Return everything in a model that its worlds share."""
     if isinstance(value, wp.array):
         yield repr(value.shape).encode() + value.numpy().tobytes()
     elif dataclasses.is_dataclass(value):

@@ -50,7 +50,7 @@ class FrameBuffers:
         self._tensors: dict[PictureKind, Any] = {}
 
     def read(self, kind: PictureKind) -> NDArray[Any]:
-        """Pictures of a kind on the host, copied there once."""
+        """Return pictures of a kind on the host, copied there once."""
         if kind not in self._mirrors:
             self._mirrors[kind] = HostMirror(getattr(self, kind))
         return self._mirrors[kind].read()
