@@ -111,11 +111,12 @@ class ObservationManager:
     def _disturbed(self, values: Sequence[Array]) -> Array:
         """The values of all terms with noise, clipped and scaled, side by side."""
         self.sizes = self.sizes or [value.shape[-1] for value in values]
-        columns = [
-            self._scaled(cfg, value if noise is None else value + noise)
-            for (cfg, _), value, noise in zip(self._terms, values, self._noises(values), strict=True)
-        ]
-        return self._state.xp.concat(columns, axis=-1)
+        shown: list[Array] = []
+        for (cfg, _), value, noise in zip(self._terms, values, self._noises(values), strict=True):
+            if noise is not None:
+                value = value + noise
+            shown.append(value if cfg.clip is None and cfg.scale == 1.0 else self._scaled(cfg, value))
+        return self._state.xp.concat(shown, axis=-1)
 
     def _noises(self, values: Sequence[Array]) -> list[Array | None]:
         """What is added to the values of each term: drawn at once, since every draw of few numbers takes as long."""
@@ -234,7 +235,7 @@ class TerminationManager:
 
     def compute(self) -> tuple[Bools, Bools]:
         """Which envs terminate and which are truncated, `(n,)` each."""
-        terminated, truncated = (self._state.arrays.zeros(self._state.env_num, 'bool') for _ in range(2))
+        terminated, truncated = self._state.arrays.zeros((2, self._state.env_num), 'bool')
         kind, shape, dtype = terminated.__class__, terminated.shape, terminated.dtype
         for cfg, function in self._terms:
             ends, value = truncated if cfg.truncates else terminated, function(self._state)

@@ -313,7 +313,10 @@ class RobotState:
 
         What follows from a command, too, is `commanded`, and holds until somebody asks for `commands` to change them.
         """
-        return _kept(self._commanded if commanded else self._memory, name, compute)
+        memory = self._commanded if commanded else self._memory
+        if name not in memory:
+            memory[name] = compute()
+        return memory[name]
 
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
         """The result of `compute`, which holds as long as there are these envs."""
@@ -324,8 +327,10 @@ class RobotState:
         return _kept(self.episode_values, name, lambda: self.arrays.zeros(self.env_num))
 
     def _always(self, name: Any, compute: Callable[[], Any]) -> Any:
-        """What holds for this robot."""
-        return _kept(self._facts, name, compute)
+        """Return a value that holds for this robot, computed once."""
+        if name not in self._facts:
+            self._facts[name] = compute()
+        return self._facts[name]
 
 
 def _kept(memory: dict[Any, Any], name: Any, compute: Callable[[], Any]) -> Any:

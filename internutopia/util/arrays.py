@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def namespace_of(array: Any) -> Any:
     """Return the module whose functions take this array; numpy for numbers and lists, too."""
-    return torch_namespace() if is_tensor(array) else np
+    return torch_namespace() if hasattr(array, 'detach') else np
 
 
 def is_tensor(array: Any) -> bool:

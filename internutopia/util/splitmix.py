@@ -27,7 +27,7 @@ def mix(x: Any) -> Any:
 
 
 def shift(x: Any, places: int) -> Any:
-    """Shift the bits of counters on a device to the right, zeros from the left."""
+    """Shift the bits to the right, zeros from the left; of signed numbers, too."""
     return (x >> places) & ((1 << (64 - places)) - 1)
 
 

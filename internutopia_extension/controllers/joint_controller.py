@@ -71,7 +71,7 @@ class JointController(BaseController):
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
         """Compute joint targets of the action."""
         action = self.parsed(action, env_ids)
-        return self.forward(*(action[..., row, :] for row in range(action.shape[-2])), env_ids=env_ids)
+        return self.forward(*[action[..., row, :] for row in range(action.shape[-2])], env_ids=env_ids)
 
     def forward(
         self, joint_positions: Any = None, joint_velocities: Any = None, env_ids: Any = ...

@@ -127,15 +127,18 @@ class IArticulation(PoseMixin):
 
     def apply_action(self, action: ArticulationAction, env_ids: Any = ...) -> None:
         """Set drive targets; what the action leaves out keeps its target. Arrays `(k,)`, for all envs `(n, k)`."""
-        arrays = self._world.arrays
-        targets = [
-            None if value is None else arrays.asarray(value, arrays.double)
-            for value in (action.joint_positions, action.joint_velocities, action.joint_efforts)
-        ]
-        if all(target is None for target in targets):
-            return
-        joints = self._joints(action.joint_indices, positions=targets[0], velocities=targets[1], efforts=targets[2])
-        self.view.set_targets(self._ids(env_ids), *targets, joints=joints)
+        given = {
+            'positions': action.joint_positions,
+            'velocities': action.joint_velocities,
+            'efforts': action.joint_efforts,
+        }
+        arrays, targets = self._world.arrays, {}
+        for kind, values in given.items():
+            if values is not None:
+                targets[kind] = arrays.asarray(values, arrays.double)
+        if targets:
+            joints = self._joints(action.joint_indices, **targets)
+            self.view.set_targets(self._ids(env_ids), **targets, joints=joints)
 
     def get_joint_positions(self, joint_indices: Any = None) -> NDArray[np.float32]:
         """`(dof,)` [rad or m], or those of some joints."""

@@ -25,7 +25,6 @@ per-env robot: then `env_ids` is `...` and arrays have no env axis. Code written
 from __future__ import annotations
 
 import functools
-import operator
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -206,7 +205,10 @@ class BaseController(OrderedKeys, ABC):
 
     def find_stuck(self) -> Any:
         """Whether the robot stands still although it is told to move, bool `(*batch_shape,)`; False if nobody knows."""
-        return functools.reduce(operator.or_, (sub.find_stuck() for sub in self.sub_controllers), False)
+        stuck: Any = False
+        for sub in self.sub_controllers:
+            stuck = stuck | sub.find_stuck()
+        return stuck
 
     def get_joint_subset(self) -> ArticulationSubset | None:
         """The joints it drives: its own `joint_subset`, else its first sub-controller's."""

@@ -200,7 +200,9 @@ class MujocoArticulationView(View, ArticulationView):
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
             for target in targets:
                 ctrl = target.batch.write('ctrl')
-                if self._layout.driven:
+                if self._layout.driven and kept is None and target.mask is None:
+                    ctrl[target.target_cells(kind, joints)] = values[target.value_rows]
+                elif self._layout.driven:
                     target.assign(ctrl, target.view_slice.targets(kind, joints), values, kept)
                 else:
                     self._set_own_targets(target, ctrl, kind, joints, values, kept)

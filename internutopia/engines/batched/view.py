@@ -132,11 +132,20 @@ class WriteTarget:
     slots: Index
     value_rows: Index
     mask: Any = None  # `(slots,)`, those that are written; None for all
+    _found: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def batch(self) -> BatchArrays:
         """The batch that holds the slots."""
         return self.view_slice.batch
+
+    def target_cells(self, kind: str, joints: Any) -> tuple[Any, Any]:
+        """Cells in `ctrl` of the actuators of some joints that take targets of a kind: looked up once."""
+        key = kind, joints.tobytes() if isinstance(joints, np.ndarray) else repr(joints)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = cells(self.slots, self.view_slice.targets(kind, joints))
+        return found
 
     def assign(self, array: Any, columns: Any, values: Any, kept: Any = None) -> None:
         """Write values `(n, ...)` of all batches, as far as they are for this one, into columns of its array.

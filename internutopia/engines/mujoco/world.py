@@ -44,7 +44,9 @@ class MujocoWorld(BatchedWorld):
     @override
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
         """Batches of one thread each are served on `threads` threads, this one included; the largest first."""
-        if len(calls) < 2 or self.threads == 1 or any(cast(MujocoEnvBatch, batch).nthread > 1 for batch, _ in calls):
+        if len(calls) == 1:
+            return [calls[0][1]()]
+        if not calls or self.threads == 1 or any(cast(MujocoEnvBatch, batch).nthread > 1 for batch, _ in calls):
             return [call() for _, call in calls]
         queue = iter([call for _, call in sorted(calls, key=lambda item: -cast(MujocoEnvBatch, item[0]).used)])
         if self._pool is None:
