@@ -62,8 +62,8 @@ class FileCheck:
     Attributes:
         file, format: `usd`, `urdf` or `mjcf`.
         missing: files that it refers to and are not there.
-        meters_per_unit, up_axis: of a USD file, as it says or by USD's defaults; else None.
-        says_unit, says_up_axis: whether it says them; None for other files.
+        meters_per_unit, up_axis: of a USD file, as set there or by USD's defaults; else None.
+        says_unit, says_up_axis: True if the file sets them; None for other files.
         foreign_units: files in a USD file that are in other units than what refers to them.
         extent: size of the box around what is finite in it, z up [m]; None if there is nothing, or it cannot be loaded.
         size_warning: what is odd about that, and what was likely meant; empty if nothing is.

@@ -28,7 +28,7 @@ class AssetListing:
 
     Attributes:
         builtin_robots, builtin_scenes: as a config names them, below `builtin_folder`.
-        folder, set_by: the asset folder, and where that is set; `exists` says whether it is there.
+        folder, set_by: the asset folder, and where that is set; `exists` is True if it is there.
         robots, scenes: names of the robots' folders in it, paths of scenes relative to it.
         grscenes: ids of the scenes of GRScenes-100 in it, by kind (`home`, `commercial`).
         pack: parts of the asset pack of InternUtopia 2, by whether they are there.

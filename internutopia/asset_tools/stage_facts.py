@@ -1,7 +1,7 @@
 """Stage facts: contents and references of a USD file, read without making a model of it.
 
 Missing files are found in the composed stage, as its importer sees it: files below an inactive prim are not needed.
-(USD's own list of dependencies looks at everything, and crashes on some broken files.)
+(USD's own list of dependencies covers everything, and crashes on some broken files.)
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class StageFacts:
 
     Attributes:
         missing: what it refers to and is not there.
-        meters_per_unit, up_axis: as the file says, or USD's defaults.
-        says_unit, says_up_axis: whether it says them.
+        meters_per_unit, up_axis: as set in the file, or USD's defaults.
+        says_unit, says_up_axis: True if the file sets them.
         foreign_units: files in it that are in other units than what refers to them.
         extent: size of the box around all shapes but skies and planes, z up [m]; None if there are none.
         prims, meshes, triangles: what there is, instances counted as often as they are there; meshes have points.

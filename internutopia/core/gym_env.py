@@ -31,7 +31,7 @@ class Env(gymnasium.Env):
         render_mode: return value of `render`, see `internutopia.core.runner.env_pictures`; None for nothing.
         width: of pictures [pixels].
         height: of pictures [pixels].
-        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot.
+        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot.
     """
 
     RESET_INFO_TASK_CONFIG = 'task_config'
@@ -160,7 +160,7 @@ class Env(gymnasium.Env):
         return self._pictures.render()[0]
 
     def finished(self) -> bool:
-        """True if every episode has been run to its end."""
+        """Return True if every episode has been run to its end."""
         return self._env.finished()
 
     @closing

@@ -107,7 +107,7 @@ class Client:
         """POST a request to a path below `/api/v1/`, within `timeout` [s] if that differs from the client's.
 
         Raises:
-            RemoteError: as its subclasses say.
+            RemoteError: see its subclasses.
         """
         return self._call('POST', path, encode(request, MSGPACK), reply, timeout or self.timeout)
 
@@ -115,7 +115,7 @@ class Client:
         """POST a request that does no harm if it is done twice: tried once, without a key, also beside other calls.
 
         Raises:
-            RemoteError: as its subclasses say; also when this is closed.
+            RemoteError: see its subclasses; also when this is closed.
         """
         if self._http.is_closed:
             raise RemoteError(f'POST {path}: the connection to {self.base_url} is closed')

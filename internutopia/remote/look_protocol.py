@@ -37,7 +37,7 @@ class ToldRobot(Request):
 
 
 class LookAtEnvs(Request):
-    """POST session/look: what a viewer shows, and its commands to robots until the next such request.
+    """POST session/look: the states that a viewer requests, and its commands to robots until the next request.
 
     Idempotent.
     """
@@ -46,7 +46,7 @@ class LookAtEnvs(Request):
     viewer: ViewerId
     """Id of the viewer within the session; chosen by the client."""
     last: bool = False
-    """Give the robots back to the program and forget the viewer; all other fields are ignored."""
+    """True to hand the robots back to the program and forget the viewer; all other fields are ignored."""
     env_ids: Annotated[list[EnvId], Field(max_length=MOST_SHOWN)] = []
     """Envs whose states are requested."""
     env: EnvId = 0

@@ -107,7 +107,7 @@ class ResetEpisodes(Request):
     episode_ids: EpisodeIds
     """Envs to reset, each once; they get the queue's next episodes in this order."""
     seed: Seed | None = None
-    """Starts everything random, and an order of episodes without an end, anew."""
+    """Seed that restarts everything random, and an endless order of episodes."""
 
 
 class StepEpisodes(Request):

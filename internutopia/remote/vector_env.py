@@ -38,7 +38,7 @@ _AUTORESETS: dict[AutoresetMode, protocol.Autoreset] = {
 
 
 class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
-    """Batched envs on a server. Calls raise `RemoteError`, as its subclasses say, if the server does not do them.
+    """Batched envs on a server. Failed calls raise a subclass of `RemoteError`.
 
     `info` is that of `rl.VectorEnv`. A seed per env is one for all: the server takes one number.
 
@@ -103,7 +103,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     ) -> tuple[Array, dict[str, Any]]:
         """Start the next episodes, in all envs or in those of `options['reset_mask']`, bool `(n,)`.
 
-        A seed starts randomness and endless episode orders anew; None goes on with them. Envs that are not in the mask
+        A seed restarts randomness and endless episode orders; None continues them. Envs that are not in the mask
         keep the observation that was returned last.
 
         Raises:

@@ -69,7 +69,7 @@ def create_vectorized_env(
 
 
 class RemoteVectorizedEnv:
-    """Envs on a server; made by `create_vectorized_env`. All calls raise `RemoteError` as its subclasses say.
+    """Envs on a server; made by `create_vectorized_env`. Failed calls raise a subclass of `RemoteError`.
 
     An env whose episode is over stands still until it is reset. When the queue has no episode for it, it is no longer
     active: its observations are zero, or none, and it counts nowhere.
@@ -133,7 +133,7 @@ class RemoteVectorizedEnv:
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
         """Start the next episodes in all envs: observations `(n, k)` and infos.
 
-        A seed starts everything random, and an order of episodes without an end, anew.
+        A seed restarts everything random, and an endless order of episodes.
         """
         result = self._reset(list(range(self.num_envs)), seed)
         logger.info('Reset all envs (%d)', self.num_envs)

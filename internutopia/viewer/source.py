@@ -72,7 +72,7 @@ class WorkerSource:
     """Source for envs in workers, which answer between their steps; an `EnvSource`.
 
     A compiled scene is sent by a worker when it is shown first; then only states are. Workers that die or are in the
-    middle of a step do not answer: what was seen last of their envs stays, until the next look.
+    middle of a step do not answer: the last states of their envs are shown until the next look.
     """
 
     def __init__(self, workers: WorkerEnvs):

@@ -35,5 +35,5 @@ class Wishes:
 
     @property
     def told(self) -> frozenset[tuple[int, str]]:
-        """Return the robots, with their envs, that have a command."""
+        """Robots that have a command, with their envs."""
         return frozenset((*self.joints, *self.commands))

@@ -25,7 +25,7 @@ class BaseObject:
 
     @classmethod
     def register(cls, name: str) -> Callable[[Any], Any]:
-        """Class decorator: make the class the implementation of object type `name`."""
+        """Return a class decorator that registers the implementation of object type `name`."""
         return register_in(BaseObject.objs, name)
 
     @classmethod

@@ -2,7 +2,7 @@
 
 | mode | `render` gives |
 |---|---|
-| `'rgb_array'` | what the env looks like now, `(height, width, 3)` uint8 |
+| `'rgb_array'` | the current picture of the env, `(height, width, 3)` uint8 |
 | `'rgb_array_list'` | the same after the last full reset and every step since, or since the last `render` |
 | `'depth_array'` | distance along the viewing direction `(height, width)` float32 [m], infinite where nothing is |
 | `'human'` | nothing: the envs are live in a browser, from the first reset on |

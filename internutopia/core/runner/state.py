@@ -4,8 +4,8 @@ A `SceneState` holds, for each env that it was taken from:
 
 - physics: everything that the engine integrates (positions, velocities, activations, controls, forces applied, mocap
   poses, warm start of the solver, time) and what was changed in this env's model (gains, masses, friction, ...);
-- what was measured last: efforts, contact forces, what sensors read of physics;
-- the episode: number of steps, whether it ended, its last result, what noise depends on;
+- the last measurements: efforts, contact forces, readings of physics by sensors;
+- the episode: number of steps, whether it ended, its last result, the key of its noise;
 - the state of the Python objects (see `object_state`): task, metrics, reward, robots, controllers, sensors;
 - the form of all that (see `state_form`), in which alone it is taken again.
 

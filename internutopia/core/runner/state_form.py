@@ -1,7 +1,7 @@
 """State form: the types of all values of objects and results in the state of an env, as they were when it was taken.
 
 A list that a class keeps stays a list of as many things, a number that was finite stays finite; which numbers and texts
-there are may change. So an env is put into nothing that its classes cannot go on with.
+there are may change. So an env is never put into a state that its classes cannot continue from.
 
 The form of a mapping, sequence or dataclass is the name of its type and the forms of what is in it, by where it is
 (`['name']`, `[0]`, `.name`); that of anything else is text.

@@ -41,7 +41,7 @@ class BaseSensor(OrderedKeys, ABC):
 
     @classmethod
     def register(cls, name: str) -> Callable[[Any], Any]:
-        """Class decorator: make the class the implementation of sensor type `name`."""
+        """Return a class decorator that registers the implementation of sensor type `name`."""
         return register_in(BaseSensor.sensors, name)
 
     @classmethod

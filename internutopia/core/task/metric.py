@@ -31,7 +31,7 @@ class BaseMetric(ABC):
 
     @classmethod
     def register(cls, name: str) -> Callable[[Any], Any]:
-        """Class decorator: make the class the implementation of metric type `name`."""
+        """Return a class decorator that registers the implementation of metric type `name`."""
         return register_in(BaseMetric.metrics, name)
 
     def set_up_runtime(self, task_name: str, env_id: int, env_offset: list[float]) -> None:

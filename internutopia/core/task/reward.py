@@ -39,7 +39,7 @@ class BaseReward(ABC):
 
     @classmethod
     def register(cls, name: str) -> Callable[[Any], Any]:
-        """Class decorator: make the class the implementation of reward type `name`."""
+        """Return a class decorator that registers the implementation of reward type `name`."""
         return register_in(BaseReward.rewards, name)
 
     def init_setting(self) -> None:  # noqa: B027 (a hook that may stay as it is)

@@ -58,7 +58,7 @@ class BaseTask(ABC):
 
     @classmethod
     def register(cls, name: str) -> Callable[[Any], Any]:
-        """Class decorator: make the class the implementation of task type `name`."""
+        """Return a class decorator that registers the implementation of task type `name`."""
         return register_in(BaseTask.tasks, name)
 
     def set_up_runtime(self, task_name: str, env_id: int, env_offset: list[float]) -> None:

@@ -1,4 +1,4 @@
-"""Bodies of requests and replies: msgpack or JSON, as the headers say."""
+"""Bodies of requests and replies: msgpack or JSON, according to the headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a call that need to know the envs, made before anything moves."""
+"""Checks of a call against the envs, made before anything moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker processes, seen from the server: forked from a process that has everything imported."""
+"""Server side of worker processes, which are forked from a process that has everything imported."""
 
 from __future__ import annotations
 

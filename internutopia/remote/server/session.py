@@ -119,7 +119,7 @@ class Session:
     async def picture(self, width: int, height: int, env_id: int | None = None, camera: str = 'follow') -> bytes:
         """Return a picture of all envs in their places, or of one of them, as PNG.
 
-        The last one again if it was made a moment ago, or while many calls wait; who wants to see something else waits
+        The last one is returned if it is recent, or while many calls wait; a request for another picture waits
         for a moment. This does not keep a session from expiring. ServiceError as for calls, if there is no picture
         yet, and if there is no such env or camera.
         """

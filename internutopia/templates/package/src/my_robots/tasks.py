@@ -17,7 +17,7 @@ class LiftTask(BaseTask):
         self.goal = config.goal
 
     def height(self) -> float:
-        """Position of the platform's joint [m]."""
+        """Return the position of the platform's joint [m]."""
         return float(self.robots['lift'].articulation.get_joint_positions()[0])
 
     def get_observations(self) -> dict[str, Any]:
