@@ -3,7 +3,7 @@
 A process that ends, in whatever way, closes its connections in that moment. So a connection is kept to each process
 that matters, over which nothing is sent. A machine that has lost its power closes nothing: it is probed now and then by
 the kernel (TCP keepalive), and counts as gone after about ten seconds. A process that is there and does nothing (it is
-stopped, or hangs) has to be asked: see `Inquiry`.
+stopped, or hangs) has to be queried: see `Inquiry`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Distributed RL env: the learner's view of envs that are in several processes, led from here.
+"""Distributed RL env: the learner's view of envs in several processes, controlled from here.
 
 It is to `rl.VectorEnv` what `BatchedRLEnv` is in one process, with the same numbers to the bit. Each worker steps,
 evaluates and restarts its envs; the queue of episodes and the results are here. Arrays of all envs are here, too:

@@ -72,7 +72,7 @@ class RLReply:
         errors: why envs were cut.
         results: of the episodes that ended.
         exception: that the request ended with.
-        answer: to the question that was asked.
+        answer: result of the query.
     """
 
     errors: Mapping[int, str]

@@ -60,7 +60,7 @@ class Patience:
     Args:
         cluster: where workers are.
         step_timeout: time that a call may take [s]; None means any.
-        describe: says which worker has a number, for messages.
+        describe: describes the worker of a number, for messages.
         on_timeout: called with a call that took longer, which it is to end.
     """
 

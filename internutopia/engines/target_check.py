@@ -28,7 +28,7 @@ class TargetCheck:
         self._done = False
 
     def bounds(self, joints: Any) -> NDArray[np.float64] | float:
-        """Return the largest absolute targets of some joints `(k,)` that need no `check`; all, once it has warned."""
+        """Return the largest absolute targets of some joints `(k,)` that need no `check`: any, once it has warned."""
         if self._done:
             return LARGEST_NUMBER
         bounds = self._bounds

@@ -1,4 +1,4 @@
-"""`isaacsim.core.utils.stage`: what can be asked of the stage, and adding to it.
+"""`isaacsim.core.utils.stage`: queries of the stage, and adding to it.
 
 The stage is that of `internutopia.compat.omni.mirror`. Calls that would open, clear or save a stage are not here: it
 stands for the envs. `fabric` is accepted; there is one stage, without Fabric.

@@ -199,7 +199,7 @@ class EnvBatch(BatchArrays):
     @override
     def cast(self, slots: Index, origins: Any, directions: Any, sight: Sight) -> NDArray[np.float64]:
         ids = self.ids(slots)
-        order = np.argsort(ids)  # `ray` wants them in order
+        order = np.argsort(ids)  # `ray` needs them in order
         distances = np.empty(directions.shape[:-1])
         distances[order] = self.ray(ids[order], origins[order], directions[order], sight.seen(self.scene.model))
         return distances
