@@ -22,3 +22,9 @@ def test_no_room_holds_more_than_a_fifth_of_the_code() -> None:
 def test_imports_by_string_are_found() -> None:
     tree = ast.parse("""maker = 'internutopia.rl:VectorEnv'""")
     assert structure['imports_by_string']({'a': tree, **TREES})['a'] == {'internutopia.rl'}
+
+
+def test_docstrings_say_what_things_are_or_do() -> None:
+    docs = [text for tree in TREES.values() for text in structure['docstrings'](tree)]
+    assert len(docs) > 4000
+    assert sum(bool(structure['OPENINGS'].match(text)) for text in docs) < 50  # "What ...", "Whether ..."

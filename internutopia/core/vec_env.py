@@ -33,7 +33,7 @@ from internutopia.util.garbage import collections_put_off
 
 
 class SimulationApp:
-    """What scripts written for Isaac Sim ask whether to go on; `is_running()` ends their loop."""
+    """Stand-in for Isaac Sim's app in scripts: `is_running()` ends their loop."""
 
     def __init__(self, env: Env):
         self._env = env
@@ -94,7 +94,7 @@ class Env:
 
     @property
     def runner(self) -> SimulatorRunner:
-        """What steps the envs; `runner.world` is the physics world.
+        """The runner of the envs; `runner.world` is the physics world.
 
         NotImplementedError in a distributed run, whose worlds, tasks and robots are in other processes.
         """
@@ -334,7 +334,7 @@ class Env:
         return self._runner.dt
 
     def finished(self) -> bool:
-        """Whether every episode has been run to its end."""
+        """Return True if every episode has been run to its end."""
         self._check_open('finished')
         if self.compat is not None:
             self.compat.check_local('finished')
@@ -342,18 +342,18 @@ class Env:
 
     @property
     def done(self) -> bool:
-        """Whether every episode has been run to its end; in every run, also a distributed one with `compat='2.x'`."""
+        """True if every episode has been run to its end; in every run, also a distributed one with `compat='2.x'`."""
         return self.task_config_manager.exhausted and not self._runner.running
 
     def watch(self, begin: Callable[[SimulatorRunner], Callable[[], None]]) -> Callable[[], None]:
-        """Have somebody stand beside the envs, as a `StepWatcher`, in whatever processes they are.
+        """Attach a step watcher (`StepWatcher`) in each process with envs; returns a function that detaches it.
 
         Args:
             begin: called with what steps the envs, in each process that has some, and later in one that takes the
                 place of another; can be pickled, if the run is distributed. What it returns is called at the end there.
 
         Returns:
-            What ends it; so does `close`.
+            A function that detaches it; `close` does so, too.
         """
         self._check_open('watch')
         return self._runner.watch(begin)

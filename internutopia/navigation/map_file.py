@@ -53,7 +53,7 @@ class MapFile:
         """Return the file of a map; see `NavigationMap.of_scene`. OSError or ValueError if the scene cannot be read."""
         assets = [scene.asset, *(each.asset for each in scene.objects)]
         contents = [content_key(resolve(asset)) for asset in assets if asset]
-        code = code_version(), code_version('navigation', ('scipy',))
+        code = code_version(), code_version(('navigation',), ('scipy',))
         choice = agent, cell, movable, bounds and tuple(map(tuple, bounds))
         name = hashed(code, limits().of_sizes(), scene, contents, choice)
         return cls(CacheFolder('maps', 'navigation maps', CAPACITY), f'{name}.npz')

@@ -31,11 +31,11 @@ class ActionFormat:
     space: spaces.Box | spaces.Discrete
     """Actions of one env: a Box `(k,)`, or choices."""
     choices: NDArray[np.float32] | None = None
-    """What the controller gets for each choice, `(n, k)`."""
+    """Action of the controller for each choice, `(n, k)`."""
 
     @classmethod
     def of(cls, cfg: ActionCfg, box: spaces.Box) -> ActionFormat:
-        """What a learner sends where the controller takes actions in this box.
+        """Make the format of actions for a controller with this action space.
 
         ValueError if a row of `choices` has another length than the controller's actions, or is out of its limits.
         """
@@ -128,7 +128,7 @@ class ActionFormat:
 def command(
     state: RobotState, controller: BaseController, shape: Sequence[int], scaled: bool, actions: Any, env_ids: Any
 ) -> None:
-    """Have a controller follow a learner's actions in some envs.
+    """Apply a learner's actions in some envs through a controller.
 
     Args:
         state: of the robots.
@@ -167,7 +167,7 @@ def _table(
 def offset_and_scale(
     cfg: ActionCfg, joints: ArticulationSubset | None, size: int, home: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What scaled actions are added to, and what they are multiplied by `(size,)` each.
+    """Return offset and scale of scaled actions, `(size,)` each.
 
     ValueError if the config names joints, or their home, where the controller drives none, or others.
 

@@ -115,7 +115,7 @@ class BatchedRLEnv:
 
     @property
     def started(self) -> bool:
-        """Whether there was an episode."""
+        """True if an episode was started."""
         return self._state is not None
 
     @property
@@ -257,11 +257,11 @@ class BatchedRLEnv:
         return self.arrays.xp.where((envs.take(self.episode_ids) < 0)[:, None], 0.0, obs)
 
     def last_observations(self) -> NDArray[np.float32]:
-        """What was observed last `(n, dim)`, the caller's own."""
+        """Return a copy of the last observations `(n, dim)`."""
         return self._shown(self.observer.policy.last)
 
     def compute_critic_observations(self) -> NDArray[np.float32]:
-        """What the critic sees `(n, dim)`: the observation and the privileged part behind it.
+        """Return the observations of the critic `(n, dim)`: those of the policy, then the privileged ones.
 
         The same until the next step or reset. RuntimeError before the first reset.
         """

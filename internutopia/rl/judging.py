@@ -41,7 +41,7 @@ class EpisodeArrays:
 
 
 class Judgement(NamedTuple):
-    """What a step comes to, `(n,)` each; None for a mask that is known to have nobody in it.
+    """Rewards and ends of a step, `(n,)` each; None for a mask that is known to be empty.
 
     Attributes:
         rewards: zero in envs that do not run, or failed.

@@ -200,7 +200,7 @@ class RewardManager:
         return self._fault_in(np.array([not np.isfinite(value[env_id]) for value in self.values]))
 
     def device_faults(self, spoilt: Any) -> list[DeviceFaults]:
-        """What made a device spoil these envs `(n,)`."""
+        """Return the faults behind the rewards of these envs `(n,)` on a device."""
         if not self.values:
             return []
         xp = self._state.xp
@@ -234,7 +234,7 @@ class TerminationManager:
         self._terms = [(cfg, look_up('termination', cfg.term, cfg.params)) for cfg in configs]
 
     def compute(self) -> tuple[Bools, Bools]:
-        """Which envs terminate and which are truncated, `(n,)` each."""
+        """Return masks of the envs that terminate and of those that are truncated, `(n,)` each."""
         terminated, truncated = self._state.arrays.zeros((2, self._state.env_num), 'bool')
         kind, shape, dtype = terminated.__class__, terminated.shape, terminated.dtype
         for cfg, function in self._terms:
@@ -397,7 +397,7 @@ class Timers:
 
 
 def per_env(value: Any, state: RobotState, kind: str, name: str) -> Any:
-    """What a term returned for each env. ValueError unless that is `(n,)`, and bool if it says what ends."""
+    """Check the value of a term for each env. ValueError unless it is `(n,)`, and bool for a termination."""
     value = state.arrays.asarray(value)
     if value.shape != (state.env_num,):
         raise ValueError(f'{kind} term {name!r} must return ({state.env_num},), got shape {tuple(value.shape)}')
@@ -407,7 +407,7 @@ def per_env(value: Any, state: RobotState, kind: str, name: str) -> Any:
 
 
 def columns(value: Any, state: RobotState, name: str) -> Array:
-    """What an observation term returned, `(n, k)` float32. ValueError for another shape, `(n,)` aside."""
+    """Return the value of an observation term as `(n, k)` float32. ValueError for another shape, `(n,)` aside."""
     value = state.arrays.asarray(value, 'float32')
     if value.ndim == 1:
         value = value[:, None]

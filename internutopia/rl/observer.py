@@ -72,7 +72,7 @@ class Observer:
         return spoilt, texts
 
     def device_faults(self, spoilt: Any) -> list[DeviceFaults]:
-        """What made a device spoil these envs `(n,)` since this was called last."""
+        """Return the faults behind these envs `(n,)` on a device since the last call."""
         columns, self._columns = self._columns, {}
         return [DeviceFaults(spoilt, own, manager.fault_in) for manager, own in columns.items()]
 
@@ -82,7 +82,7 @@ class Observer:
         return self._observe(self.policy)
 
     def observations(self) -> Array:
-        """What learners see now `(n, dim)`, not to be written to."""
+        """Return the observations of learners `(n, dim)`, not to be written to."""
         if not self._looked:
             self._spoil(self.look())
         return self.policy.last
@@ -97,7 +97,7 @@ class Observer:
         return self._first(self.policy, envs)
 
     def critic_observations(self) -> Array:
-        """What critics see beyond that `(n, dim)`, the same until the next step or reset; not to be written to."""
+        """Return the privileged observations `(n, dim)`, constant until the next step or reset; read-only."""
         if not self._critic_looked:
             self._spoil(self._observe(self.critic))
         elif self._unseen is not None:
@@ -160,7 +160,7 @@ class Observer:
         return {}
 
     def _spoil(self, texts: dict[int, str]) -> None:
-        """Have envs fail in their next step."""
+        """Make envs fail in their next step."""
         if texts:
             self._spoilt[list(texts)] = True
             self._texts |= texts

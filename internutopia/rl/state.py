@@ -92,7 +92,7 @@ class RobotState:
 
     @property
     def joint_offsets(self) -> Array:
-        """How far joints are from home `(n, dof)` [rad or m]."""
+        """Joint positions relative to home `(n, dof)` [rad or m]."""
         return self.once('joint offsets', lambda: self.joint_positions - self.home)
 
     @property

@@ -185,7 +185,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @exclusive
     def critic_observations(self) -> Array:
-        """What the critic sees after the last step or reset, `(n, critic_size)`.
+        """Return the observations of the critic after the last step or reset, `(n, critic_size)`.
 
         RuntimeError if the envs were not reset yet, or are closed.
         """
@@ -228,7 +228,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @reading
     def render(self) -> tuple[Any, ...]:
-        """What `render_mode` says, one entry per env.
+        """Render as `render_mode` says, one entry per env.
 
         A picture `(height, width, 3)` uint8; with `'rgb_array_list'` a list of those since the last `render`; with
         `'depth_array'` distances `(height, width)` [m]; None with `'human'`, which shows the envs in a browser, or
@@ -248,7 +248,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.core.close()
 
     def _checked(self, actions: Any) -> Any:
-        """What `BatchedRLEnv.step` gets for actions."""
+        """Check actions and return them as `BatchedRLEnv.step` takes them."""
         if self.core.device_arrays:
             return self.action_format.on_device(actions, self.core.arrays, self.num_envs)
         actions = self.action_format.array(to_host(actions), self.num_envs)

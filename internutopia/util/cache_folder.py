@@ -23,6 +23,7 @@ from typing import IO
 from internutopia.util.log import warn_once
 
 # those whose code makes what is kept
+_FOLDERS = 'config', 'core', 'engines', 'model', 'rendering', 'util'  # that models are compiled by
 _PACKAGES = ('internutopia', 'mujoco', 'usd-core', 'numpy', 'pillow', 'coacd', 'trimesh')
 
 
@@ -122,15 +123,19 @@ class CacheFolder:
 
 
 @cache
-def code_version(folder: str = 'core', packages: tuple[str, ...] = _PACKAGES) -> str:
-    """Return a hash of the code that cached files depend on: a folder of `internutopia`, and the packages it calls.
+def code_version(folders: tuple[str, ...] = _FOLDERS, packages: tuple[str, ...] = _PACKAGES) -> str:
+    """Return a hash of the code that cached files depend on: folders of `internutopia`, and the packages it calls.
 
-    No version number has to be raised when the code changes.
+    No version number has to be raised when the code changes. FileNotFoundError for a folder without code.
     """
-    root = Path(__file__).parents[2] / folder
+    root = Path(__file__).parents[1]
     digest = hashlib.blake2b(digest_size=16)
-    for file in sorted(root.rglob('*.py')):
-        digest.update(f'{file.relative_to(root).as_posix()}\n'.encode() + file.read_bytes())
+    for folder in folders:
+        files = sorted((root / folder).rglob('*.py'))
+        if not files:
+            raise FileNotFoundError(f'{root / folder} holds no code')
+        for file in files:
+            digest.update(f'{file.relative_to(root).as_posix()}\n'.encode() + file.read_bytes())
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
             digest.update(f'{package} {metadata.version(package)}\n'.encode())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.util.cache_folder import CacheFolder
+from internutopia.util.cache_folder import CacheFolder, code_version
 
 
 @pytest.fixture(autouse=True)
@@ -123,3 +123,10 @@ def test_a_folder_that_appears_meanwhile_is_not_written_to(root, caplog):
     root.chmod(0o777)
     put(folder, 'a', 3)
     assert not (root / 'things' / 'a').exists() and 'others may write to it' in caplog.text
+
+
+def test_the_version_of_code_follows_every_folder_that_is_named() -> None:
+    assert code_version(('model',), ()) != code_version(('model', 'util'), ())
+    assert code_version() != code_version(('model',))
+    with pytest.raises(FileNotFoundError, match='nothing_here holds no code'):
+        code_version(('nothing_here',))

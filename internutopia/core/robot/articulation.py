@@ -95,13 +95,13 @@ class IArticulation(PoseMixin):
 
     @property
     def offset(self) -> Any:
-        """Where the env frame stands in the world [m]."""
+        """Origin of the env frame in the world [m]."""
         offsets = self._world.env_origins[self.env_id]
         return offsets.tolist() if isinstance(self.env_id, int) else offsets
 
     @property
     def handles_initialized(self) -> bool:
-        """Whether joints can be read: always, once the scene is loaded."""
+        """True if joints can be read: always, once the scene is loaded."""
         return True
 
     @property

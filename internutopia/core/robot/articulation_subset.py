@@ -25,7 +25,7 @@ class ArticulationSubset:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether joints can be read."""
+        """True if joints can be read."""
         return self.articulation.handles_initialized
 
     @property

@@ -77,7 +77,7 @@ class BatchedRobot:
             part.reset(env_ids)
 
     def forget(self, env_id: int) -> None:
-        """The env was changed from outside: what was observed there before does not hold."""
+        """Discard the observation of an env, which was changed from outside."""
         self._rows.pop(env_id, None)
 
     def validate(self, actions: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Command]:
@@ -202,7 +202,7 @@ class BatchedRobots:
                 batch.reset(np.array(own))
 
     def forget(self, env_id: int) -> None:
-        """What was observed in an env before does not hold."""
+        """Discard the observations of an env."""
         for batch in self._batches.values():
             batch.forget(env_id)
 

@@ -49,7 +49,7 @@ class RobotBatches(Protocol):
         ...
 
     def forget(self, env_id: int) -> None:
-        """What was observed in an env before does not hold."""
+        """Discard the observations of an env."""
         ...
 
 
@@ -67,7 +67,7 @@ class RobotContext(Protocol):
 
     @property
     def is_batch(self) -> bool:
-        """Whether this robot stands for all envs."""
+        """True if this robot is the one of all envs."""
         ...
 
     def get_pose(self) -> Pose:

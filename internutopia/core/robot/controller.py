@@ -132,7 +132,7 @@ class BaseController(OrderedKeys, ABC):
         return lambda: control
 
     def get_obs(self) -> dict[str, Any]:
-        """What the controller tells about itself; for a batched one every value is `(env_num, ...)`."""
+        """Return the observation of the controller; for a batched one every value is `(env_num, ...)`."""
         return OrderedDict()
 
     def parse_action(self, action: Any) -> NDArray[Any]:
@@ -204,7 +204,7 @@ class BaseController(OrderedKeys, ABC):
         )
 
     def find_stuck(self) -> Any:
-        """Whether the robot stands still although it is told to move, bool `(*batch_shape,)`; False if nobody knows."""
+        """Return where the robot stands still under a moving command, bool `(*batch_shape,)`; False if unknown."""
         stuck: Any = False
         for sub in self.sub_controllers:
             stuck = stuck | sub.find_stuck()
@@ -256,7 +256,7 @@ def _numbers(shape: tuple[int, ...]) -> str:
 
 
 def batched_tree(config: ControllerCfg) -> bool:
-    """Whether a controller and everything under it is batched."""
+    """Return True if a controller and all its sub-controllers are batched."""
     cls = look_up(BaseController.controllers, 'controller', config.type)
     return is_batched(cls) and all(batched_tree(sub) for sub in config.sub_controllers or [])
 

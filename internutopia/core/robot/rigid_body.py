@@ -92,7 +92,7 @@ class IRigidBody(PoseMixin):
 
     @property
     def offset(self) -> Any:
-        """Where the env frame stands in the world [m]."""
+        """Origin of the env frame in the world [m]."""
         offsets = self._world.env_origins[self.env_id]
         return offsets.tolist() if isinstance(self.env_id, int) else offsets
 
@@ -134,7 +134,7 @@ class IRigidBody(PoseMixin):
         self._view.set_masses(env_ids, np.atleast_1d(mass))
 
     def is_valid(self) -> bool:
-        """Whether the body still exists in its env."""
+        """Return True if the body still exists in its env."""
         return True
 
     def _own(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:

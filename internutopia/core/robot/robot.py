@@ -91,7 +91,7 @@ class BaseRobot(OrderedKeys):
 
     @classmethod
     def model(cls, config: RobotCfg) -> RobotSpec:
-        """What the robot is made of, for a config. ValueError for a scale that differs between axes."""
+        """Return the spec of the robot for a config. ValueError for a scale that differs between axes."""
         scale = tuple(config.scale or (1.0, 1.0, 1.0))
         if len(set(scale)) != 1:
             raise ValueError(f'robot {config.name!r}: scale {scale} must be the same along x, y and z')
@@ -117,7 +117,7 @@ class BaseRobot(OrderedKeys):
 
     @property
     def is_batch(self) -> bool:
-        """Whether this object stands for all envs."""
+        """True if this object is the robot of all envs."""
         return not isinstance(self._scene.env_id, int)
 
     def set_up_to_scene(self, scene: IScene) -> None:
@@ -220,7 +220,7 @@ class BaseRobot(OrderedKeys):
         return self.articulation
 
     def find_stuck(self) -> Any:
-        """Whether it stands still although one of its controllers tells it to move; for all envs, bool `(env_num,)`."""
+        """Return True if it stands still under a moving command; for all envs, bool `(env_num,)`."""
         stuck: Any = False
         for controller in self.controllers.values():
             stuck = stuck | controller.find_stuck()

@@ -22,7 +22,7 @@ Floats = NDArray[Any]
 
 
 def has_moved(pose: Floats, anchor: Floats, distance: float = DISTANCE, angle: float = ANGLE) -> Any:
-    """Whether robots are away from where they were: `pose` and `anchor` are x, y [m] and yaw [rad], `(..., 3)`."""
+    """Return True where robots have moved: `pose` and `anchor` are x, y [m] and yaw [rad], `(..., 3)`."""
     way = pose - anchor
     return (np.hypot(way[..., 0], way[..., 1]) >= distance) | (np.abs(wrap_angle(way[..., 2])) >= angle)
 
@@ -41,7 +41,7 @@ class StuckDetector:
 
     @property
     def memory(self) -> list[NDArray[Any]]:
-        """What it remembers, `(*batch_shape, k)` each."""
+        """Arrays of its state, `(*batch_shape, k)` each."""
         return [self._anchor, self._told]
 
     @property

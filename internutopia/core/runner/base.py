@@ -84,7 +84,7 @@ class EpisodeView(Protocol):
 
     @property
     def episode(self) -> Episode:
-        """Which one."""
+        """The episode: its number and its task config."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class EpisodeView(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether it is over."""
+        """True if the episode has ended."""
         ...
 
 
@@ -112,7 +112,7 @@ class EnvRunner(Protocol):
 
     @property
     def envs(self) -> Sequence[EpisodeView | None]:
-        """What each env holds."""
+        """The episode in each env, None for an env without one."""
         ...
 
     @property
@@ -122,7 +122,7 @@ class EnvRunner(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether an episode goes on in any env."""
+        """True if an episode is running in any env."""
         ...
 
     def reset(self, env_ids: Sequence[int]) -> tuple[list[dict[str, Any] | None], list[TaskCfg | None]]:
@@ -173,7 +173,7 @@ class EnvRunner(Protocol):
         ...
 
     def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
-        """Have somebody stand beside the envs until what this returns is called; see `vec_env.Env.watch`."""
+        """Attach a step watcher; returns a function that detaches it; see `vec_env.Env.watch`."""
         ...
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ class LocalRunner:
 
     @property
     def envs(self) -> Sequence[EnvSlot | None]:
-        """What each env holds."""
+        """The episode in each env, None for an env without one."""
         return self.simulator.envs
 
     @property
@@ -57,7 +57,7 @@ class LocalRunner:
 
     @property
     def running(self) -> bool:
-        """Whether an episode goes on in any env."""
+        """True if an episode is running in any env."""
         return bool(self.simulator.running.any())
 
     def reset(self, env_ids: Sequence[int]) -> tuple[list[Observations | None], list[TaskCfg | None]]:
@@ -66,7 +66,7 @@ class LocalRunner:
         return self.first_observations(env_ids), [prepared[i].task_config if i in prepared else None for i in env_ids]
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
-        """What was observed when episodes began in these envs; None for those that have none."""
+        """Return the first observations of the episodes in these envs; None for envs without one."""
         return [None if (slot := self.envs[env_id]) is None else slot.last.observation for env_id in env_ids]
 
     def step(
@@ -160,7 +160,7 @@ class LocalRunner:
             return None
 
     def watch(self, begin: Callable[[SimulatorRunner], Callable[[], None]]) -> Callable[[], None]:
-        """Have somebody stand beside the envs until what this returns is called."""
+        """Attach a step watcher; returns a function that detaches it."""
         return begin(self.simulator)
 
     def close(self) -> None:
@@ -253,6 +253,6 @@ class LocalRunner:
         return obs
 
     def _repeat(self, env_id: int) -> StepResult:
-        """What an env that does not run reports: nothing, or its last result again."""
+        """Return the result of an env that does not run: empty, or its last one again."""
         slot = self.envs[env_id]
         return EMPTY_RESULT if slot is None else repeat_result(slot.last)

@@ -69,7 +69,7 @@ class EnvSlot:
 
     @property
     def episode(self) -> Episode:
-        """Which one."""
+        """The episode: its number and its task config."""
         return self.prepared.episode
 
     @property
@@ -84,7 +84,7 @@ class EnvSlot:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over: the env stands still until it is reset."""
+        """True if the episode has ended: the env stands still until it is reset."""
         return not self._runner.running[self._env_id]
 
 
@@ -259,11 +259,11 @@ class SimulatorRunner:
         self.results.write(EpisodeRecord.of(episode, task, env_id, steps, terminated, truncated, metrics, error))
 
     def slot(self, env_id: int) -> EnvSlot:
-        """What an env holds that has an episode."""
+        """Return the slot of an env that has an episode."""
         return self.slots([env_id])[0]
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
-        """What envs hold that have episodes; those without are left out."""
+        """Return the slots of the envs that have episodes; those without are left out."""
         envs = self.envs
         return [slot for env_id in env_ids if (slot := envs[env_id]) is not None]
 

@@ -29,4 +29,4 @@ class BaseInteraction(ABC):
 
     @abstractmethod
     def get_input(self) -> np.ndarray:
-        """What the device reports now."""
+        """Return the current input of the device."""

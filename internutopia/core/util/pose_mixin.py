@@ -62,7 +62,7 @@ class PoseMixin:
         return str(self.env_id)
 
     def get_offset(self) -> Any:
-        """Where the env frame stands in the world, `[x, y, z]` [m]."""
+        """Return the origin of the env frame in the world, `[x, y, z]` [m]."""
         return self.offset
 
     def unwrap(self) -> Any:

@@ -205,7 +205,7 @@ class View:
         self._buffers: dict[Hashable, _Buffers] = {}
 
     def slices(self) -> list[ViewSlice]:
-        """Where the view's rows live; recomputed after envs moved."""
+        """Return the slices of batches that hold the view's rows; recomputed after envs moved."""
         if self._placement != self._world.placement:
             self._placement = self._world.placement
             self._slices = []
@@ -225,7 +225,7 @@ class View:
         self._buffers.clear()
 
     def _write_targets(self, env_ids: EnvIds) -> list[WriteTarget]:
-        """Where a setter's values for these envs go.
+        """Return the targets of a setter's values for these envs.
 
         Envs that do not hold what the view shows (any more) are left out.
         """
