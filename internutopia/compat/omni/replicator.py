@@ -13,7 +13,8 @@ class Orchestrator:
     ) -> None:
         """Let all cameras of all envs show the present when they are read next; physics does not advance.
 
-        Without this, observations hold the picture of the last frame (`SimConfig.rendering_interval`); a camera that is read itself (`robot.sensors[name].get_data()`, `ICamera`) always shows the present.
+        Without this, observations hold the picture of the last frame (`SimConfig.rendering_interval`); a camera that is
+        read itself (`robot.sensors[name].get_data()`, `ICamera`) always shows the present.
 
         Args:
             rt_subframes: Accepted: each picture here is complete.
