@@ -40,7 +40,7 @@ class Part:
 
 
 def parts(device: str, quick: bool, out: Path) -> list[Part]:
-    """What is run, in this order."""
+    """Return the programs to run, in order."""
     python, tool = sys.executable, [sys.executable, '-m', 'internutopia']
     bench = [python, '-m', 'benchmarks', '--backend', 'mujoco_warp', '--device', device, '--out', str(out / 'bench')]
     size = ['--num-envs', '8', '--iterations', '1'] if quick else ['--num-envs', '4096', '--iterations', '300']
@@ -84,7 +84,7 @@ def run(part: Part, device: str, out: Path) -> None:
 
 
 def write_summary(done: list[Part], out: Path) -> None:
-    """What is known so far."""
+    """Write the results so far."""
     lines = ['# A run on a GPU', '', '| part | outcome | seconds |', '|---|---|---|']
     lines += [f'| {part.name} | {part.outcome} | {part.seconds:.0f} |' for part in done]
     table = out / 'bench' / 'bench.md'

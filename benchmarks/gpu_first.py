@@ -34,7 +34,7 @@ def kernels(device: str) -> str:
 
 
 def memory_pools(device: str) -> str:
-    """What the engine allocates in a graph comes from them."""
+    """Check that memory pools are enabled; allocations of the engine in a graph come from them."""
     if device == 'cpu':
         return 'none on the CPU'
     assert wp.is_mempool_enabled(device), 'Warp has no memory pool there: nothing can be allocated in a graph'

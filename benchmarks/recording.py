@@ -40,7 +40,7 @@ LEARNING = LearningCfg(
 
 
 class Case(NamedTuple):
-    """What is measured: envs of an API (`Env`, `VectorEnv`), steps, scene, and the width and height of a camera."""
+    """Measured case: envs of an API (`Env`, `VectorEnv`), steps, scene, and the width and height of a camera."""
 
     api: type[Any]
     envs: int

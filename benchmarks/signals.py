@@ -1,4 +1,4 @@
-"""What it costs to wake another process of this machine and be woken by it, in several ways.
+"""Cost of waking another process of this machine and being woken by it, in several ways.
 
     python benchmarks/signals.py
 

@@ -88,7 +88,7 @@ class Walk:
         self.steps += 1
 
     def fallen(self) -> bool:
-        """Whether the base is too low or leans too far, as where the policy was trained."""
+        """Return True if the base is too low or leans too far, as where the policy was trained."""
         upright = self.data.xmat[self.base, 8] > math.cos(0.9)
         return not upright or self.data.xpos[self.base, 2] < 0.6 * self.walker.base_height
 

@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """What a group moves by, against group 0: where it is [m], along or about which axis, how far [deg or m]."""
+    """Joint of a group, against group 0: its place [m], its axis and its range [deg or m]."""
 
     group: int
     kind: Literal['revolute', 'prismatic']

@@ -117,7 +117,7 @@ class Home:
     start: Vec3
 
     def appearance(self, mesh: str) -> Appearance:
-        """How the mesh with that path looks. KeyError if there is none."""
+        """Return the appearance of the mesh with that path. KeyError if there is none."""
         return self.materials[self.meshes[mesh].material]
 
     def spaces_of(self, kind: SpaceKind) -> list[FreeSpace]:
@@ -262,7 +262,7 @@ class _Writer:
 
 
 def _use(part: Part, number: int) -> str:
-    """What a part shares its material with in its design: all of its role, but every book is another one."""
+    """Return the key of a material in a design: the role of the part, but each book has its own."""
     return f'{part.role}_{number}' if part.role == 'paper' else part.role
 
 
@@ -314,7 +314,7 @@ def _placed_model(prim: ModelPrim, placed: Placed, file: Path) -> PlacedModel:
 
 
 def _spaces(plan: Plan, prims: Sequence[ModelPrim], placed: Sequence[Placed]) -> list[FreeSpace]:
-    """What is free: through doorways, and in and below furniture."""
+    """Return the free spaces: through doorways, and in and below furniture."""
     doors = {prim.position[:2]: prim.path for prim in prims if prim.design.category == 'door'}
     found = []
     for opening in plan.doorways:

@@ -62,7 +62,7 @@ class Texture:
 
 @dataclass(frozen=True)
 class Appearance:
-    """How a material looks.
+    """Appearance of a material.
 
     Attributes:
         name: of the material's prim.
@@ -167,7 +167,7 @@ def choose_materials(seed: int, roles: Mapping[str, int], count: int, textures: 
 
 
 def sample_appearance(rng: np.random.Generator, index: int, role: str, kind: Kind, *, textured: bool) -> Appearance:
-    """How a material of a role looks, as far as its kind can say it."""
+    """Sample the appearance of a material of a role, as far as its kind can state it."""
     look = _LOOKS[role]
     token = rng.bytes(12).hex()
     name = kind if kind in ('WorldGridMaterial', 'DayMaterial') else f'MI_{role}_{token}'

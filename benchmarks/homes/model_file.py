@@ -22,7 +22,7 @@ _CHILDREN = 2  # meshes below one that has no points
 
 
 class MeshPlace(NamedTuple):
-    """Where a part of a design is in its file: its path below the root, and the point that its own frame is at [m]."""
+    """Place of a part of a design in its file: its path below the root, and the origin of its own frame [m]."""
 
     path: str
     origin: Array
@@ -43,7 +43,7 @@ def group_origin(design: Design, group: int) -> Array:
 
 
 def mesh_places(design: Design) -> list[MeshPlace]:
-    """Where the parts of a design are, in their order; `Instance/Group_01/wood_03/SM_wood_03`, for example."""
+    """Return the places of the parts of a design, in order; `Instance/Group_01/wood_03/SM_wood_03`, for example."""
     found: list[MeshPlace] = []
     members: dict[int, int] = {}
     parent, origin = '', np.zeros(3)

@@ -297,7 +297,7 @@ class Furnishing:
 
 
 def _overlap(one: Array, other: Array) -> bool:
-    """Whether two rectangles `(2, 2)` have an inside in common."""
+    """Return True if the insides of two rectangles `(2, 2)` overlap."""
     return bool((np.maximum(one[0], other[0]) < np.minimum(one[1], other[1])).all())
 
 

@@ -193,7 +193,7 @@ class _Grid:
 
     @staticmethod
     def inside(points: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-        """Which points `(..., k)` are between two corners."""
+        """Return the mask of the points `(..., k)` between two corners."""
         return np.all((points > low) & (points < high), axis=-1)
 
     def beside(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ SizeName = Literal['home', 'small']
 
 @dataclass(frozen=True)
 class HomeSize:
-    """How much there is in a home.
+    """Number of things in a home.
 
     Attributes:
         extent: width and depth of all rooms together [m].

@@ -40,7 +40,7 @@ class ModelPrim(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What its prims are labelled with."""
+        """Semantic label of its prims."""
         return '/'.join(self.path.rsplit('/', 2)[1:])
 
 

@@ -65,7 +65,7 @@ def cameras(quick: bool) -> list[Row]:
 
 
 class _Loop:
-    """What one writes without us: a renderer for each scene, data for each env, one after the other."""
+    """Loop as written without this project: a renderer for each scene, data for each env, one after the other."""
 
     def __init__(self, env: Env):
         world = mujoco_world(env.runner.world)

@@ -134,7 +134,7 @@ def _states(env: Env) -> Any:
 
 
 def _bytes(actions: Sequence[Any], outcomes: Sequence[Any]) -> Row:
-    """What a step sends to the worker of half of these envs, and gets from it."""
+    """Measure the bytes that a step sends to the worker of half of these envs, and receives from it."""
     count = len(actions) // _WORKERS
     there, back = (
         sum(map(len, to_message(each))) for each in (pack(actions[:count]), Reply(pack(outcomes[:count]), []))

@@ -56,7 +56,7 @@ def memory(quick: bool) -> list[Row]:
 
 
 def _kept(quick: bool) -> Row:
-    """What is still taken when an Env is closed that went through more scenes than the cache may keep."""
+    """Measure the memory left after `close()` of an Env that ran more scenes than the cache may keep."""
     import psutil
 
     process = psutil.Process()

@@ -25,14 +25,14 @@ _PATIENCE = 120.0  # s, for all sessions to be made
 
 @dataclass(frozen=True)
 class Load:
-    """What clients saw who all stepped their sessions at the same time."""
+    """Figures of clients that all stepped their sessions at the same time."""
 
     errors: int
     """Requests that failed, also if the client sent them again with success, and sessions that broke off."""
     latencies: list[NDArray[np.float64]]
     """Time of each call `(calls,)` [s], by session."""
     seconds: float
-    """How long it lasted [s]."""
+    """Duration [s]."""
 
     @property
     def calls(self) -> NDArray[np.int64]:

@@ -85,7 +85,7 @@ class Race:
         return _with_quartiles(self._seconds[name])
 
     def speed(self, name: str, reference: str) -> Ratio:
-        """How many times as fast as the reference a contender is."""
+        """Return a contender's speed as a multiple of the reference's."""
         return _with_quartiles(self._seconds[reference] / self._seconds[name])
 
 
@@ -132,7 +132,7 @@ def race(
 
 
 def seconds_of(action: Callable[[], object]) -> float:
-    """How long something takes [s]."""
+    """Return the time that a call takes [s]."""
     begin = time.perf_counter()
     action()
     return time.perf_counter() - begin

@@ -131,7 +131,7 @@ def measure_parts(
 
 
 def _zero_action(env: Env, config: Config, learning: LearningCfg | None) -> dict[str, Any]:
-    """What the list API takes as the learner's action of zeros, for one env."""
+    """Return the learner's action of zeros in the form of the list API, for one env."""
     task = config.task_configs[0]
     learning = learning or task.learning
     assert learning is not None and learning.action is not None

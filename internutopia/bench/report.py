@@ -20,7 +20,7 @@ _STYLES = {'ok': 'green', 'missed': 'red'}
 
 
 def machine_facts() -> dict[str, str | int]:
-    """What the figures were measured with."""
+    """Return the processor, system and versions that the figures were measured with."""
     return {
         'cpu': _cpu_model(),
         'cores': os.cpu_count() or 1,

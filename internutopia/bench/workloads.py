@@ -58,7 +58,7 @@ def h1_config(env_num: int, scenes: Sequence[str | Path], x: float = 0.0, y: flo
 
 
 def h1_learning() -> LearningCfg:
-    """What a learner of H1 sees and is paid for, in terms of which none ends an episode."""
+    """Return observations and rewards for H1, and a termination that never ends an episode."""
     observations = (
         *('projected_gravity', 'base_linear_velocity', 'base_angular_velocity'),
         *('joint_positions', 'joint_velocities', 'last_action'),
