@@ -37,13 +37,13 @@ class MujocoWorld(BatchedWorld):
     _pool: ThreadPoolExecutor | None = None
 
     def batch(self, env_id: int) -> tuple[Batch, int]:
-        """The live batch that holds an env, and the index of its simulation in it."""
+        """Return the live batch that holds an env, and the index of its simulation in it."""
         self.scene(env_id)
         return cast(MujocoEnvBatch, self._env_batch_of(env_id)).batch, int(self.slot[env_id])
 
     @override
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
-        """Batches of one thread each are served on `threads` threads, this one included; the largest first."""
+        """Make calls of batches, those of one thread each on `threads` threads, this one included, largest first."""
         if len(calls) == 1:
             return [calls[0][1]()]
         if not calls or self.threads == 1 or any(cast(MujocoEnvBatch, batch).nthread > 1 for batch, _ in calls):
