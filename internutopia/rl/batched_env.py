@@ -170,7 +170,10 @@ class BatchedRLEnv:
                 healthy = runner.advance(healthy, failures)
             runner.count_step()
             state.changed()  # terms compute again what they need
-            outcome = self._evaluate(envs, failures, state)
+            try:
+                outcome = self._evaluate(envs, failures, state)
+            finally:  # an error in one term must not cost the results that are known
+                runner.results.flush()
         if starting is not None and starting.any:
             self._reset(starting)
             if not self.arrays.on_device:  # there, everything is looked at later

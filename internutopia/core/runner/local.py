@@ -86,7 +86,10 @@ class LocalRunner:
             healthy = simulator.advance(envs, failures)
             simulator.count_step()
             simulator.batches.observe(healthy.host_ids)
-            results = self._results(envs.host_ids.tolist(), failures)
+            try:
+                results = self._results(envs.host_ids.tolist(), failures)
+            finally:  # an error in one env's class must not cost the results of others
+                simulator.results.flush()
         shown = range(self.env_num) if env_ids is None else env_ids
         return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in shown]
 

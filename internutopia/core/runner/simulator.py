@@ -152,14 +152,11 @@ class SimulatorRunner:
 
     @contextmanager
     def stepping(self) -> Iterator[EnvSelection]:
-        """Context of one step; gives the envs that run. At its end results are written and watchers called."""
+        """Context of one step; gives the envs that run. Watchers are called before it and at its end."""
         for watcher in self.watchers:
             watcher.on_step_start()
         with self.scenes.entered():
-            try:
-                yield select_envs(self.world, self.world.arrays.xp.asarray(self.running, copy=True))
-            finally:  # an error in one env's class must not cost the results of others
-                self.results.flush()
+            yield select_envs(self.world, self.world.arrays.xp.asarray(self.running, copy=True))
         for watcher in self.watchers:
             watcher.on_change()
 
