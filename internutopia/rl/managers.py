@@ -103,10 +103,8 @@ class ObservationManager:
 
     def _value(self, cfg: ObservationTermCfg, function: Callable[..., Any]) -> Array:
         value, last = function(self._state), self.last
-        if value.__class__ is last.__class__ and value.ndim == 2 and value.dtype == last.dtype:
-            if len(value) == len(last):
-                return value
-        return columns(value, self._state, cfg.term)
+        right = value.__class__ is last.__class__ and value.ndim == 2 and value.dtype == last.dtype
+        return value if right and len(value) == len(last) else columns(value, self._state, cfg.term)
 
     def _disturbed(self, values: Sequence[Array]) -> Array:
         """The values of all terms with noise, clipped and scaled, side by side."""
@@ -187,7 +185,7 @@ class RewardManager:
         self.values.clear()
         for index, (cfg, function, weight) in enumerate(self._terms):
             value = function(self._state)
-            if value.__class__ is not kind or value.shape != shape:
+            if value.__class__ is not kind or value.shape != shape:  # a call for each term in each step would be slow
                 value = per_env(value, self._state, 'reward', cfg.term)
             self.values.append(value)
             total += weight * value

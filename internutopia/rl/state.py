@@ -313,10 +313,7 @@ class RobotState:
 
         What follows from a command, too, is `commanded`, and holds until somebody asks for `commands` to change them.
         """
-        memory = self._commanded if commanded else self._memory
-        if name not in memory:
-            memory[name] = compute()
-        return memory[name]
+        return _kept(self._commanded if commanded else self._memory, name, compute)
 
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
         """The result of `compute`, which holds as long as there are these envs."""
@@ -328,9 +325,7 @@ class RobotState:
 
     def _always(self, name: Any, compute: Callable[[], Any]) -> Any:
         """Return a value that holds for this robot, computed once."""
-        if name not in self._facts:
-            self._facts[name] = compute()
-        return self._facts[name]
+        return _kept(self._facts, name, compute)
 
 
 def _kept(memory: dict[Any, Any], name: Any, compute: Callable[[], Any]) -> Any:

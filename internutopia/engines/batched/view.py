@@ -141,7 +141,7 @@ class WriteTarget:
 
     def target_cells(self, kind: str, joints: Any) -> tuple[Any, Any]:
         """Cells in `ctrl` of the actuators of some joints that take targets of a kind: looked up once."""
-        key = kind, joints.tobytes() if isinstance(joints, np.ndarray) else repr(joints)
+        key = kind, joints_key(joints)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = cells(self.slots, self.view_slice.targets(kind, joints))
