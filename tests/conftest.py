@@ -26,6 +26,7 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.vec_env import Env
 from internutopia.rendering.gl import NoOpenGLError, open_context
 from internutopia.rl.policy import PolicyMetadata, write_metadata
+import internutopia.util.log as log
 
 # no example is too slow: machines are busy at times
 settings.register_profile('tests', deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,6 +39,12 @@ def no_stand_ins_left() -> Iterator[None]:
     yield
     if compat.is_installed():
         compat.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def warnings_logged_anew() -> None:
+    """Warnings that a process logs once are logged once in each test, whichever tests ran before."""
+    log._log_once.cache_clear()
 
 
 @pytest.fixture(scope='session', autouse=True)

@@ -39,9 +39,10 @@ class TargetCheck:
 
     def check(self, env_ids: EnvIds, targets: Any, joints: Any) -> None:
         """Warn if a target `(n, k)` of some joints is beyond its bound; on a device only the first are checked."""
-        if self._done:
+        values = to_host(targets)
+        if self._done or not isinstance(values, np.ndarray):  # values of compiled controllers cannot be read
             return
-        bounds, values = self.bounds(joints), to_host(targets)
+        bounds = self.bounds(joints)
         beyond = np.abs(values) > bounds  # NaN, which keeps a target, is not
         self._done = is_tensor(targets) or bool(beyond.any())
         if not beyond.any():
