@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import rows
-from internutopia.cli.errors import describe, is_mistake
+from internutopia.cli.command import describe, is_mistake
 
 
 def main() -> int:

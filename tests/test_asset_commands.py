@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import internutopia
 from internutopia import download_assets, set_assets_path, setup_conda_pypi
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 
 PACKAGED = Path(internutopia.__file__).parent / 'assets'
 

@@ -11,7 +11,7 @@ import pytest
 from markers import slow_but
 from typer.testing import CliRunner
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.rendering.gl import NoOpenGLError, open_context
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ import pytest
 from markers import slow_but
 from typer.testing import CliRunner
 
-from internutopia.cli import app
+from internutopia.cli import commands
 from internutopia.cli.demo import demo_file, demo_files
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ def test_example(example, tmp_path):
 
 @pytest.mark.parametrize('name', demo_files())
 def test_demo(name, tmp_path):
-    result = CliRunner().invoke(app.app, ['demo', name, '--out', str(tmp_path), '--steps', '5', '--seed', '1'])
+    result = CliRunner().invoke(commands.app, ['demo', name, '--out', str(tmp_path), '--steps', '5', '--seed', '1'])
     assert result.exit_code == 0, result.stderr
     assert (tmp_path / 'overview.png').stat().st_size > 10_000
     assert (tmp_path / 'results.jsonl').read_text() == ''
@@ -43,7 +43,9 @@ def test_the_demo_ends_with_every_robot_at_the_end_of_its_path(tmp_path):
     text = demo_file('demo').read_text()
     text = text.replace('env_num: 16', 'env_num: 4').replace('repeat: 16', 'repeat: 1')
     (tmp_path / 'demo.yaml').write_text(text)
-    result = CliRunner().invoke(app.app, ['run', str(tmp_path / 'demo.yaml'), '--out', str(tmp_path), '--no-picture'])
+    result = CliRunner().invoke(
+        commands.app, ['run', str(tmp_path / 'demo.yaml'), '--out', str(tmp_path), '--no-picture']
+    )
     assert result.exit_code == 0, result.stderr
     lines = [json.loads(line) for line in (tmp_path / 'results.jsonl').read_text().splitlines()]
     assert sorted(line['episode_id'] for line in lines) == [0, 1, 2, 3]

@@ -17,7 +17,7 @@ def main() -> None:
     except ImportError as error:
         print(f"the command line needs the package '{error.name}': {install_hint('cli')}", file=sys.stderr)
         sys.exit(1)
-    from internutopia.cli.app import app
+    from internutopia.cli.commands import app
 
     try:
         check_choice()

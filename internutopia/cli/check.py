@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterator
 
 from internutopia.asset_tools.file_check import FileCheck, check_file
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.model.assets import resolve
 from internutopia.model.importers.file_warnings import listed
 

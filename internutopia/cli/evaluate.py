@@ -11,7 +11,7 @@ import typer
 import typer.core
 from typing_extensions import override
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.options import (
     ENV_NUM,
@@ -28,7 +28,7 @@ from internutopia.cli.options import (
     Velocity,
     resuming_command,
 )
-from internutopia.cli.play import velocity_of
+from internutopia.cli.policies import velocity_of
 from internutopia.cli.recording import RecordOptions
 from internutopia.util.bounds import (
     MAX_COUNT,

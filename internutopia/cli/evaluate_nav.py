@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.nav_films import check_films, film_episodes
 from internutopia.cli.recording import RecordOptions
 from internutopia.config import Config

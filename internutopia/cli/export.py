@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.options import Source, TaskId, Trust
 from internutopia.util.install import install_hint
 

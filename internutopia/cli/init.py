@@ -7,8 +7,8 @@ import keyword
 from pathlib import Path
 
 import internutopia
+from internutopia.cli.command import guarded
 from internutopia.cli.demo import demo_file
-from internutopia.cli.errors import guarded
 
 _TEMPLATES = Path(internutopia.__file__).parent / 'templates'
 _PACKAGE, _PREFIX = 'my_robots', 'MyRobots'  # names of the package of the template, and of the types in it

@@ -9,8 +9,8 @@ from typing import Any
 import gymnasium
 
 from internutopia.asset_tools.listing import list_assets
+from internutopia.cli.command import guarded
 from internutopia.cli.demo import demo_files, first_line
-from internutopia.cli.errors import guarded
 from internutopia.core.registries import REGISTRIES
 from internutopia.rl import list_tasks
 from internutopia.rl.terms.registry import KINDS, registered_terms

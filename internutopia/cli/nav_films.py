@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from internutopia.cli.overview.recording import Recording
+from internutopia.cli.film import Recording
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.rendering.video import Video

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.options import Trust, Viewer, ViewerAddress
 from internutopia.cli.viewing import LOOPBACK, open_viewer
 from internutopia.util import has_display

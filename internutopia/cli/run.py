@@ -10,10 +10,10 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
+from internutopia.cli.film import Recording
 from internutopia.cli.loop import RunStats, run_episodes
 from internutopia.cli.overview import Overview
-from internutopia.cli.overview.recording import Recording
 from internutopia.cli.recording import RecordOptions
 from internutopia.cli.report import ProgressBar, print_summary
 from internutopia.cli.run_file import RunFile, read_run_file

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from internutopia.cli.actions import TaskActions, parse_actions
+from internutopia.cli.run_actions import TaskActions, parse_actions
 from internutopia.config import Config, TaskCfg
 from internutopia.config.file_names import expanded
 from internutopia.config.yaml_file import read_mapping

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.util.bounds import MAX_THREADS
 from internutopia.util.install import install_hint
 

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.run_file import read_run_file
 from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.core.runner.grid import overview_pose

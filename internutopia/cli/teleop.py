@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import internutopia
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.options import Record, RecordFormat, RecordOnly, RecordRate
 from internutopia.cli.recording import RecordOptions
 from internutopia.cli.viewing import LOOPBACK, open_viewer
@@ -20,7 +20,7 @@ from internutopia.util.bounds import MAX_COUNT, MAX_SEED
 from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:
-    from internutopia.cli.actions import TaskActions
+    from internutopia.cli.run_actions import TaskActions
     from internutopia.config import Config
     from internutopia.core.episodes import Episode
     from internutopia.core.vec_env import Env
@@ -166,7 +166,7 @@ def _script(
     env: Env, actions: Sequence[TaskActions], steered: str, episode: Episode
 ) -> Callable[[], Mapping[str, Any]]:
     """Return a function that gives the next actions of the robots of an episode but the steered one."""
-    from internutopia.cli.actions import EpisodeActions
+    from internutopia.cli.run_actions import EpisodeActions
 
     others = {robot: action for robot, action in actions[episode.task_index].items() if robot != steered}
     return EpisodeActions(

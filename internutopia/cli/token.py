@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 
 token_app = typer.Typer(help='Say who may use a server: names and hashes of tokens in a file.', no_args_is_help=True)
 _TokensFile = Annotated[Path, typer.Option('--file', help='The tokens file.', metavar='FILE')]

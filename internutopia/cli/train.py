@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_THREADS

@@ -12,7 +12,7 @@ from archives import stage
 from typer.testing import CliRunner
 
 from benchmarks.homes import Home, write_home
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 
 BOX = """
     def Mesh "{name}" (prepend apiSchemas = ["MaterialBindingAPI"]) {{

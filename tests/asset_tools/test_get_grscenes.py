@@ -45,7 +45,7 @@ def hub_of(files: Mapping[str, str | bytes], **faults: object) -> Hub:
 DRIVER = """
 import json, os, sys
 from typer.testing import CliRunner
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 for line in sys.stdin:
     arguments, variables = json.loads(line)
     result = CliRunner().invoke(app, ['assets', *arguments], env=variables)

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 
 DRIVE = {'type': 'DifferentialDriveController', 'name': 'drive', 'wheel_base': 0.1125, 'wheel_radius': 0.03}
 TASK = {
@@ -29,7 +29,7 @@ STILL = {'a': {'drive': 'zero'}}  # actions; a run without any is warned of
 
 def run(*arguments: object) -> Result:
     """`internutopia run` with these arguments."""
-    return CliRunner().invoke(cli_app.app, ['run', *map(str, arguments)])
+    return CliRunner().invoke(commands.app, ['run', *map(str, arguments)])
 
 
 def results_in(folder: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import internutopia
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 
 
 def test_without_its_packages_the_command_says_what_to_install():
@@ -29,7 +29,7 @@ def test_a_renderer_that_there_is_not_is_named_with_those_that_there_are(monkeyp
 
 
 def test_version():
-    result = CliRunner().invoke(cli_app.app, ['--version'])
+    result = CliRunner().invoke(commands.app, ['--version'])
     assert (result.exit_code, result.stdout) == (0, f'internutopia {internutopia.__version__}\n')
 
 
@@ -39,7 +39,7 @@ def test_bench_gets_its_options(monkeypatch):
     stand_in.run = lambda *arguments: calls.append(arguments) or 3
     monkeypatch.setitem(sys.modules, 'internutopia.bench', stand_in)
     monkeypatch.setattr(internutopia, 'bench', stand_in, raising=False)
-    result = CliRunner().invoke(cli_app.app, ['bench', '--out', 'here', '--quick', '--rows', 'one, two'])
+    result = CliRunner().invoke(commands.app, ['bench', '--out', 'here', '--quick', '--rows', 'one, two'])
     assert result.exit_code == 3
     assert calls == [(Path('here'), True, ['one', 'two'])]
 
@@ -47,5 +47,5 @@ def test_bench_gets_its_options(monkeypatch):
 @pytest.mark.parametrize('command', ['run', 'train', 'evaluate', 'play'])
 def test_the_number_of_envs_has_one_name_and_two_others(command):
     for name in ('--env-num', '--envs', '--num-envs'):
-        result = CliRunner().invoke(cli_app.app, [command, 'source', name, '0'])
+        result = CliRunner().invoke(commands.app, [command, 'source', name, '0'])
         assert result.exit_code == 2 and "Invalid value for '--env-num'" in result.stderr

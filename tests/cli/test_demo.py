@@ -7,13 +7,13 @@ import pytest
 from runs import results_in
 from typer.testing import CliRunner
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 from internutopia.cli.demo import demo_files
 from internutopia.cli.run_file import read_run_file
 
 
 def demo(*arguments: str):
-    return CliRunner().invoke(cli_app.app, ['demo', *arguments])
+    return CliRunner().invoke(commands.app, ['demo', *arguments])
 
 
 @pytest.fixture(autouse=True)

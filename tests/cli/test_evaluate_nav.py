@@ -16,7 +16,7 @@ import yaml
 from markers import slow_but
 from typer.testing import CliRunner
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 from internutopia.recording import Dataset
 from internutopia_extension.navigation.evaluation import read_results
 
@@ -89,7 +89,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def evaluate(*arguments):
-    return CliRunner().invoke(cli_app.app, ['evaluate', 'nav', 'e.yaml', *FIXED, *map(str, arguments)])
+    return CliRunner().invoke(commands.app, ['evaluate', 'nav', 'e.yaml', *FIXED, *map(str, arguments)])
 
 
 def in_a_process(*arguments):
@@ -181,11 +181,11 @@ def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
     else:
         assert process.returncode == 128 + number, stderr
         again = shlex.split(stdout.splitlines()[-1].partition('2 of 5 episodes have no result; go on with: ')[2])
-    resumed = CliRunner().invoke(cli_app.app, again[1:])
+    resumed = CliRunner().invoke(commands.app, again[1:])
     assert resumed.exit_code == 0, resumed.stderr
     assert resumed.stdout.replace('stopped/', 'whole/') == whole.stdout
     assert report_in(folder / 'stopped') == report_in(folder / 'whole')
-    assert CliRunner().invoke(cli_app.app, again[1:]).stdout == resumed.stdout  # there is nothing left to do
+    assert CliRunner().invoke(commands.app, again[1:]).stdout == resumed.stdout  # there is nothing left to do
 
 
 @pytest.mark.slow
@@ -265,7 +265,7 @@ def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
 )
 def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages):
     (folder / name).write_bytes(content)
-    result = CliRunner().invoke(cli_app.app, ['evaluate', 'nav', name, *FIXED])
+    result = CliRunner().invoke(commands.app, ['evaluate', 'nav', name, *FIXED])
     assert result.exit_code == 2
     for message in messages:
         assert message in result.stderr
@@ -309,7 +309,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
     assert again[:4] == ['internutopia', 'evaluate', 'nav', 'e.yaml'] and again[-1] == '--resume'
     policies.write_text('def faulty(task):\n    return lambda obs: 0  # mended\n')
     del sys.modules['nav_policies']
-    assert CliRunner().invoke(cli_app.app, again[1:]).exit_code == 0
+    assert CliRunner().invoke(commands.app, again[1:]).exit_code == 0
     assert len(report_in(folder / 'out')['episodes']) == 6
 
 
@@ -332,6 +332,6 @@ def test_mistakes_are_told(folder, arguments, message):
 
 
 def test_policies_of_learned_tasks_are_evaluated_without_their_name():
-    result = CliRunner().invoke(cli_app.app, ['evaluate', 'nowhere', '--envs', '2'])
+    result = CliRunner().invoke(commands.app, ['evaluate', 'nowhere', '--envs', '2'])
     assert result.exit_code == 2
     assert 'evaluate nowhere' in result.stderr

@@ -10,14 +10,14 @@ import pytest
 from runs import results_in, run
 from typer.testing import CliRunner
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 from internutopia.cli.demo import demo_files
 
 ROOT = Path(__file__).parents[2]
 
 
 def init(*arguments: str):
-    return CliRunner().invoke(cli_app.app, ['init', *arguments])
+    return CliRunner().invoke(commands.app, ['init', *arguments])
 
 
 @pytest.fixture(autouse=True)

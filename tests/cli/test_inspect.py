@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 
 ARM = """
 <mujoco model="arm">
@@ -58,7 +58,7 @@ def Xform "World" {
 
 
 def inspect(*arguments: object) -> Result:
-    return CliRunner().invoke(cli_app.app, ['inspect', *map(str, arguments)])
+    return CliRunner().invoke(commands.app, ['inspect', *map(str, arguments)])
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import pytest
 from typer.testing import CliRunner
 
 from internutopia import list_tasks
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 from internutopia.cli.listing import LISTS
 from internutopia.core.robot.robot import BaseRobot
 
 
 def listed(kind: str) -> dict[str, str]:
-    result = CliRunner().invoke(cli_app.app, ['list', kind])
+    result = CliRunner().invoke(commands.app, ['list', kind])
     assert result.exit_code == 0, result.output
     lines = (line.split('  ', 1) for line in result.stdout.splitlines())
     return {name: meaning.strip() for name, meaning in (line if len(line) == 2 else (*line, '') for line in lines)}
@@ -36,7 +36,7 @@ def test_names_of_a_kind_with_what_they_are(kind: str, name: str, meaning: str) 
 def test_each_kind_has_names_and_others_are_refused() -> None:
     for kind in LISTS:
         assert listed(kind), kind
-    result = CliRunner().invoke(cli_app.app, ['list', 'robot'])
+    result = CliRunner().invoke(commands.app, ['list', 'robot'])
     assert result.exit_code == 2 and "'robots'" in result.stderr
 
 

@@ -9,11 +9,11 @@ from PIL import Image, ImageSequence
 from runs import run, task
 from typer.testing import CliRunner, Result
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 
 
 def show(*arguments: object) -> Result:
-    return CliRunner().invoke(cli_app.app, ['show', *map(str, arguments)])
+    return CliRunner().invoke(commands.app, ['show', *map(str, arguments)])
 
 
 @pytest.mark.parametrize('source', ['scenes/empty.xml', 'robots/jetbot/jetbot.xml', 'run.yaml'])

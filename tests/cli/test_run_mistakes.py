@@ -7,7 +7,7 @@ import pytest
 from runs import TASK, run, task
 from typer.testing import CliRunner
 
-from internutopia.cli import app as cli_app
+from internutopia.cli import commands
 from internutopia.core.task.task import BaseTask
 
 
@@ -150,7 +150,7 @@ def test_a_run_that_asks_for_too_much_is_refused(write, tmp_path, fields, texts)
     ids=lambda options: ' '.join(map(str, options)),
 )
 def test_an_option_beyond_its_bound_is_refused(options):
-    result = CliRunner().invoke(cli_app.app, [str(option) for option in options])
+    result = CliRunner().invoke(commands.app, [str(option) for option in options])
     assert result.exit_code == 2 and 'Invalid value for' in result.stderr
     message = ' '.join(result.stderr.replace('│', ' ').split())
     assert 'less than or equal to' in message or 'is not in the range' in message

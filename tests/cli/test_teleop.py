@@ -16,7 +16,7 @@ pytest.importorskip('viser', reason='teleoperation needs the extra `viewer`')
 from page_client import PageClient
 from typer.testing import CliRunner
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.recording import Dataset
 
 TASK = """

@@ -11,7 +11,7 @@ from PIL import Image
 from scenes import AGENT, box, map_of, room
 from typer.testing import CliRunner
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.navigation import (
     Agent,
     MapPicture,

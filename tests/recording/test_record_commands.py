@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.cli.recording import RecordOptions
 from internutopia.config import Config
 from internutopia.recording import Dataset

@@ -12,7 +12,7 @@ import pytest
 from jetbot_runs import record
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.recording import Dataset, Replay
 

@@ -17,7 +17,7 @@ from markers import slow_but
 from typer.testing import CliRunner
 from waiting import PATIENCE
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.remote import ServerUnavailableError, VectorEnv
 from internutopia_extension import import_extensions

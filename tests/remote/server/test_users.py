@@ -13,7 +13,7 @@ from raw import Raw
 from typer.testing import CliRunner
 from waiting import until
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.remote.server.serve import serve as run_server
 from internutopia.remote.server.settings import Settings

@@ -19,7 +19,7 @@ import rank_bodies
 import torch
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.rl.training.checkpoints import newest_checkpoint, read_checkpoint
 from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.loading import load_trained

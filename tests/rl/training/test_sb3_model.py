@@ -15,7 +15,7 @@ from toy_walker import ACTION_SCALE, ID, STEP
 from toy_walker import config as toy_config
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.rl import ActionCfg
 from internutopia.rl.policy import load_policy

@@ -12,7 +12,7 @@ import pytest
 from toy_walker import ID
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.rl.compiled import CompiledStep
 from internutopia.rl.judging import Judgement
 from internutopia.rl.training.run_folder import read_progress, read_run

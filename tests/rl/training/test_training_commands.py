@@ -14,7 +14,7 @@ from PIL import Image
 from toy_walker import ID
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.rl.training.checkpoints import newest_checkpoint
 from internutopia.rl.training.run_folder import read_progress, read_run
 

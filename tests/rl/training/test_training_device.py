@@ -14,7 +14,7 @@ from toy_walker import ID
 from typer.testing import CliRunner, Result
 from warp_device import DEVICE
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.rl.policy import load_policy
 from internutopia.rl.training.checkpoints import read_checkpoint
 from internutopia.rl.training.engine import Engine, choose_engine

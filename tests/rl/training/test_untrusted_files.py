@@ -21,7 +21,7 @@ from toy_walker import ID
 from toy_walker import config as toy_config
 from typer.testing import CliRunner, Result
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.rl.policy import load_policy, write_metadata
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia.rl.sb3_model import save_model

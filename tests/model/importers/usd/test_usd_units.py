@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from internutopia.cli.app import app
+from internutopia.cli.commands import app
 from internutopia.model.importers import usd
 from internutopia.model.importers.load_options import LoadOptions
 

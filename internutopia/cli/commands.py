@@ -19,13 +19,13 @@ import typer.core
 from typing_extensions import override
 
 import internutopia
-from internutopia.cli.assets import assets_app
+from internutopia.cli.asset_files import assets_app
 from internutopia.cli.demo import DemoCommand, run_arguments
 from internutopia.cli.evaluate import evaluate_app
 from internutopia.cli.export import export_command
-from internutopia.cli.navigation import episodes_command, map_command
+from internutopia.cli.nav_episodes import episodes_command, map_command
 from internutopia.cli.options import ENV_NUM, Record, RecordFormat, RecordOnly, RecordRate, Viewer, ViewerAddress
-from internutopia.cli.play import play_command
+from internutopia.cli.policies import play_command
 from internutopia.cli.recording import RecordOptions
 from internutopia.cli.replay import convert_command, replay_command
 from internutopia.cli.serve import serve_command
@@ -245,7 +245,7 @@ def inspect_command(
     ] = None,
 ) -> None:
     """Print what a model file holds: bodies, joints, colliders, masses, cameras, and what was dropped."""
-    from internutopia.cli.inspect import inspect
+    from internutopia.cli.models import inspect
 
     raise typer.Exit(inspect(file, as_json, time, memory))
 
@@ -260,7 +260,7 @@ def bench_command(
 ) -> None:
     """Measure how fast this machine simulates."""
     from internutopia import bench
-    from internutopia.cli.errors import guarded
+    from internutopia.cli.command import guarded
 
     names = None if rows is None else [name.strip() for name in rows.split(',') if name.strip()]
     raise typer.Exit(guarded('bench', lambda: bench.run(out, quick, names)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.util import did_you_mean
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.config.asset_limits import AssetLimitsCfg
 from internutopia.model.asset_bounds import limited_by
 from internutopia.model.assets import resolve

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.util.bounds import MAX_COUNT, MAX_SEED
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from internutopia.cli.errors import guarded
+from internutopia.cli.command import guarded
 from internutopia.cli.key_value import parse_key_values
 from internutopia.cli.options import (
     ENV_NUM,
