@@ -26,7 +26,7 @@ from internutopia.core.registries import REGISTRIES
 from internutopia.core.vec_env import Env
 from internutopia.rendering.gl import NoOpenGLError, open_context
 from internutopia.rl.policy import PolicyMetadata, write_metadata
-import internutopia.util.log as log
+from internutopia.util.log import _log_once
 
 # no example is too slow: machines are busy at times
 settings.register_profile('tests', deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -44,7 +44,7 @@ def no_stand_ins_left() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def warnings_logged_anew() -> None:
     """Warnings that a process logs once are logged once in each test, whichever tests ran before."""
-    log._log_once.cache_clear()
+    _log_once.cache_clear()
 
 
 @pytest.fixture(scope='session', autouse=True)
