@@ -24,7 +24,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.actions import BatchedActions
+from internutopia.core.robot.batched import BatchedActions
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.snapshot import check_fit, restore, set_state
 from internutopia.core.runner.state import SceneState

@@ -21,16 +21,20 @@ def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[
     return builder(layout)(range(len(env_ids)), *columns)
 
 
-def _flatten(tree: Any, env_ids: NDArray[np.intp], columns: list[Iterable[Any]]) -> Layout:
+def _flatten(tree: Mapping[str, Any], env_ids: NDArray[np.intp], columns: list[Iterable[Any]]) -> Layout:
     """Return the layout of one env's part of a tree; adds the values of all envs, leaf by leaf."""
-    if isinstance(tree, Mapping):
-        return 'dict', dict, tuple(tree), tuple([_flatten(item, env_ids, columns) for item in tree.values()])
-    if isinstance(tree, list):
-        columns.append([own_values(tree[env_id]) for env_id in env_ids.tolist()])
-    else:
-        rows = np.asarray(tree)[env_ids]
-        columns.append(rows if rows.ndim > 1 else rows.tolist())
-    return LEAF
+    layouts: list[Layout] = []
+    for item in tree.values():
+        if isinstance(item, Mapping):
+            layouts.append(_flatten(item, env_ids, columns))
+            continue
+        layouts.append(LEAF)
+        if isinstance(item, list):
+            columns.append([own_values(item[env_id]) for env_id in env_ids.tolist()])
+        else:
+            rows = np.asarray(item)[env_ids]
+            columns.append(rows if rows.ndim > 1 else rows.tolist())
+    return 'dict', dict, tuple(tree), tuple(layouts)
 
 
 def own_values(tree: Any) -> Any:

@@ -1,15 +1,16 @@
 """Batched robots: one robot object for all envs that run the same robot, one object per batched controller.
 
-This is where the list API meets the arrays: `validate` gathers the actions of many envs into one array per controller,
-`apply` runs each controller once, `observation` hands out rows of what was observed for all envs at once.
+This is where the list API meets the arrays: `validate_actions` checks the actions of all envs and gathers them into one
+array per controller, `BatchedActions.apply` runs each controller once, `observation` returns rows of what was observed
+for all envs at once.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,14 @@ from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
-from internutopia.util.errors import EnvValueError
+from internutopia.util import did_you_mean
+from internutopia.util.errors import EnvKeyError, EnvValueError
 from internutopia.util.observations import own_values, split_rows
+
+if TYPE_CHECKING:
+    from internutopia.core.task.task import BaseTask
+
+_MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,8 @@ class BatchedRobot:
                 entry[0].append(env_id)
                 entry[1].append(controller_action)
         commands: list[Command] = []
-        for (_, name), (env_ids, controller_actions) in sorted(gathered.items(), key=lambda item: item[0][0]):
-            commands += self._validate_one(name, env_ids, controller_actions)
+        for key in sorted(gathered):
+            commands += self._validate_one(key[1], *gathered[key])
         return commands
 
     def validate_stacked(self, env_ids: list[int], actions: Mapping[str, NDArray[Any]]) -> list[Command] | None:
@@ -111,12 +118,15 @@ class BatchedRobot:
         return [command for name, each in actions.items() for command in self._validate_one(name, env_ids, each)]
 
     def apply(self, commands: Iterable[Command]) -> None:
-        """Run controllers on checked actions and set the joint targets they ask for."""
-        self.robot.command([(command.control(), command.env_ids) for command in commands])
+        """Run controllers on checked actions and set the joint targets that they return."""
+        controls: list[tuple[ArticulationAction, Any]] = []
+        for command in commands:
+            controls.append((command.control(), command.env_ids))
+        self.robot.command(controls)
 
     def observe(self, env_ids: NDArray[np.intp]) -> None:
         """Compute the observations of some envs, to be fetched by `observation`."""
-        mine = [env_id for env_id in env_ids.tolist() if env_id in self.robots]
+        mine = list(filter(self.robots.__contains__, env_ids.tolist()))
         if mine:
             ids = np.array(mine)
             for sensor in self.robot.sensors.values():
@@ -219,6 +229,68 @@ class BatchedRobots:
                 if env_id in batch.robots:
                     found.setdefault(env_id, []).append(batch.name)
         return found
+
+
+@dataclass(frozen=True)
+class BatchedActions:
+    """Checked actions: for batched robots, for robots of one env, and for robots that take them as they are."""
+
+    batches: list[tuple[BatchedRobot, list[Any]]]
+    robots: list[tuple[BaseRobot, list[Callable[[], ArticulationAction]]]]
+    custom: list[tuple[BaseRobot, Any]]
+
+    @property
+    def signature_checked(self) -> bool:
+        """True if actions of the same signature (see `BaseController.checks_signature_only`) would have passed, too."""
+        commands = [command for _, each in self.batches for command in each]
+        return not (self.robots or self.custom) and all(
+            command.controller is not None and command.controller.checks_signature_only() for command in commands
+        )
+
+    def apply(self) -> None:
+        """Command the robots."""
+        for batch, commands in self.batches:
+            batch.apply(commands)
+        for robot, controls in self.robots:
+            robot.command([(control(), ...) for control in controls])
+        for robot, robot_action in self.custom:
+            robot.apply_action(robot_action)
+
+
+def validate_actions(actions: Mapping[int, tuple[Any, BaseTask]]) -> BatchedActions:
+    """Check actions, each with the task that runs in its env, by env id.
+
+    EnvValueError or EnvKeyError for a bad one; nothing is commanded yet.
+    """
+    by_batch: dict[BatchedRobot, list[tuple[int, Any]]] = {}
+    single: list[tuple[BaseRobot, Any]] = []
+    custom: list[tuple[BaseRobot, Any]] = []
+    for env_id, (action, task) in actions.items():
+        if action is None:
+            continue
+        if not isinstance(action, _MAPPINGS):
+            expected = '{robot name: {controller name: action}} or None'
+            raise EnvValueError(env_id, f'env {env_id}: expected {expected}, got {action!r}')
+        for name, robot_action in action.items():
+            robot = task.robots.get(name)
+            if robot is None:
+                hint = did_you_mean(name, task.robots)
+                raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {hint}')
+            if type(robot).apply_action is not BaseRobot.apply_action:
+                custom.append((robot, robot_action))
+            elif not isinstance(robot_action, _MAPPINGS):
+                where = f'env {env_id}, robot {name!r}'
+                raise EnvValueError(env_id, f'{where}: expected {{controller name: action}}, got {robot_action!r}')
+            elif isinstance(robot.batch, BatchedRobot):
+                by_batch.setdefault(robot.batch, []).append((env_id, robot_action))
+            else:
+                single.append((robot, robot_action))
+    validated = BatchedActions([], [], custom)
+    for batch, robot_actions in by_batch.items():
+        validated.batches.append((batch, batch.validate(robot_actions)))
+    for robot, robot_action in single:
+        validated.robots.append((robot, robot.controls(robot_action)))
+    return validated
 
 
 def _fingerprint(config: RobotCfg) -> Any:

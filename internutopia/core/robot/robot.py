@@ -235,13 +235,16 @@ class BaseRobot(OrderedKeys):
         return list(self._rigid_body_map.values())
 
     def _get_controllers_and_sensors_obs(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self.batch is not None and not self.is_batch:  # most of its controllers run for all envs at once
+        if self.batch is not None and self.batch.robot is not self:  # most of its controllers run for all envs at once
             obs = self.batch.observation(self._scene.env_id)
             return obs['controllers'], obs['sensors']
-        return (
-            OrderedDict((name, controller.get_obs()) for name, controller in self.controllers.items()),
-            OrderedDict((name, sensor.observe()) for name, sensor in self.sensors.items()),
-        )
+        controllers: OrderedDict[str, Any] = OrderedDict()
+        for name, controller in self.controllers.items():
+            controllers[name] = controller.get_obs()
+        sensors: OrderedDict[str, Any] = OrderedDict()
+        for name, sensor in self.sensors.items():
+            sensors[name] = sensor.observe()
+        return controllers, sensors
 
 
 def init_robots(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseRobot]:

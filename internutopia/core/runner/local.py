@@ -13,12 +13,13 @@ from internutopia.compat.v2.actions import ActionFilter
 from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
+from internutopia.core.robot.batched import BatchedActions, validate_actions
 from internutopia.core.runner import snapshot
-from internutopia.core.runner.actions import BatchedActions, validate_actions
 from internutopia.core.runner.base import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
+from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import select_envs
 
 Observations = dict[str, Any]
@@ -86,12 +87,11 @@ class LocalRunner:
             healthy = simulator.advance(envs, failures)
             simulator.count_step()
             simulator.batches.observe(healthy.host_ids)
-            try:
-                results = self._results(envs.host_ids.tolist(), failures)
-            finally:  # an error in one env's class must not cost the results of others
-                simulator.results.flush()
-        shown = range(self.env_num) if env_ids is None else env_ids
-        return [results[env_id] if env_id in results else self._repeat(env_id) for env_id in shown]
+            results = self._evaluate(envs.host_ids.tolist(), failures)
+        rows: list[StepResult] = []
+        for env_id in range(self.env_num) if env_ids is None else env_ids:
+            rows.append(results[env_id] if env_id in results else self._repeat(env_id))
+        return rows
 
     def check_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
         """Check the actions of running envs for a step to come; those of others are left out."""
@@ -140,8 +140,7 @@ class LocalRunner:
                 simulator.advance(select_envs(simulator.world, simulator.running), failures, commanded=False)
                 if failed := sorted(failures.errors):
                     simulator.steps[failed] += 1  # the step that they failed in
-                    self._results(failed, failures)
-            simulator.results.flush()
+                    self._evaluate(failed, failures)
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """A picture of all envs that hold an episode."""
@@ -175,28 +174,31 @@ class LocalRunner:
         self.simulator.batches.observe(np.array(env_ids, np.intp))
         for env_id in env_ids:
             slot = self.simulator.slot(env_id)
-            obs = self._observation(slot)
+            obs = self._observation(slot.task)
             for name, robot in slot.task.robots.items():
                 if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
                     obs[name]['render'] = True  # what cameras show is of this episode
             slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 
-    def _results(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
-        """Observation, reward and end of each of these envs, by env id."""
-        steps, slots = self.simulator.steps.tolist(), self.simulator.slots(env_ids)
-        stuck = self.simulator.batches.find_stuck()
-        return {
-            i: self._result(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
-            for i, slot in zip(env_ids, slots, strict=True)
-        }
+    def _evaluate(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
+        """Return observation, reward and end of each of these envs, by env id; records the episodes that end."""
+        simulator, results = self.simulator, dict[int, StepResult]()
+        steps, stuck = simulator.steps.tolist(), simulator.batches.find_stuck()
+        try:
+            for i, slot in zip(env_ids, simulator.slots(env_ids), strict=True):
+                results[i] = self._result(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
+        finally:  # an error in one env's class must not cost the results of others
+            simulator.results.flush()
+        return results
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
-        """Checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
-        slots = self.simulator.slots(env_ids)
-        if self.simulator.overrides:
+        """Return checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
+        simulator, given = self.simulator, dict[int, tuple[Action, BaseTask]]()
+        if simulator.overrides:
             actions = {i: self._overridden(i, actions[i]) for i in env_ids}
-        self.simulator.actions = actions
-        given = {env_id: (actions[env_id], slot.task) for env_id, slot in zip(env_ids, slots, strict=True)}
+        simulator.actions = actions
+        for env_id, slot in zip(env_ids, simulator.slots(env_ids), strict=True):
+            given[env_id] = actions[env_id], slot.task
         return validate_actions(given if self._action_filter is None else self._action_filter.known_names(given))
 
     def _overridden(self, env_id: int, action: Any) -> Any:
@@ -207,27 +209,33 @@ class LocalRunner:
         return {**(action or {}), **overrides[env_id]}
 
     def _result(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
-        limit = slot.task.config.max_episode_steps
+        task = slot.task
+        limit = task.config.max_episode_steps
         truncated = limit is not None and step >= limit
         if error is None:
-            try:
-                obs, reward, terminated = self._ask_task(slot, truncated)
+            try:  # in the order that tasks rely on
+                obs = self._observation(task)
+                terminated = bool(task.is_done())
+                if task.metrics and not (self._is_2x and (terminated or truncated)):
+                    for metric in task.metrics.values():
+                        metric.update(obs)
+                reward = 0.0 if task.reward is None else float(task.reward.calc())
             except Exception as mistake:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
-        else:  # the state is lost: what was seen last stands
+        else:  # the state is lost: the last observation stands
             obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, not self._is_2x
             truncated = self._is_2x
         info = {**slot.labels, 'step': step}
-        for name, robot in slot.task.robots.items():
-            if robot.find_stuck():  # by controllers of its own; `stuck` has those of batches
+        for name, robot in task.robots.items():
+            if robot.controllers and robot.find_stuck():  # controllers of its own; `stuck` has those of batches
                 stuck.append(name)
         if stuck:
             info['stuck'] = stuck
         ended = terminated or truncated
         if ended:
             self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
-            info['metrics'] = slot.task.calculate_metrics()
+            info['metrics'] = task.calculate_metrics()
             if error is not None:
                 info['failed'], info['error'] = True, error
             ends = terminated, truncated, info['metrics'], error
@@ -236,21 +244,11 @@ class LocalRunner:
         slot.last = copy.deepcopy(result) if ended else result  # to be repeated, whatever the caller does with it
         return result
 
-    def _ask_task(self, slot: EnvSlot, truncated: bool) -> tuple[Observations, float, bool]:
-        """Observation, reward and whether the task is done, in the order that tasks rely on."""
-        task = slot.task
-        obs = self._observation(slot)
-        terminated = bool(task.is_done())
-        if not (self._is_2x and (terminated or truncated)):
-            for metric in task.metrics.values():
-                metric.update(obs)
-        return obs, 0.0 if task.reward is None else float(task.reward.calc()), terminated
-
     def _current_observation(self, slot: EnvSlot) -> Observations | None:
-        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot)
+        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot.task)
 
-    def _observation(self, slot: EnvSlot) -> Observations:
-        obs = slot.task.get_observations()
+    def _observation(self, task: BaseTask) -> Observations:
+        obs = task.get_observations()
         for robot_obs in obs.values():
             robot_obs['render'] = self.simulator.world.frame_due  # a task may have asked for a frame
         return obs

@@ -63,7 +63,7 @@ class EnvSlot:
         self.prepared = replace(prepared, task=task)
         self.task = task
         self.last: StepResult = EMPTY_RESULT
-        self.labels = {'episode_id': self.episode.id, 'task_name': self.episode.task_name}
+        self.labels = {'episode_id': prepared.episode.id, 'task_name': task.name}
         self._runner = runner
         self._env_id = env_id
 
@@ -257,7 +257,9 @@ class SimulatorRunner:
 
     def slot(self, env_id: int) -> EnvSlot:
         """Return the slot of an env that has an episode."""
-        return self.slots([env_id])[0]
+        slot = self.envs[env_id]
+        assert slot is not None
+        return slot
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
         """Return the slots of the envs that have episodes; those without are left out."""

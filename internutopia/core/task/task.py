@@ -89,7 +89,10 @@ class BaseTask(ABC):
 
     def get_observations(self) -> dict[str, Any]:
         """Return `{robot name: observation}`; called exactly once per step and once after a reset."""
-        return {name: robot.observe() for name, robot in self.robots.items()}
+        obs: dict[str, Any] = {}
+        for name, robot in self.robots.items():
+            obs[name] = robot.observe()
+        return obs
 
     @abstractmethod
     def is_done(self) -> bool:
