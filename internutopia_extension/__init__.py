@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import sys
 
 _PACKAGES = ('controllers', 'interactions', 'metrics', 'objects', 'rewards', 'robots', 'sensors', 'tasks', 'terms')
 
@@ -12,3 +13,8 @@ def import_extensions() -> None:
         package = f'{__name__}.{name}'
         if importlib.util.find_spec(package):
             importlib.import_module(package)
+
+
+def keep_paths(package: str, module: str, *names: str) -> None:
+    """Make earlier modules importable, `package.name`; their contents are in `module`, which has to be imported."""
+    sys.modules.update({f'{package}.{name}': sys.modules[module] for name in names})

@@ -13,7 +13,7 @@ from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import h1_config, mujoco_world, write_scenes
 from internutopia.config import Config
 from internutopia.core.vec_env import Env
-from internutopia_extension.configs.sensors.lidar import LidarCfg
+from internutopia_extension.configs.sensors import LidarCfg
 from internutopia_extension.sensors.lidar import Lidar, ray_directions
 
 # over the head of H1, so that no ray meets the robot, which bare rays would not pass through

@@ -12,7 +12,7 @@ from typing_extensions import override
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.scene.scene import IScene
-from internutopia_extension.configs.controllers.discrete_controllers import DiscreteControllerCfg
+from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.controllers.navigation import observed
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.scene.scene import IScene
 from internutopia.util.rotations import wrap_angle, yaw_of, yaw_rotate
-from internutopia_extension.configs.controllers.discrete_controllers import DiscreteMoveControllerCfg
+from internutopia_extension.configs.controllers import DiscreteMoveControllerCfg
 from internutopia_extension.controllers.discrete import FORWARD, STOP, TURNS, DiscreteController
 
 _SLOWING = 0.1  # m or rad, before the end, from where on a robot slows down

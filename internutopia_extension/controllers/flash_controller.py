@@ -16,7 +16,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.model.groups import BOTH_GROUP, COLLIDER_GROUP
 from internutopia.navigation.agent import Agent
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, unit_quat, yaw_of
-from internutopia_extension.configs.controllers.discrete_controllers import FlashControllerCfg
+from internutopia_extension.configs.controllers import FlashControllerCfg
 from internutopia_extension.controllers.discrete import FORWARD, TURNS, DiscreteController
 
 _SPACING = 0.05  # m, of the rays that feel what is in the way: thinner things may be missed

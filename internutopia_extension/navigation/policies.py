@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.util.rotations import wrap_angle, yaw_of
-from internutopia_extension.configs.controllers.discrete_controllers import DiscreteControllerCfg
+from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.controllers.discrete import FORWARD, LEFT, RIGHT, STOP
 from internutopia_extension.tasks.goal_distance import map_of

@@ -14,7 +14,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.model.spec import Probe, RobotSpec
-from internutopia_extension.configs.sensors.collision_sensor import CollisionSensorCfg
+from internutopia_extension.configs.sensors import CollisionSensorCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, own_config
 
 _LOOKED_AT = (0, 1, 2, 3)  # groups of geoms: what is seen, and colliders that are not

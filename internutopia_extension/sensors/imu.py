@@ -14,7 +14,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.model.spec import Probe, RobotSpec
 from internutopia.util.rotations import quat_rotate_inverse
-from internutopia_extension.configs.sensors.imu import IMUCfg
+from internutopia_extension.configs.sensors import IMUCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config, unit
 
 

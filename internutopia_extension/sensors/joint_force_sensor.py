@@ -13,7 +13,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.model.spec import Probe, RobotSpec
-from internutopia_extension.configs.sensors.joint_force_sensor import JointForceSensorCfg
+from internutopia_extension.configs.sensors import JointForceSensorCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, own_config
 
 

@@ -18,7 +18,7 @@ from internutopia.core.sensor.sensor import SensorHandle
 from internutopia.engines.views import EnvIds
 from internutopia.model.spec import Probe, RobotSpec
 from internutopia.util.rotations import quat_rotate
-from internutopia_extension.configs.sensors.lidar import LidarCfg
+from internutopia_extension.configs.sensors import LidarCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config
 
 

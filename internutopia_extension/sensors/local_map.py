@@ -15,7 +15,7 @@ from internutopia.core.scene.scene import IScene, env_path
 from internutopia.core.sensor import BaseSensor
 from internutopia.navigation.agent import Agent
 from internutopia.util.arrays import is_tensor
-from internutopia_extension.configs.sensors.local_map import LocalMapCfg
+from internutopia_extension.configs.sensors import LocalMapCfg
 from internutopia_extension.sensors.body_sensor import BodySensor, own_config
 
 if TYPE_CHECKING:

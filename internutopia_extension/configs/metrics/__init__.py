@@ -1,7 +1,40 @@
 """Configs of metrics."""
 
-from internutopia_extension.configs.metrics.navigation_metric import NavigationMetricCfg
-from internutopia_extension.configs.metrics.recording_metric import RecordingMetricCfg
-from internutopia_extension.configs.metrics.traveled_distance_metric import TraveledDistanceMetricCfg
+from internutopia.config.fields import PositiveFloat
+from internutopia.config.task import MetricCfg
+from internutopia.navigation.units import SCALE, STEP
+from internutopia_extension import keep_paths
 
-__all__ = ['NavigationMetricCfg', 'RecordingMetricCfg', 'TraveledDistanceMetricCfg']
+
+class NavigationMetricCfg(MetricCfg):
+    """Standard metrics of navigation, for a `NavigationTask`."""
+
+    type: str = 'NavigationMetric'
+    name: str | None = 'navigation'
+    path_step: PositiveFloat = STEP
+    """Distance between points of the measured path, m."""
+    path_scale: PositiveFloat = SCALE
+    """Distance at which a path counts as off the reference path, m: d_th of nDTW and CLS."""
+
+
+class RecordingMetricCfg(MetricCfg):
+    """Observations of a robot at each step: `{step: {robot: {field: value}}}`."""
+
+    type: str = 'RecordingMetric'
+    name: str | None = 'recording_metric'
+    robot_name: str
+    """Robot to record."""
+    fields: list[str] | None = None
+    """Keys of its observation to record; None means all."""
+
+
+class TraveledDistanceMetricCfg(MetricCfg):
+    """Length of the path of a robot's base in three dimensions, m."""
+
+    type: str = 'TraveledDistanceMetric'
+    name: str | None = 'traveled_distance_metric'
+    robot_name: str
+    """Robot to follow."""
+
+
+keep_paths(__name__, __name__, 'recording_metric', 'traveled_distance_metric')

@@ -3,14 +3,7 @@
 from internutopia.config.fields import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
-from internutopia_extension.configs.controllers import (
-    AliengoMoveBySpeedControllerCfg,
-    DiscreteMoveControllerCfg,
-    FlashControllerCfg,
-    MoveAlongPathPointsControllerCfg,
-    MoveToPointBySpeedControllerCfg,
-    RotateControllerCfg,
-)
+from internutopia_extension.configs.controllers import AliengoMoveBySpeedControllerCfg, ground_moves
 from internutopia_extension.configs.joint_names import ALIENGO_12
 from internutopia_extension.configs.sensors import RepCameraCfg
 
@@ -21,27 +14,9 @@ move_by_speed_cfg = AliengoMoveBySpeedControllerCfg(
     policies={'rough': gm.ASSET_PATH + '/robots/aliengo/move_by_speed_rough.onnx'},
 )
 
-move_to_point_cfg = MoveToPointBySpeedControllerCfg(
-    name='move_to_point',
-    forward_speed=1.0,
-    rotation_speed=4.0,
-    threshold=0.05,
-    sub_controllers=[move_by_speed_cfg],
+move_to_point_cfg, move_along_path_cfg, rotate_cfg, move_by_discrete_cfg, move_by_flash_cfg = ground_moves(
+    move_by_speed_cfg, rotation_speeds=(4.0, 4.0, 2.0), thresholds=(0.05, 0.1, 0.05)
 )
-
-move_along_path_cfg = MoveAlongPathPointsControllerCfg(
-    name='move_along_path',
-    forward_speed=1.0,
-    rotation_speed=4.0,
-    threshold=0.1,
-    sub_controllers=[move_to_point_cfg],
-)
-
-rotate_cfg = RotateControllerCfg(name='rotate', rotation_speed=2.0, threshold=0.05, sub_controllers=[move_by_speed_cfg])
-
-move_by_discrete_cfg = DiscreteMoveControllerCfg(name='move_by_discrete', sub_controllers=[move_by_speed_cfg])
-
-move_by_flash_cfg = FlashControllerCfg(name='move_by_flash')
 
 camera_cfg = RepCameraCfg(name='camera', prim_path='trunk/Camera')
 

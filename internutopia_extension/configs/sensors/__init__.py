@@ -1,31 +1,16 @@
 """Configs of sensors."""
 
-import math
+from __future__ import annotations
 
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, FiniteFloat, field_validator, model_validator
 from typing_extensions import override
 
-from internutopia.config.fields import Quaternion, Resolution, Vector
+from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Resolution, Vector
 from internutopia.config.robot import SensorCfg
-from internutopia_extension.configs.sensors.collision_sensor import CollisionSensorCfg
-from internutopia_extension.configs.sensors.contact_sensor import ContactSensorCfg
-from internutopia_extension.configs.sensors.gps_compass import GPSCompassCfg
-from internutopia_extension.configs.sensors.imu import IMUCfg
-from internutopia_extension.configs.sensors.joint_force_sensor import JointForceSensorCfg
-from internutopia_extension.configs.sensors.lidar import LidarCfg
-from internutopia_extension.configs.sensors.local_map import LocalMapCfg
-
-__all__ = [
-    'CollisionSensorCfg',
-    'ContactSensorCfg',
-    'GPSCompassCfg',
-    'IMUCfg',
-    'JointForceSensorCfg',
-    'LayoutEditMocapControlledCameraCfg',
-    'LidarCfg',
-    'LocalMapCfg',
-    'MocapControlledCameraCfg',
-    'RepCameraCfg',
-]
+from internutopia.util.bounds import MAX_RAYS
 
 
 class RepCameraCfg(SensorCfg):
@@ -77,3 +62,170 @@ class LayoutEditMocapControlledCameraCfg(MocapControlledCameraCfg):
     """The camera with which a captured person views the scene that is being edited."""
 
     type: str = 'LayoutEditMocapControlledCamera'
+
+
+class CollisionSensorCfg(SensorCfg):
+    """Contact of the robot with anything but the ground that it stands on."""
+
+    name: str = 'collision'
+    type: str = 'CollisionSensor'
+    ground_angle: FiniteFloat = Field(default=math.pi / 4, ge=0, le=math.pi / 2)
+    """Slope, rad, up to which a touched surface counts as ground."""
+    step_height: NonNegativeFloat = 0.12
+    """Height, m, up to which a robot with feet steps on things: a touched surface counts as ground at any slope, if it
+    is that low. Sides of steps, bumps and edges are; walls and furniture are not."""
+
+
+class ContactSensorCfg(SensorCfg):
+    """The net contact force on a link of the robot, or on an object beside it."""
+
+    name: str = 'contact'
+    prim_path: str | None = None
+    """The link, or else the object or movable scene body, whose contacts are measured: its name, or a path that ends in
+    it; None means the root link."""
+    type: str = 'ContactSensor'
+    against: str | None = None
+    """Link, object or movable scene body; contacts with anything else do not count. None counts all."""
+    threshold: NonNegativeFloat = 0.0
+    """Net force, N, from which on a contact counts as one for `in_contact`; 0 counts every touch."""
+    noise: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on each axis of the force, N; `in_contact` is without noise."""
+
+
+class GPSCompassCfg(SensorCfg):
+    """Position and heading of the robot, relative to its start."""
+
+    name: str = 'gps_compass'
+    type: str = 'GPSCompass'
+
+
+class IMUCfg(SensorCfg):
+    """An inertial measurement unit on a link: acceleration, angular velocity and orientation."""
+
+    name: str = 'imu'
+    prim_path: str | None = None
+    """The link that it is mounted on: its name, or a path that ends in it; None means the root."""
+    type: str = 'IMU'
+    translation: Vector = (0.0, 0.0, 0.0)
+    """Position on the link (x, y, z), m, in the link's frame."""
+    orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    """Orientation (w, x, y, z) relative to the link."""
+    acceleration_noise: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on each axis of the acceleration, m/s2."""
+    angular_velocity_noise: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on each axis of the angular velocity, rad/s."""
+
+
+class JointForceSensorCfg(SensorCfg):
+    """Efforts of joints, and the forces and torques that joints transmit."""
+
+    name: str = 'joint_forces'
+    type: str = 'JointForceSensor'
+    joint_names: list[str] | None = None
+    """Joints whose `efforts` are measured, in this order; None means all, in joint order, an empty list none."""
+    wrenches_at: list[str] = []
+    """Joints, or links (for their attachment to their parents), where `forces` and `torques` are measured."""
+    noise: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on each effort, force and torque, N·m or N."""
+
+    @model_validator(mode='after')
+    def _check_anything(self) -> Self:
+        if self.joint_names == [] and not self.wrenches_at:
+            raise ValueError('joint_names and wrenches_at are empty: there is nothing to measure')
+        return self
+
+
+class LidarCfg(SensorCfg):
+    """A lidar on a link: distances along a fan or grid of rays, around the x axis of the sensor."""
+
+    name: str = 'lidar'
+    prim_path: str | None = None
+    """The link that it is mounted on: its name, or a path that ends in it; None means the root."""
+    type: str = 'Lidar'
+    translation: Vector = (0.0, 0.0, 0.0)
+    """Position on the link (x, y, z), m, in the link's frame."""
+    orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    """Orientation (w, x, y, z) relative to the link."""
+    horizontal_fov: PositiveFloat = 2 * math.pi
+    """Horizontal field of view, rad, at most 2 pi. Less than that: the first and last ray are on its borders."""
+    horizontal_rays: Count = 360
+    """Rays of a row, from right to left."""
+    vertical_fov: NonNegativeFloat = 0.0
+    """Vertical field of view, rad, at most pi; the first and last row are on its borders."""
+    vertical_rays: Count = 1
+    """Rows of rays, from the lowest to the highest; a single one is level."""
+    min_range: NonNegativeFloat = 0.0
+    """Shortest measurable distance, m."""
+    max_range: PositiveFloat = 30.0
+    """Longest measurable distance, m."""
+    miss: Literal['inf', 'max'] = 'inf'
+    """Value of `ranges` where nothing is seen: infinity (minus infinity if something is nearer than `min_range`, as in
+    ROS), or `max_range` (`min_range`)."""
+    pointcloud: bool = False
+    """True to observe `pointcloud`: the points that were hit, env frame."""
+    exclude_robot: bool = True
+    """True if rays pass through the robot itself; the link that the lidar is mounted on is never seen."""
+    geom_groups: list[Annotated[int, Field(ge=0, le=5)]] = [0, 1, 2]
+    """Groups of MuJoCo geoms that are seen; the default is what cameras show. Group 3 holds hidden colliders."""
+    noise: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on the ranges, m."""
+
+    @field_validator('horizontal_fov', 'vertical_fov')
+    @classmethod
+    def _check_fov(cls, value: FiniteFloat, info: object) -> FiniteFloat:
+        name = getattr(info, 'field_name', '')
+        full, text = (2 * math.pi, '2 pi') if name == 'horizontal_fov' else (math.pi, 'pi')
+        if value > full * (1 + 1e-9):
+            raise ValueError(f'a field of view is in rad, at most {text}; got {value:g}: was it meant in degrees?')
+        return min(value, full)
+
+    @model_validator(mode='after')
+    def _check_rays(self) -> Self:
+        if (rays := self.horizontal_rays * self.vertical_rays) > MAX_RAYS:
+            raise ValueError(
+                f'horizontal_rays={self.horizontal_rays} in vertical_rays={self.vertical_rays} rows are {rays} rays; '
+                f'there may be {MAX_RAYS}'
+            )
+        if self.vertical_rays > 1 and not self.vertical_fov:
+            raise ValueError(f'vertical_rays={self.vertical_rays} need a vertical_fov above 0')
+        if self.max_range <= self.min_range:
+            raise ValueError(f'max_range must be above min_range, got {self.max_range:g} and {self.min_range:g}')
+        if not self.geom_groups:
+            raise ValueError('geom_groups is empty: the lidar could see nothing')
+        return self
+
+    @override
+    def bytes_per_env(self) -> int:
+        # directions and distances are doubles while the rays are cast
+        return self.horizontal_rays * self.vertical_rays * (36 + 36 * self.pointcloud)
+
+
+_MOST = 1024  # pixels along one side
+
+
+class LocalMapCfg(SensorCfg):
+    """Map of the free space around the robot, seen from above."""
+
+    name: str = 'local_map'
+    type: str = 'LocalMap'
+    size: PositiveFloat = 6.4
+    """Width and depth of the shown area, m; the robot is in the middle."""
+    resolution: PositiveFloat = 0.1
+    """Width of a pixel, m; `size` is a multiple of it. The map itself has cells of 0.05 m."""
+
+    @property
+    def pixels(self) -> int:
+        """Number of pixels along one side."""
+        return round(self.size / self.resolution)
+
+    @override
+    def bytes_per_env(self) -> int:
+        return self.pixels**2
+
+    @model_validator(mode='after')
+    def _check_pixels(self) -> Self:
+        if not 1 <= self.size / self.resolution <= _MOST or abs(self.pixels * self.resolution - self.size) > 1e-6:
+            raise ValueError(
+                f'size={self.size} m must be 1 to {_MOST} times the resolution, {self.resolution} m, a whole number'
+            )
+        return self

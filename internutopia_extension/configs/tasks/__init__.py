@@ -1,12 +1,17 @@
 """Configs of tasks. All of them keep unknown fields."""
 
-from pydantic import NonNegativeInt
+from __future__ import annotations
 
-from internutopia.config.fields import Count
+import math
+from typing import Any, Literal, Self
+
+from pydantic import NonNegativeInt, model_validator
+
+from internutopia.config.fields import Count, PositiveFloat
+from internutopia.config.robot import RobotCfg
 from internutopia.config.task import TaskCfg
-from internutopia_extension.configs.tasks.navigation_task import NavigationTaskCfg
-
-__all__ = ['FiniteStepTaskCfg', 'ManipulationTaskCfg', 'NavigationTaskCfg', 'SingleInferenceTaskCfg']
+from internutopia.navigation.episodes import NavigationEpisode
+from internutopia_extension.configs.metrics import NavigationMetricCfg
 
 
 class SingleInferenceTaskCfg(TaskCfg):
@@ -35,3 +40,69 @@ class ManipulationTaskCfg(TaskCfg):
     """Object of the instruction."""
     episode_idx: NonNegativeInt
     """Number of the episode in its data set."""
+
+
+class NavigationTaskCfg(TaskCfg):
+    """A navigation episode for the first robot of the task; `of` makes one of an episode."""
+
+    type: str | None = 'NavigationTask'
+    episode: NavigationEpisode
+    """Start, goals and instruction."""
+    success_distance: PositiveFloat | None = None
+    """Distance to a goal that counts as reached, m; None means that of the goals, which must have one."""
+    stop_action: bool = True
+    """True if the robot has to end the episode by the stop action of a discrete controller; otherwise it ends where a
+    goal is reached."""
+    distance: Literal['geodesic', 'euclidean'] = 'geodesic'
+    """Distance to the goals: along the shortest path on the map of the scene, or straight."""
+    max_actions: Count | None = None
+    """Number of discrete actions at which the episode ends; None means no limit. `max_episode_steps` limits steps."""
+    fall_angle: PositiveFloat | None = math.radians(50)
+    """Angle between the robot and its pose at the start, rad, at which it has fallen; None means that it cannot."""
+    stuck_seconds: PositiveFloat | None = None
+    """Time in which a robot that is not stuck moves or turns, s; None means that it cannot be stuck."""
+    stuck_distance: PositiveFloat = 0.2
+    """Shortest distance that it moves in that time, m."""
+    stuck_angle: PositiveFloat = math.radians(15)
+    """Smallest angle that it turns by if it does not move, rad."""
+
+    @property
+    def radius(self) -> float:
+        """Distance at which a goal counts as reached [m]."""
+        return self.success_distance or self.episode.goals[0].radius or math.nan
+
+    @classmethod
+    def of(cls, episode: NavigationEpisode, robot: RobotCfg, **fields: Any) -> Self:
+        """Return the task of an episode.
+
+        Args:
+            episode: the episode.
+            robot: the robot. The height of its `position` is that of its root above the ground, its `orientation` how
+                it stands when its yaw is 0; it is put at the start of the episode.
+            **fields: other fields of the task; without `metrics` it has a `NavigationMetric`.
+
+        Raises:
+            pydantic.ValidationError: a field is wrong, or there is no distance at which a goal is reached.
+        """
+        import numpy as np
+
+        from internutopia.util.rotations import quat_multiply
+
+        x, y, z = episode.start_position
+        turned = quat_multiply(np.array(episode.start_orientation), np.array(robot.orientation or (1.0, 0.0, 0.0, 0.0)))
+        start = robot.update(position=(x, y, z + robot.position[2]), orientation=turned)
+        defaults = {'scene_asset_path': episode.scene, 'metrics': [NavigationMetricCfg()]}
+        return cls.model_validate({**defaults, 'episode': episode, 'robots': [start], **fields})
+
+    @model_validator(mode='after')
+    def _check(self) -> Self:
+        if not self.robots:
+            raise ValueError('a navigation task needs a robot')
+        radii = {goal.radius for goal in self.episode.goals}
+        if self.success_distance is None and (None in radii or len(radii) > 1):
+            said = ', '.join('none' if radius is None else f'{radius:g} m' for radius in radii)
+            raise ValueError(
+                f'episode {self.episode.episode_id!r}: its goals do not say one distance at which they are reached '
+                f'({said}); set success_distance (--success-distance)'
+            )
+        return self
