@@ -17,9 +17,9 @@ from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
 from internutopia.model.bounds import geom_boxes
 from internutopia.model.description import describe
 from internutopia.model.importers.load import is_mjcf, is_urdf, load_spec
-from internutopia.model.importers.mjcf_files import read_mjcf
+from internutopia.model.importers.mjcf import read_mjcf
 from internutopia.model.importers.urdf.document import Document
-from internutopia.model.importers.urdf.files import find
+from internutopia.model.importers.urdf.meshes import find
 from internutopia.model.importers.urdf.reader import read_document
 from internutopia.model.importers.usd.units import ForeignUnits
 

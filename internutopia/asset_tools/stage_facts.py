@@ -20,7 +20,8 @@ from internutopia.model.importers.usd.appearance import bound_material
 from internutopia.model.importers.usd.composition import missing_arcs, quiet
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
-from internutopia.model.importers.usd.stage import StageTransforms, open_stage, prims
+from internutopia.model.importers.usd.stage_opening import open_stage
+from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
 from internutopia.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Mesh files of any format as meshes of a spec.
+"""Mesh files of any format as meshes of a spec, and their faults.
 
 MuJoCo reads OBJ, MSH and binary STL itself, and is left to do so where it reads all of a file: of an OBJ with several
 groups it takes the faces of the first one only, and an STL must be binary with 200000 faces at most. COLLADA is read
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from internutopia.model.asset_bounds import check_file
 from internutopia.model.meshes.collada import Color, read_collada
-from internutopia.model.meshes.obj_meshes import has_groups, read_obj
+from internutopia.model.meshes.obj import has_groups, read_obj
 from internutopia.util.install import install_hint
 
 _TEXT = ('.obj', '.dae', '.gltf')
@@ -103,3 +103,18 @@ def _read_stl(data: bytes, count: int | None) -> tuple[NDArray[np.float64], NDAr
         raise ValueError('it has no triangles' if not len(corners) else 'it ends within a triangle')
     vertices, faces = np.unique(corners, axis=0, return_inverse=True)
     return vertices.astype(float), faces.reshape(-1, 3)
+
+
+def fault_of(mesh: mujoco.MjsMesh) -> str:
+    """Return why a mesh cannot be compiled, as something that collides if it has the inertia of its hull."""
+    probe = mujoco.MjSpec()
+    alone = probe.add_mesh(name=mesh.name, file=mesh.file, scale=mesh.scale, inertia=mesh.inertia)
+    alone.uservert, alone.userface = mesh.uservert, mesh.userface  # normals and texture coordinates do not matter
+    geom = probe.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=mesh.name)
+    geom.contype = geom.conaffinity = int(mesh.inertia == mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX)
+    try:
+        probe.compile()
+    except ValueError as error:
+        reason, _, _advice = str(error).splitlines()[0].removeprefix('Error: ').partition('. ')
+        return reason.replace(f" '{mesh.name}'", '').replace(f': {mesh.name}', '').strip()
+    return ''

@@ -13,7 +13,7 @@ stops at files that others read.
 - Visual geoms are in group 2 and collide with nothing; collision geoms of a link that has visuals are in group 3, which
   is not drawn by default. A visual whose link says no colour has that of its OBJ or COLLADA file: of the material that
   most faces have.
-- Files: `files`. Formats of meshes: `internutopia.model.meshes.mesh_files`. Masses: `masses`.
+- Files: `meshes`. Formats of meshes: `internutopia.model.meshes.mesh_files`. Masses: `build`.
 - A `<mujoco>` element gives MuJoCo's `compiler`, `option` and `size`; what the compiler does about files, angles and
   fusing links is decided here.
 - What is wrong or cannot be represented is logged as a warning, what has no meaning here (velocity limits, `<gazebo>`,
@@ -26,12 +26,17 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.model.importers.urdf.build import WORLD_LINK, add_links, empty_spec, group_geoms
-from internutopia.model.importers.urdf.files import find
-from internutopia.model.importers.urdf.masses import set_masses, spread_masses
-from internutopia.model.importers.urdf.meshes import Meshes
+from internutopia.model.importers.urdf.build import (
+    WORLD_LINK,
+    add_links,
+    empty_spec,
+    group_geoms,
+    set_masses,
+    spread_masses,
+)
+from internutopia.model.importers.urdf.meshes import Meshes, find
 from internutopia.model.importers.urdf.reader import read_document
-from internutopia.model.meshes.obj_materials import obj_material
+from internutopia.model.meshes.obj import obj_material
 from internutopia.util import log
 
 __all__ = ['WORLD_LINK', 'dependencies', 'load']

@@ -1,8 +1,8 @@
-"""Document: the contents of a URDF file, as plain data."""
+"""Document: the contents of a URDF file as plain data, and the tree of its links and joints."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -11,7 +11,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.model.asset_bounds import check_bound
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.util import did_you_mean
 
 Numbers = tuple[float, ...]
 
@@ -129,3 +131,49 @@ class Document:
     def has_masses(self) -> bool:
         """True if the file gives the mass of any of its links, even if it is 0."""
         return any(link.inertial for link in self.links.values())
+
+
+def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[dict[str, Link], list[Joint], str]:
+    """Sort joints so that parents come before children, and find the root.
+
+    Returns:
+        All links, the world among them if a joint hangs on it; the joints in order; the name of the root.
+
+    Raises:
+        ValueError: The links do not form one tree, or one that is too deep; the message names the file and the link or
+            joint.
+    """
+    if WORLD not in links and any(joint.parent == WORLD for joint in joints):
+        links = {WORLD: Link(WORLD), **links}
+    above: dict[str, Joint] = {}
+    below: defaultdict[str, list[Joint]] = defaultdict(list)
+    for joint in joints:
+        for role, link in ('parent', joint.parent), ('child', joint.child):
+            if link not in links:
+                hint = did_you_mean(link, links)
+                raise ValueError(f'{path}: joint {joint.name!r}: there is no link {link!r} to be its {role}; {hint}')
+        if joint.child in above:
+            other = above[joint.child]
+            raise ValueError(
+                f'{path}: joint {joint.name!r}: link {joint.child!r} has a parent already, '
+                f'link {other.parent!r} (joint {other.name!r})'
+            )
+        above[joint.child] = joint
+        below[joint.parent].append(joint)
+    roots = [link for link in links if link not in above]
+    if not links:
+        raise ValueError(f'{path}: there must be one root link, found no link')
+    if len(roots) > 1:
+        found = ', '.join(map(repr, roots))
+        raise ValueError(f'{path}: there must be one root link, found {found}; a joint must hold each of the others')
+    ordered = [joint for root in roots for joint in below[root]]
+    depths = dict.fromkeys(roots, 1)
+    for joint in ordered:  # it grows while it is read
+        depths[joint.child] = depths[joint.parent] + 1
+        ordered += below[joint.child]
+    if len(ordered) < len(joints):
+        lost = set(above) - {joint.child for joint in ordered}
+        link = next(link for link in links if link in lost)
+        raise ValueError(f'{path}: link {link!r} is its own ancestor, or hangs on one; links must form a tree')
+    check_bound(path, 'links, one below the other', max(depths.values()), 'depth')
+    return links, ordered, roots[0]

@@ -18,8 +18,17 @@ import mujoco
 
 from internutopia.model.asset_bounds import NestingBounds, check_file
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.urdf.document import Document, Inertial, Joint, Link, Mimic, Numbers, Pose, Shape
-from internutopia.model.importers.urdf.tree import arrange
+from internutopia.model.importers.urdf.document import (
+    Document,
+    Inertial,
+    Joint,
+    Link,
+    Mimic,
+    Numbers,
+    Pose,
+    Shape,
+    arrange,
+)
 from internutopia.util import did_you_mean
 
 SINGLE = ('revolute', 'continuous', 'prismatic')

@@ -12,13 +12,13 @@ What is read:
 - A `Plane` that collides is an infinite plane if it says so with `CollisionAPI` or faces up, and does not move; else a
   thin box.
 - A prim with `RigidBodyAPI` is a body: it hangs on another one by a joint, or has a free joint (kinematic: none). How
-  joints make trees, and what becomes of loops: `articulation`, `constraints`; masses: `masses`; contacts: `contacts`.
+  joints make trees, and what becomes of loops: `trees`, `constraints`; masses: `rigid_bodies`; contacts: `collisions`.
 - Materials, textures, `GeomSubset`s, normals (`internutopia.model.importers.usd.appearance`); cameras and lights
   (`internutopia.model.importers.usd.lights`).
 
 Bodies and geoms have the path of their prim as name, as in `/World/box`. Geometry that does not move belongs to the
-world body. Time-sampled attributes are taken at their first sample, point instancers are expanded (`instancers`),
-skinned meshes posed (`skinning`).
+world body. Time-sampled attributes are taken at their first sample, point instancers are expanded,
+skinned meshes posed (`stage_opening`).
 
 What is missing, or cannot be represented, costs itself and a warning (`file_warnings`): layers, kinds of geometry,
 shapes, lights, cameras, appearance. Of a mesh only the faces that cannot be are missing, and what cannot collide is
@@ -38,7 +38,8 @@ from internutopia.model.importers.load_options import DEFAULT_OPTIONS, LoadOptio
 from internutopia.model.importers.usd.build import build
 from internutopia.model.importers.usd.composition import layer_files, quiet
 from internutopia.model.importers.usd.materials import material_files
-from internutopia.model.importers.usd.stage import StageTransforms, open_stage
+from internutopia.model.importers.usd.stage_opening import open_stage
+from internutopia.model.importers.usd.stage_transforms import StageTransforms
 from internutopia.model.importers.usd.units import StageUnits, foreign_units, stage_units
 from internutopia.util.log import warn
 

@@ -16,14 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.importers.file_warnings import FileWarnings, listed
-from internutopia.model.importers.usd.color_space import decode_srgb, encode_srgb
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.model.importers.usd.primvars import Primvars, polygons
 from internutopia.model.importers.usd.shapes import Indexed, Shape
-from internutopia.model.importers.usd.surface import Appearance
-from internutopia.model.importers.usd.textures import ONE_TILE, Texture, Tiles, read_image
+from internutopia.model.importers.usd.textures import (
+    ONE_TILE,
+    Appearance,
+    Texture,
+    Tiles,
+    decode_srgb,
+    encode_srgb,
+    read_image,
+)
 from internutopia.model.importers.usd.values import array
 from internutopia.model.meshes.images import add_texture
 

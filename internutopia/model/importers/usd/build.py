@@ -12,15 +12,15 @@ import numpy as np
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.load_options import LoadOptions
-from internutopia.model.importers.usd.bodies import PhysicsReader
 from internutopia.model.importers.usd.geometry import Geometry, GeomTarget, Merger
 from internutopia.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.model.importers.usd.mechanics import Mechanics
+from internutopia.model.importers.usd.rigid_bodies import PhysicsReader
 from internutopia.model.importers.usd.semantics import add_labels
 from internutopia.model.importers.usd.shapes import SHAPES, shape_of
-from internutopia.model.importers.usd.stage import StageTransforms, prims
+from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
 from internutopia.model.importers.usd.transforms import Array, Frame, polar
-from internutopia.model.meshes.mesh_faults import fault_of
+from internutopia.model.meshes.mesh_files import fault_of
 from internutopia.util.progress import progress_bar
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.bounds import check_layers
+from internutopia.model.importers.usd.layer_bounds import check_layers
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd

@@ -9,9 +9,9 @@ import numpy as np
 
 from internutopia.model.frame_sites import HINGE_ARM, add_frame_site
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.articulation import FAR, TreeBuilder
-from internutopia.model.importers.usd.joints import Dof, Joint
+from internutopia.model.importers.usd.joint_prims import Dof, Joint
 from internutopia.model.importers.usd.transforms import Array, to_quat
+from internutopia.model.importers.usd.trees import FAR, TreeBuilder
 from internutopia.model.importers.usd.values import value
 
 _CONNECT, _WELD, _MIMIC = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT

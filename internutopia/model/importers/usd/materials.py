@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from internutopia.model.importers.usd.color_space import is_linear_space
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
-from internutopia.model.importers.usd.stage import prims
-from internutopia.model.importers.usd.surface import GLASS_OPACITY, Appearance, emission_of
-from internutopia.model.importers.usd.textures import Texture, image_file, layout
+from internutopia.model.importers.usd.stage_transforms import prims
+from internutopia.model.importers.usd.textures import (
+    GLASS_OPACITY,
+    Appearance,
+    Texture,
+    emission_of,
+    image_file,
+    is_linear_space,
+    layout,
+)
 from internutopia.model.importers.usd.values import named_by_prim
 
 if TYPE_CHECKING:

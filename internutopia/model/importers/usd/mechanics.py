@@ -9,16 +9,21 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.articulation import TreeBuilder, spanning_forest
-from internutopia.model.importers.usd.bodies import PhysicsReader
+from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
 from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
-from internutopia.model.importers.usd.contacts import CollisionFilter
 from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
-from internutopia.model.importers.usd.joints import WORLD, Joint, read_joint
-from internutopia.model.importers.usd.masses import GivenMass, check_mass, given_mass, weigh, weigh_shapeless
-from internutopia.model.importers.usd.physics_materials import apply_materials
-from internutopia.model.importers.usd.stage import StageTransforms
+from internutopia.model.importers.usd.joint_prims import WORLD, Joint, read_joint
+from internutopia.model.importers.usd.rigid_bodies import (
+    GivenMass,
+    PhysicsReader,
+    check_mass,
+    given_mass,
+    weigh,
+    weigh_shapeless,
+)
+from internutopia.model.importers.usd.stage_transforms import StageTransforms
 from internutopia.model.importers.usd.transforms import Frame, polar
+from internutopia.model.importers.usd.trees import TreeBuilder, spanning_forest
 from internutopia.model.importers.usd.values import value
 
 if TYPE_CHECKING:

@@ -1,7 +1,13 @@
-"""Textures, the images of materials: their pixels and layout.
+"""Appearance of surfaces, in whatever format their materials are written: colours, images and their layout.
 
 MuJoCo repeats textures in all directions. What USD has beside that goes into the pixels: coordinates beyond an image
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
+
+Values of colours in USD, displayColor and inputs of materials and lights, are linear, with the primaries of Rec. 709
+(UsdPreviewSurface specification; `color` of MDL is linear, too). Images are in sRGB unless the file says that they are
+raw. MuJoCo's renderer converts neither: what a colour or pixel says is what the picture has, but for the light. So a
+linear value is encoded, as the pixels of images are. Products, such as a tint times an image, may be taken on either
+side: the sRGB curve (IEC 61966-2-1) is nearly a power.
 """
 
 from __future__ import annotations
@@ -12,14 +18,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from internutopia.model.importers.usd.color_space import encode_srgb
 from internutopia.model.importers.usd.transforms import Array
 from internutopia.model.meshes.images import decode_image, resized, scaled_down
 
 if TYPE_CHECKING:
     from pxr import Sdf
+
+
+def encode_srgb(linear: ArrayLike) -> NDArray[np.float64]:
+    """Encode linear values as sRGB, both 0 to 1, of any shape; values outside are clipped."""
+    values = np.clip(np.asarray(linear, float), 0, 1)
+    return np.where(values <= 0.0031308, 12.92 * values, 1.055 * values ** (1 / 2.4) - 0.055)
+
+
+def is_linear_space(name: str) -> bool:
+    """Return True if a USD colour space (`raw`, `sRGB`, `auto`, `lin_rec709`; empty if there is none) is linear."""
+    return name == 'raw' or name.startswith('lin')
+
+
+def decode_srgb(encoded: ArrayLike) -> NDArray[np.float64]:
+    """Decode sRGB to linear values, both 0 to 1, of any shape."""
+    values = np.asarray(encoded, float)
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
 
 Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
 Pixels = NDArray[np.uint8]
@@ -139,3 +162,34 @@ def _with_alpha(image: Pixels, alpha: NDArray[np.uint8], threshold: float) -> Pi
     if alpha.min() == 255:
         return image
     return np.dstack([resized(image, (width, height)), resized(alpha, (width, height))])
+
+
+GLASS_OPACITY = 0.3
+"""Opacity of glass without a value of its own."""
+_GLOW = 0.6  # emission of what glows most; lights add to it
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """A surface.
+
+    `color` is linear RGB, None if the material does not say. It multiplies `texture`, if there is one.
+    """
+
+    color: tuple[float, ...] | None = None
+    opacity: float = 1.0
+    roughness: float = 0.5
+    metallic: float = 0.0
+    emission: float = 0.0
+    texture: Texture | None = None
+    warnings: tuple[str, ...] = ()
+    """Other inputs of the material, which are not shown."""
+    missing_images: tuple[str, ...] = ()
+    """Images that do not exist; without them it is shown in one colour."""
+    missing_mdl: str = ''
+    """Missing `.mdl` file that would define the look."""
+
+
+def emission_of(glow: ArrayLike) -> float:
+    """Return the emission of a surface, from the linear colour in which it glows."""
+    return _GLOW * float(encode_srgb(np.max(glow)))

@@ -13,7 +13,7 @@ from internutopia.model.compilation import compile_scene
 from internutopia.model.importers.load import load_spec
 from internutopia.model.importers.load_options import LoadOptions
 from internutopia.model.importers.usd import load_with_warnings
-from internutopia.model.importers.usd.physics_materials import MAX_PAIRS
+from internutopia.model.importers.usd.collisions import MAX_PAIRS
 from internutopia.model.spec import ObjectSpec, SceneSpec
 
 G = 9.81

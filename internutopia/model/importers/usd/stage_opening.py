@@ -1,23 +1,82 @@
-"""PointInstancers, expanded to a prim for each instance.
+"""Opening of a stage: its units checked, point instancers expanded, skinned meshes posed, all in its session layer.
 
 The instance `i` of `/World/trees` is `/World/trees/instance_<i>/<prototype>`; the prototypes below the instancer are
 gone. It is composed by references, so rigid bodies, joints, materials and instancers within prototypes are read as
-anywhere else.
+anywhere else. Skinned meshes (UsdSkel) are in the pose of the first frame of their animation, else in the skeleton's
+rest pose.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from internutopia.model.asset_bounds import check_bound
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.usd.composition import compose, warn_of_missing
+from internutopia.model.importers.usd.stage_transforms import UP_AXES
 from internutopia.model.importers.usd.values import array
 
 if TYPE_CHECKING:
-    from pxr import Sdf, Usd, UsdGeom
+    from pxr import Sdf, Usd, UsdGeom, UsdSkel
+
+
+def open_stage(path: Path, warnings: FileWarnings, *, within_bounds: bool = False) -> Usd.Stage:
+    """Open a stage with all its payloads; point instancers are expanded and skinned meshes posed in its session layer.
+
+    Its bounds are checked before, unless it is known to be within them.
+    What is missing or cannot be read is warned of. ValueError if the file itself is broken.
+    """
+    stage = compose(path, within_bounds=within_bounds)
+    warn_of_missing(stage, warnings)
+    stage.SetEditTarget(stage.GetSessionLayer())
+    _check_units(stage, warnings)
+    _open_instances(stage)
+    expand_instancers(stage, warnings)
+    pose_skinned(stage, warnings)
+    return stage
+
+
+def _check_units(stage: Usd.Stage, warnings: FileWarnings) -> None:
+    """Replace an invalid up axis by z. ValueError for units that are no positive numbers."""
+    from pxr import UsdGeom, UsdPhysics
+
+    axis = UsdGeom.GetStageUpAxis(stage)
+    if axis not in UP_AXES:
+        warnings.add('upAxis must be Y or Z, taken for Z', f'{str(axis)!r}')
+        stage.SetMetadata('upAxis', 'Z')
+    units = {
+        'metersPerUnit': UsdGeom.GetStageMetersPerUnit(stage),
+        'kilogramsPerUnit': UsdPhysics.GetStageKilogramsPerUnit(stage),
+    }
+    for name, unit in units.items():
+        if not (np.isfinite(unit) and unit > 0):
+            raise ValueError(f'{name} of the stage must be a positive number, it is {unit:g}')
+
+
+def _open_instances(stage: Usd.Stage) -> None:
+    """Copy instances in which something has to be changed."""
+    from pxr import Usd, UsdGeom, UsdSkel
+
+    def instance(prim: Usd.Prim) -> Usd.Prim:
+        while prim.IsInstanceProxy():
+            prim = prim.GetParent()
+        return prim
+
+    everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
+    while True:  # instances may hold instances
+        shared = {
+            instance(prim).GetPath()
+            for prim in Usd.PrimRange.Stage(stage, everywhere)
+            if prim.IsInstanceProxy() and (prim.IsA(UsdGeom.PointInstancer) or prim.IsA(UsdSkel.Root))
+        }
+        if not shared:
+            return
+        for path in sorted(shared):
+            stage.GetPrimAtPath(path).SetInstanceable(False)
 
 
 def expand_instancers(stage: Usd.Stage, warnings: FileWarnings) -> None:
@@ -137,3 +196,54 @@ def _set(spec: Sdf.PrimSpec, name: str, kind: Any, value: Any) -> None:
     from pxr import Sdf
 
     Sdf.AttributeSpec(spec, name, kind).default = value
+
+
+def pose_skinned(stage: Usd.Stage, warnings: FileWarnings) -> None:
+    """Write the points of skinned meshes, as their skeletons and blend shapes hold them, into the session layer."""
+    from pxr import Sdf, Usd, UsdSkel
+
+    everywhere = Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)
+    paths = [prim.GetPath() for prim in Usd.PrimRange.Stage(stage, everywhere) if prim.IsA(UsdSkel.Root)]
+    poses = []
+    session = stage.GetSessionLayer()
+    for path in paths:
+        # each by itself: what refers to a root must not be seen as posed already
+        pose = Sdf.Layer.CreateAnonymous()
+        session.subLayerPaths.append(pose.identifier)
+        stage.SetEditTarget(pose)
+        posed = _pose(UsdSkel.Root.Get(stage, path))
+        stage.SetEditTarget(session)
+        session.subLayerPaths.remove(pose.identifier)
+        if posed:
+            poses.append(pose)
+            warnings.add('skinned meshes stand still in one pose', str(path))
+        else:
+            warnings.add('skeleton cannot be read, its meshes are shown unposed', str(path))
+    for pose in poses:
+        session.subLayerPaths.append(pose.identifier)
+
+
+def _pose(root: UsdSkel.Root) -> bool:
+    """Write the pose of the meshes below a root to the edit target; returns True if that worked."""
+    from pxr import Gf, Tf, UsdSkel
+
+    try:
+        time = _first_frame(root)
+        return bool(UsdSkel.BakeSkinning(root, Gf.Interval(time, time)))
+    except Tf.ErrorException:
+        return False
+
+
+def _first_frame(root: UsdSkel.Root) -> float:
+    """Return the first time sample of the animations of the skeletons below a root; 0 if they do not move."""
+    from pxr import Usd, UsdSkel
+
+    cache = UsdSkel.Cache()
+    cache.Populate(root, Usd.PrimDefaultPredicate)
+    times: list[float] = []
+    for prim in Usd.PrimRange(root.GetPrim()):
+        query = cache.GetSkelQuery(UsdSkel.Skeleton(prim)) if prim.IsA(UsdSkel.Skeleton) else None
+        animation = query.GetAnimQuery() if query else None
+        if animation:
+            times += animation.GetJointTransformTimeSamples() + animation.GetBlendShapeWeightTimeSamples()
+    return min(times, default=0.0)

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.joints import WORLD, Dof, Joint, unwrapped
+from internutopia.model.importers.usd.joint_prims import WORLD, Dof, Joint, unwrapped
 from internutopia.model.importers.usd.transforms import Array, Frame, about, euler_xyz, to_quat, twist
 
 FAR = 1e6  # [rad or m], stands for the other limit of a joint that has only one

@@ -1,18 +1,13 @@
-"""Stages, the prims that exist for a viewer, and their transforms."""
+"""Transforms of the prims of a stage to metres with z up, and the prims that exist for a viewer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.composition import compose, warn_of_missing
-from internutopia.model.importers.usd.instancers import expand_instancers
-from internutopia.model.importers.usd.skinning import pose_skinned
 from internutopia.model.importers.usd.transforms import Frame, polar
 from internutopia.model.importers.usd.units import stage_units
 from internutopia.model.importers.usd.values import named_by_prim
@@ -22,62 +17,7 @@ if TYPE_CHECKING:
     from pxr import Gf, Usd, UsdGeom
 
 # columns: where a stage's x, y and z axes point in a frame with z up
-_UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
-
-
-def open_stage(path: Path, warnings: FileWarnings, *, within_bounds: bool = False) -> Usd.Stage:
-    """Open a stage with all its payloads; point instancers are expanded and skinned meshes posed in its session layer.
-
-    Its bounds are checked before, unless it is known to be within them.
-    What is missing or cannot be read is warned of. ValueError if the file itself is broken.
-    """
-    stage = compose(path, within_bounds=within_bounds)
-    warn_of_missing(stage, warnings)
-    stage.SetEditTarget(stage.GetSessionLayer())
-    _check_units(stage, warnings)
-    _open_instances(stage)
-    expand_instancers(stage, warnings)
-    pose_skinned(stage, warnings)
-    return stage
-
-
-def _check_units(stage: Usd.Stage, warnings: FileWarnings) -> None:
-    """Replace an invalid up axis by z. ValueError for units that are no positive numbers."""
-    from pxr import UsdGeom, UsdPhysics
-
-    axis = UsdGeom.GetStageUpAxis(stage)
-    if axis not in _UP_AXES:
-        warnings.add('upAxis must be Y or Z, taken for Z', f'{str(axis)!r}')
-        stage.SetMetadata('upAxis', 'Z')
-    units = {
-        'metersPerUnit': UsdGeom.GetStageMetersPerUnit(stage),
-        'kilogramsPerUnit': UsdPhysics.GetStageKilogramsPerUnit(stage),
-    }
-    for name, unit in units.items():
-        if not (np.isfinite(unit) and unit > 0):
-            raise ValueError(f'{name} of the stage must be a positive number, it is {unit:g}')
-
-
-def _open_instances(stage: Usd.Stage) -> None:
-    """Copy instances in which something has to be changed."""
-    from pxr import Usd, UsdGeom, UsdSkel
-
-    def instance(prim: Usd.Prim) -> Usd.Prim:
-        while prim.IsInstanceProxy():
-            prim = prim.GetParent()
-        return prim
-
-    everywhere = Usd.TraverseInstanceProxies(Usd.PrimIsActive & Usd.PrimIsLoaded)
-    while True:  # instances may hold instances
-        shared = {
-            instance(prim).GetPath()
-            for prim in Usd.PrimRange.Stage(stage, everywhere)
-            if prim.IsInstanceProxy() and (prim.IsA(UsdGeom.PointInstancer) or prim.IsA(UsdSkel.Root))
-        }
-        if not shared:
-            return
-        for path in sorted(shared):
-            stage.GetPrimAtPath(path).SetInstanceable(False)
+UP_AXES = {'Z': np.eye(3), 'Y': np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])}
 
 
 class StageTransforms:
@@ -106,7 +46,7 @@ class StageTransforms:
         self.metres: float = self.unit * (scale[0] if self._is_even else float(np.cbrt(np.prod(self._scale))))
         self.kilograms: float = UsdPhysics.GetStageKilogramsPerUnit(stage)
         self.units = np.eye(4)
-        self.units[:3, :3] = self._scale[:, None] * (_UP_AXES[self.stated.up] * self.unit)
+        self.units[:3, :3] = self._scale[:, None] * (UP_AXES[self.stated.up] * self.unit)
         self._xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
 
     def metres_along(self, direction: NDArray[np.float64]) -> float:

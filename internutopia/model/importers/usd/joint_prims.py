@@ -18,8 +18,8 @@ from internutopia.model.importers.usd.values import named_by_prim, value
 if TYPE_CHECKING:
     from pxr import Usd
 
-    from internutopia.model.importers.usd.bodies import PhysicsReader
-    from internutopia.model.importers.usd.stage import StageTransforms
+    from internutopia.model.importers.usd.rigid_bodies import PhysicsReader
+    from internutopia.model.importers.usd.stage_transforms import StageTransforms
 
 WORLD = ''
 """Placeholder for the path of a body where a joint is attached to the static scene."""
