@@ -31,7 +31,7 @@ class BaseObject:
     @classmethod
     def model(cls, config: Any) -> ObjectSpec:
         """Return the model of the object, for a config."""
-        raise NotImplementedError(f'{cls.__name__} must say what it is made of')
+        raise NotImplementedError(f'{cls.__name__} must define its model')
 
     def set_up_to_scene(self, scene: IScene) -> None:
         """Initialize; called when the object's body exists."""

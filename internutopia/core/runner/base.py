@@ -32,7 +32,7 @@ class Failures:
 
     Attributes:
         mask: which ones, bool `(n,)`; None if there are none.
-        errors: what it was, by env id; on a device it is not known.
+        errors: error messages by env id; empty on a device.
     """
 
     mask: Any = None
@@ -43,26 +43,26 @@ class StepWatcher(Protocol):
     """Callbacks in the steps of a `SimulatorRunner`, for a viewer or recorder; called in the thread that steps."""
 
     def on_step_start(self) -> None:
-        """A step is about to begin; it does when this returns."""
+        """Called before a step; it begins when this returns."""
         ...
 
     def on_commanded(self) -> None:
-        """The robots were commanded, and time is about to pass."""
+        """Called when the robots were commanded, before physics is stepped."""
         ...
 
     def on_change(self) -> None:
-        """A step or a reset was made."""
+        """Called after a step or a reset."""
         ...
 
 
 @runtime_checkable
 class WorkerEnvs(Protocol):
-    """Envs in other processes, which can be asked about them between their steps.
+    """Envs in other processes, which can be queried between their steps.
 
     Attributes:
         env_num: number of envs; group `k` has those of `groups[k]`, which a worker of its own steps.
         step_dt: length of a step [s].
-        watchers: who is told that steps are made: `on_step_start` and `on_change`, in the thread that asks for them.
+        watchers: step watchers; `on_step_start` and `on_change` are called in the thread that steps.
     """
 
     env_num: int
@@ -71,7 +71,7 @@ class WorkerEnvs(Protocol):
     watchers: list[StepWatcher]
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
-        """Have questions answered in workers, by group; all of them at the same time.
+        """Call functions in workers, by group; all of them at the same time.
 
         Those that die meanwhile, or are in the middle of a step, do not answer; what a question raises is raised here.
         ConnectionError if the cluster is gone.
@@ -101,7 +101,7 @@ class EpisodeView(Protocol):
 class EnvRunner(Protocol):
     """Steps and resets envs; see `vec_env.Env` for what calls mean to a user.
 
-    Envs have ids `0..env_num - 1`. They stand in groups that step on their own; `step` steps all groups together. A
+    Envs have ids `0..env_num - 1`. They form groups that step on their own; `step` steps all groups together. A
     runner trusts env ids and numbers of actions: the list API checks them first. It checks what is in the actions.
     """
 
@@ -133,7 +133,7 @@ class EnvRunner(Protocol):
         ...
 
     def step(self, actions: Sequence[Action]) -> list[StepResult]:
-        """One step of every env. ValueError or KeyError for a bad action, before anything has moved."""
+        """Step every env. ValueError or KeyError for a bad action, before anything has moved."""
         ...
 
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
@@ -145,11 +145,11 @@ class EnvRunner(Protocol):
         ...
 
     def step_wait(self, group: int) -> list[StepResult]:
-        """What came of the step of a group, env by env."""
+        """Return the results of the step of a group, env by env."""
         ...
 
     def get_obs(self) -> list[dict[str, Any] | None]:
-        """The current observation of every env that holds an episode, its last one where the episode has ended."""
+        """Return the current observation of every env with an episode, the last one where the episode has ended."""
         ...
 
     def warm_up(self, steps: int, physics: bool) -> None:
@@ -157,11 +157,11 @@ class EnvRunner(Protocol):
         ...
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
-        """A picture of all envs."""
+        """Render all envs."""
         ...
 
     def get_state(self, env_ids: Sequence[int]) -> SceneState:
-        """The state of envs. ValueError for one without an episode."""
+        """Return the state of envs. ValueError for one without an episode."""
         ...
 
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
@@ -169,7 +169,7 @@ class EnvRunner(Protocol):
         ...
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
-        """The action space of a controller in an env that holds an episode; None if it says none, or is not there."""
+        """Return the action space of a controller in an env with an episode; None if it has none or does not exist."""
         ...
 
     def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
