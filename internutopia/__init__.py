@@ -9,7 +9,7 @@ tasks. Importing this package loads next to nothing; a name is loaded when it is
 
 from typing import TYPE_CHECKING
 
-from internutopia.compat.v2 import gone
+from internutopia.compat import register
 from internutopia.gymnasium_ids import register_own_tasks
 from internutopia.util.lazy import lazy
 
@@ -111,5 +111,5 @@ __getattr__, __dir__ = lazy(
     },
 )
 
-gone.install()
+register()
 register_own_tasks()

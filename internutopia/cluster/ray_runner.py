@@ -21,7 +21,6 @@ from internutopia.cluster.remote_steps import RemoteSteps
 from internutopia.cluster.worker import Assignment, Reply, Worker
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool, raise_first
 from internutopia.cluster.worker_process import WorkerSpec, pickled
-from internutopia.compat.v2.joints import EnvJoints
 from internutopia.config import DistributedConfig, TaskCfg
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
@@ -33,6 +32,7 @@ from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
 from internutopia.core.runner.step_result import StepResult
+from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.task.scene_builder import check_implemented
 
 

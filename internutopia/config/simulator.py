@@ -8,10 +8,10 @@ from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
 from internutopia.config.asset_limits import AssetLimitsCfg
 from internutopia.config.base import BaseCfg
-from internutopia.config.compat import compat_of_process, known_fields
 from internutopia.config.contact import ContactCfg
 from internutopia.config.fields import Bytes, Count, Seconds
 from internutopia.util.bounds import MAX_COUNT, MAX_STEP_SECONDS, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
+from internutopia.util.conventions import conventions_of, version_of_process
 
 
 class Simulator(Enum):
@@ -74,8 +74,10 @@ class SimConfig(BaseCfg):
 
     @model_validator(mode='before')
     @classmethod
-    def _read_fields_of_2x(cls, values: Any) -> Any:
-        return known_fields(cls, values) if isinstance(values, Mapping) and compat_of_process() == '2.x' else values
+    def _select_fields(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return conventions_of(version_of_process()).select_fields(cls, values)
 
     @field_validator('physics_dt', 'rendering_dt')
     @classmethod

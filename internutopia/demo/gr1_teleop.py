@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from internutopia.compat.v2.joints import create_joint
+from internutopia.core.util.joint import create_joint
 from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia.demo.teleop import KeyboardTarget
 from internutopia_extension.configs.objects import DynamicCubeCfg

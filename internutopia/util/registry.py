@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from internutopia.compat.v2.gone import gone_from
 from internutopia.util import did_you_mean
+from internutopia.util.gone_names import GONE_NAMES
 
 T = TypeVar('T', bound=type)
 
@@ -28,8 +28,8 @@ def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
         return registry[name]
     if not registry:
         raise ValueError(f'no {kind} type is registered: call import_extensions() before Env(config)')
-    if name in (messages := gone_from(kind)):
-        raise ValueError(messages[name])
+    if name in GONE_NAMES[kind]:
+        raise ValueError(GONE_NAMES[kind][name])
     raise ValueError(f'{kind} type {name!r} has no implementation here; {did_you_mean(name, registry)}')
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from internutopia.compat.v2.specs import JOINTS
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.util.conventions import ASSET_JOINTS
 from internutopia_extension.configs.joint_names import G1_SIM
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
@@ -35,7 +35,7 @@ _WAIST_GAINS = {
 }
 _HOME = {'hip_pitch': -0.1, 'knee': 0.3, 'ankle_pitch': -0.2}
 
-JOINTS['robots/g1/g1.xml'] = G1_SIM
+ASSET_JOINTS['robots/g1/g1.xml'] = G1_SIM
 
 
 @BaseRobot.register('G1Robot')

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from internutopia.compat.v2.specs import JOINTS
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.util.conventions import ASSET_JOINTS
 from internutopia_extension.configs.joint_names import GR1_54, GR1_DOF_54
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
@@ -34,7 +34,7 @@ _ODD_GAINS = {'left_wrist_pitch_joint': (10.0, 2.0), 'L_thumb_distal_joint': (5.
 _HOME = {'hip_pitch': -0.2618, 'knee_pitch': 0.5236, 'ankle_pitch': -0.2618, 'elbow_pitch': -0.3}
 _HOME_SHOULDERS = {'left_shoulder_roll_joint': 0.2, 'right_shoulder_roll_joint': -0.2}
 
-JOINTS['robots/gr1/gr1.xml'] = GR1_DOF_54  # the tree of that asset begins at the torso
+ASSET_JOINTS['robots/gr1/gr1.xml'] = GR1_DOF_54  # the tree of that asset begins at the torso
 
 
 @BaseRobot.register('GR1Robot')

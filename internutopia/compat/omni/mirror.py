@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.scene.scene import IScene
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.util.log import warn_once
 
 if TYPE_CHECKING:

@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from internutopia.compat.v2.joints import in_env_frame
-from internutopia.compat.v2.specs import as_in_2x
 from internutopia.config import TaskCfg
-from internutopia.config.compat import Compat
 from internutopia.core.episodes import Episode
+from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, is_reusable
 from internutopia.engines.base import SceneHandle, World
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.spec import JointSpec, SceneSpec
+from internutopia.util.conventions import Conventions
 
 _SPECS_KEPT = 1024
 
@@ -43,10 +42,10 @@ class EpisodePreparer:
     The spec of a task's scene is computed once. Each reset checks the files of each task once.
     """
 
-    def __init__(self, world: World, compat: Compat):
+    def __init__(self, world: World, conventions: Conventions):
         self._world = world
-        self._checks = StartChecks(compat)
-        self._compat = compat
+        self._checks = StartChecks(conventions)
+        self._conventions = conventions
         self._specs: OrderedDict[tuple[object, ...], SceneSpec] = OrderedDict()  # by task and joints
         self._reusable: dict[int, bool] = {}  # by task: `is_reusable` says the same of all its objects
 
@@ -118,9 +117,7 @@ class EpisodePreparer:
         """Return the spec of an episode's scene: the same object for all equal ones."""
         spec = self._specs.get(key)
         if spec is None:
-            spec = replace(scene_spec(episode.snapshot()), joints=key[1:])
-            if self._compat == '2.x':
-                spec = as_in_2x(spec)
+            spec = self._conventions.scene(replace(scene_spec(episode.snapshot()), joints=key[1:]))
             self._specs[key] = spec
             if len(self._specs) > _SPECS_KEPT:
                 self._specs.popitem(last=False)
