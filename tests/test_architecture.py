@@ -24,6 +24,18 @@ def test_imports_by_string_are_found() -> None:
     assert structure['imports_by_string']({'a': tree, **TREES})['a'] == {'internutopia.rl'}
 
 
+def test_2x_is_a_guest() -> None:
+    importers, branches = structure['hosts'](TREES)
+    robot, util = 'internutopia.core.robot.isaacsim', 'internutopia.core.util'
+    thin = {
+        f'{robot}.articulation',
+        f'{robot}.rigid_body',
+        *(f'{util}.{n}' for n in ('gym', 'joint', 'math', 'physics')),
+    }
+    assert set(importers) == {'internutopia', *thin}  # the package itself, and paths of 2.x
+    assert branches == []  # what differs is in hooks: internutopia.util.conventions
+
+
 def test_docstrings_say_what_things_are_or_do() -> None:
     docs = [text for tree in TREES.values() for text in structure['docstrings'](tree)]
     assert len(docs) > 4000

@@ -105,6 +105,7 @@ def test_a_module_without_a_file_can_be_the_first_that_a_script_imports(module: 
 
 def test_modules_that_never_were_are_not_found():
     assert importlib.util.find_spec(f'{CORE}.util.chats') is None
+    assert importlib.util.find_spec('controller') is None  # a registry of the table
     assert importlib.util.find_spec(f'{EXT}.interactions.visionpro.other') is None
     with pytest.raises(ModuleNotFoundError, match='internutopia.core.datahub.DataHub'):
         importlib.import_module(f'{CORE}.datahub.DataHub')
