@@ -13,7 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from internutopia import Config, Env, SimConfig
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.robots.aliengo import AliengoRobotCfg

@@ -19,8 +19,7 @@ from internutopia.config import Config
 from internutopia.config.contact import ContactCfg
 from internutopia.core.vec_env import Env
 from internutopia.model.meshes.decomposition import DECOMPOSED
-from internutopia.model.scene_cache import SceneCache
-from internutopia.model.scene_files import SceneFiles
+from internutopia.model.scene_cache import SceneCache, SceneFiles
 from internutopia.util.log import log
 
 _PLANE = 'scenes/empty.xml'

@@ -14,7 +14,7 @@ import mujoco
 
 from internutopia.asset_tools.stage_facts import StageFacts, read_stage
 from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
-from internutopia.model.bounds import geom_boxes
+from internutopia.model.scene_bounds import geom_boxes
 from internutopia.model.description import describe
 from internutopia.model.importers.load import is_mjcf, is_urdf, load_spec
 from internutopia.model.importers.mjcf import read_mjcf

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from internutopia.asset_tools.grscenes import ARCHIVES, PACK_FOLDER, scenes_on_disk
 from internutopia.default_config import PACKAGED_ASSETS_PATH
-from internutopia.model.assets import MODEL_SUFFIXES
+from internutopia.model.asset_paths import MODEL_SUFFIXES
 from internutopia.set_assets_path import current_assets_path
 
 # Parts of InternUtopia 2's asset pack, and what there is without them

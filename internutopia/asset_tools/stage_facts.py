@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.bounds import is_sky
+from internutopia.model.scene_bounds import is_sky
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.appearance import bound_material
 from internutopia.model.importers.usd.composition import missing_arcs, quiet

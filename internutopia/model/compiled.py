@@ -13,9 +13,9 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
-from internutopia.model.cameras import camera_layouts, find_camera
+from internutopia.model.camera_layouts import camera_layouts, find_camera
 from internutopia.model.compose import object_body
-from internutopia.model.joint_limits import joint_ranges, outside_limits
+from internutopia.model.kinematics import joint_ranges, outside_limits
 from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
 from internutopia.model.semantics import SceneLabels
 from internutopia.model.spec import IDENTITY_QUAT, SCENE_PREFIX, RobotSpec, SceneSpec

@@ -15,10 +15,8 @@ from pathlib import Path
 import mujoco
 
 from internutopia.config.contact import ContactCfg
-from internutopia.model.assets import resolve
-from internutopia.model.base_contacts import is_bolted, keep_base_contacts
-from internutopia.model.conform import conform
-from internutopia.model.contact_parameters import make_rigid
+from internutopia.model.asset_paths import resolve
+from internutopia.model.contacts import filter_links, keep_base_contacts, make_rigid
 from internutopia.model.drives import (
     DRIVEN_JOINTS,
     add_drives,
@@ -27,16 +25,14 @@ from internutopia.model.drives import (
     replace_actuators,
     take_drives,
 )
-from internutopia.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
-from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.importers import LoadOptions
+from internutopia.model.importers.load import content_key, is_mjcf, is_urdf, load_scene_asset, load_spec
 from internutopia.model.importers.urdf import WORLD_LINK
 from internutopia.model.lighting import add_missing_sky, light_if_dark
 from internutopia.model.options import RobotAsset, adopt_settings, set_options
+from internutopia.model.robot_assets import clear_mocap, conform, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.model.scaling import scale_mass
-from internutopia.model.scene_asset import load_scene_asset
-from internutopia.model.self_collision import filter_links
 from internutopia.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
-from internutopia.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
@@ -138,10 +134,10 @@ def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
 def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> list[str]:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root.
 
-    Returns the mocap body if the links on it touch it (see `base_contacts`).
+    Returns the mocap body if the links on it touch it (see `contacts`).
     """
     _name_elements(child)
-    bolted = is_bolted(child, robot.asset)
+    bolted = _is_bolted(child, robot.asset)
     conform(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     fixed = _fix_or_free(robot, child)
@@ -166,6 +162,11 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
         add_drives(spec, robot_prefix(robot.name), drives)
     _add_contact_sensors(spec, robot)
     return [f'robots/{robot.name}'] if fixed and bolted else []
+
+
+def _is_bolted(asset: mujoco.MjSpec, path: str) -> bool:
+    """Return True if the file of an asset itself fixes its base to the world, so that it touches the links on it."""
+    return is_mjcf(resolve(path)) and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in asset.joints)
 
 
 def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
@@ -252,7 +253,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
             make_rigid(geom)
         return []
     assert obj.asset is not None
-    bolted = not obj.dynamic and is_bolted(child, obj.asset)
+    bolted = not obj.dynamic and _is_bolted(child, obj.asset)
     _name_elements(child)
     for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
         child.delete(joint)  # the object itself is what moves

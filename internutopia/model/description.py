@@ -15,8 +15,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from internutopia.model.asset_bounds import limits
-from internutopia.model.file_errors import reading
+from internutopia.model.asset_files import limits, reading
 from internutopia.model.groups import COLLIDER_GROUP
 from internutopia.model.importers.load import load_spec
 from internutopia.model.own_process import call_in_own_process

@@ -1,4 +1,4 @@
-"""Chains of joints: poses of links and Jacobians, for many joint positions at once.
+"""Chains of joints, poses of links and Jacobians for many joint positions at once; limits of joints.
 
 Nothing here is simulated: a chain is read once from the robot's model, and computes in double precision with one call
 for all rows, so that controllers can look ahead at poses that the robot does not have. It does so with arrays of numpy,
@@ -13,12 +13,14 @@ Jacobians are geometric: B. Siciliano et al., "Robotics: Modelling, Planning and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from internutopia.util.arrays import ArrayMaker, namespace_of
 
@@ -95,3 +97,24 @@ def _cross(a: Array, b: Array) -> Array:
     # by components: np.cross is an order of magnitude slower on small batches
     (ax, ay, az), (bx, by, bz) = (tuple(v[..., k] for k in range(3)) for v in (a, b))
     return namespace_of(ax).stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+
+
+LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
+
+
+def joint_ranges(model: mujoco.MjModel, joints: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the limits of hinges and slides `(n, 2)` [rad or m], infinite where there are none."""
+    return np.where(model.jnt_limited[joints, None] != 0, model.jnt_range[joints], [-np.inf, np.inf])
+
+
+def outside_limits(names: Iterable[str], positions: ArrayLike, ranges: NDArray[np.float64]) -> str:
+    """Return text on joints whose positions `(n,)` are outside their limits, with both; empty if there is none."""
+    values = np.asarray(positions)
+    low, high = ranges.T
+    wrong = (values < low - LIMIT_TOLERANCE) | (values > high + LIMIT_TOLERANCE)
+    if not wrong.any():
+        return ''
+    rows = zip(names, wrong, values, low, high, strict=True)
+    return ', '.join(
+        f'{name} {value:g} (limits {a:.3g} to {b:.3g})' for name, is_wrong, value, a, b in rows if is_wrong
+    )

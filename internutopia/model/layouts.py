@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from internutopia.model.compose import contact_sensor, robot_prefix
 from internutopia.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
-from internutopia.model.joint_order import order_joints
 from internutopia.model.probes import probe_addresses
-from internutopia.model.spec import SCENE_PREFIX, Probe, RobotSpec
+from internutopia.model.spec import SCENE_PREFIX, JointOrder, Probe, RobotSpec
 
 Ints = NDArray[np.intp]
 
@@ -233,3 +232,30 @@ def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[
         kind = 'position' if kp > 0 else 'velocity' if kd > 0 else 'effort'
         targets[kind][joints.index(int(model.actuator_trnid[a, 0]))] = a
     return targets
+
+
+def order_joints(model: mujoco.MjModel, joints: Sequence[int], names: Sequence[str], order: JointOrder) -> list[int]:
+    """Return indices into `joints`, joint ids of one robot as the model has them, in the requested order.
+
+    Args:
+        model: the compiled scene.
+        joints: joint ids, depth first.
+        names: what the robot calls them.
+        order: see `RobotSpec`.
+    """
+    places = list(range(len(joints)))
+    if order == 'depth_first':
+        return places
+    if order == 'breadth_first':
+        paths = [_links_to(model, joint) for joint in joints]
+        return sorted(places, key=lambda place: (len(paths[place]), paths[place], place))
+    return sorted(places, key=lambda place: order.index(names[place]))
+
+
+def _links_to(model: mujoco.MjModel, joint: int) -> list[str]:
+    """Return the names of the bodies from the world to the one that a joint moves."""
+    body, names = int(model.jnt_bodyid[joint]), []
+    while body:
+        names.append(model.body(body).name)
+        body = int(model.body_parentid[body])
+    return names[::-1]

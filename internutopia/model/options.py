@@ -39,7 +39,7 @@ import mujoco
 import numpy as np
 
 from internutopia.config.contact import ContactCfg
-from internutopia.model.contact_parameters import bounces
+from internutopia.model.contacts import bounces
 from internutopia.util.log import warn_once
 
 _Integrator, _Solver, _Cone = mujoco.mjtIntegrator, mujoco.mjtSolver, mujoco.mjtCone

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import mujoco
 import numpy as np
 
-from internutopia.model.assets import resolve
-from internutopia.model.base_contacts import keep_base_contacts
+from internutopia.model.asset_paths import resolve
 from internutopia.model.compose import attach_robot, load_robot, robot_prefix
+from internutopia.model.contacts import defines_self_collisions, keep_base_contacts
 from internutopia.model.importers.load import is_mjcf
-from internutopia.model.self_collision import defines_self_collisions
+from internutopia.model.robot_assets import remove_surroundings
 from internutopia.model.spec import RobotSpec, SceneSpec
-from internutopia.model.surroundings import remove_surroundings
 from internutopia.util.log import warn_once
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch

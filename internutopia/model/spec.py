@@ -38,7 +38,7 @@ class Drives:
     for joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
     `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
     asset brings drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
-    that carry more get more (see `internutopia.model.default_gains`). `asked_for`: which of the three numbers
+    that carry more get more (see `internutopia.model.drives`). `asked_for`: which of the three numbers
     the config gives, so that it is an error if they have no effect.
     """
 
@@ -119,7 +119,7 @@ class RobotSpec:
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
     `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`,
     `ignore_usd_defaults`: as of a `SceneSpec`.
-    `self_collisions`: which of its links collide with each other, see `internutopia.model.self_collision`.
+    `self_collisions`: which of its links collide with each other, see `internutopia.model.contacts`.
     `contact_excludes`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from internutopia.model.asset_bounds import limits
-from internutopia.model.assets import resolve
+from internutopia.model.asset_files import limits
+from internutopia.model.asset_paths import resolve
 from internutopia.model.importers.load import content_key
 from internutopia.model.spec import SceneSpec
 from internutopia.navigation.agent import Agent

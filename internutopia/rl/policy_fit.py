@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.joint_limits import LIMIT_TOLERANCE, outside_limits
+from internutopia.model.kinematics import LIMIT_TOLERANCE, outside_limits
 from internutopia.rl.policy import PolicyMetadata
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import to_host

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.config.file_names import portable
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.policy import TORCHSCRIPT, network_file
 
 

@@ -17,16 +17,16 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.elevation import GroundBelow
-from internutopia.rl.managers import ObservationManager
+from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.state import RobotState
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
-from internutopia_extension.controllers.actions import BoxActionController
+from internutopia_extension.controllers.batch_values import BoxActionController
 
 if TYPE_CHECKING:
     import gymnasium

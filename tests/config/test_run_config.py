@@ -11,7 +11,7 @@ from internutopia import Env, GymEnv
 from internutopia.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.macros import MacroDict, gm
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.rl import VectorEnv
 
 

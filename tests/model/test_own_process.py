@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from internutopia.config import AssetLimitsCfg
-from internutopia.model.asset_bounds import limited_by
+from internutopia.model.asset_files import limited_by
 from internutopia.model.description import describe
 from internutopia.model.scene_cache import SceneCache
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec

@@ -12,15 +12,24 @@ from typing_extensions import override
 
 from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.engines.batched.chains import chain_of
+from internutopia.engines.batched.env_batch import Index
 from internutopia.engines.batched.footprints import footprint_of
 from internutopia.engines.batched.rays import Sight
-from internutopia.engines.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
+from internutopia.engines.batched.view import (
+    Cells,
+    Source,
+    View,
+    ViewContext,
+    ViewSlice,
+    WriteTarget,
+    cells,
+    joints_key,
+)
 from internutopia.engines.finite import check_finite
 from internutopia.engines.target_check import TargetCheck
 from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.joint_limits import joint_ranges
-from internutopia.model.kinematics import KinematicChain
+from internutopia.model.kinematics import KinematicChain, joint_ranges
 from internutopia.model.layouts import ArticulationLayout, BodyLayout
 from internutopia.model.part_boxes import robot_box
 from internutopia.model.spec import SCENE_PREFIX, Probe
@@ -49,6 +58,7 @@ class MujocoArticulationView(View, ArticulationView):
         self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
         self._bodies: dict[str, MujocoBodyView] = {}
         self._target_check = TargetCheck(self)
+        self._per_joint = ((len(layout.dof_names),),)  # shapes of what there is one of for each joint
 
     @override
     def close(self) -> None:
@@ -58,41 +68,43 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def get_joint_positions(self) -> Array:
-        return self._joint_values('qpos', 'qpos')
+        return self._read('qpos', self._per_joint, self._positions)[0]
 
     @override
     def get_joint_velocities(self) -> Array:
-        return self._joint_values('qvel', 'dof')
+        return self._read('qvel', self._per_joint, self._velocities)[0]
 
     @override
     def get_joint_efforts(self) -> Array:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            buffers[0][view_slice.envs] = view_slice.batch.efforts[cells(view_slice.slots, view_slice.columns['dof'])]
-
-        return self._cached('effort', ((len(self.dof_names),),), fill)[0]
+        return self._read('effort', self._per_joint, self._efforts)[0]
 
     @override
     def get_contact_forces(self) -> Array:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            contacts = view_slice.once('contacts', lambda: view_slice.layout.contacts)
-            forces = -view_slice.batch.sensors[cells(view_slice.slots, contacts)]
-            buffers[0][view_slice.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
+        shape = len(self.contact_links), 3
 
-        return self._cached('contact', ((len(self.contact_links), 3),), fill)[0]
+        def find(view_slice: ViewSlice) -> Source:
+            where = cells(view_slice.slots, view_slice.index(view_slice.layout.contacts))
+            return Source(
+                [Cells(view_slice.batch.sensors, where)], lambda forces: ((-forces).reshape(len(forces), *shape),)
+            )
+
+        return self._read('contact', (shape,), find)[0]
 
     @override
     def measure(self, probe: Probe) -> Array:
         if probe not in self._layout.probes:
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
 
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            values = view_slice.batch.measured()[cells(view_slice.slots, view_slice.probe(probe))]
-            # the engine gives the force of what is asked for on what it touches
-            if probe.kind == 'contact':
-                values = values * self._world.arrays.constant(_FORCE_ON_TARGET) + 0.0
-            buffers[0][view_slice.envs] = values
+        def find(view_slice: ViewSlice) -> Source:
+            where = cells(view_slice.slots, view_slice.index(view_slice.layout.probes[probe]))
+            measured = [Cells(view_slice.batch.measured, where)]
+            if probe.kind != 'contact':
+                return Source(measured)
+            # the engine gives the force of the target on what it touches
+            signs = self._world.arrays.constant(_FORCE_ON_TARGET)
+            return Source(measured, lambda values: (values * signs + 0.0,))
 
-        return self._cached(probe, ((len(self._layout.probes[probe]),),), fill)[0]
+        return self._read(probe, ((len(self._layout.probes[probe]),),), find)[0]
 
     @override
     def cast_rays(
@@ -132,25 +144,20 @@ class MujocoArticulationView(View, ArticulationView):
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
         names = self._checked_links(links)
 
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            where = cells(view_slice.slots, view_slice.links(names))
-            for buffer, name in zip(buffers, ('xpos', 'xquat'), strict=True):
-                buffer[view_slice.envs] = view_slice.batch.read(name)[where]
+        def find(view_slice: ViewSlice) -> Source:
+            bodies = view_slice.index(_bodies(view_slice, names))
+            return Source([view_slice.field('xpos', bodies), view_slice.field('xquat', bodies)])
 
-        return self._cached(('pose', names), ((len(names), 3), (len(names), 4)), fill)
+        return self._read(('pose', names), ((len(names), 3), (len(names), 4)), find)
 
     @override
     def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
         names = self._checked_links(links)
-
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            velocities = body_velocities(
-                view_slice.batch, view_slice.slots, view_slice.links(names), view_slice.roots(names)
-            )
-            for buffer, velocity in zip(buffers, velocities, strict=True):
-                buffer[view_slice.envs] = velocity
-
-        return self._cached(('velocity', names), ((len(names), 3), (len(names), 3)), fill)
+        return self._read(
+            ('velocity', names),
+            ((len(names), 3), (len(names), 3)),
+            lambda view_slice: body_velocities(view_slice, _bodies(view_slice, names)),
+        )
 
     @override
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
@@ -192,31 +199,41 @@ class MujocoArticulationView(View, ArticulationView):
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
             kept = None
-            largest = self._target_check.bounds(joints) if kind == 'position' else LARGEST_NUMBER
-            if arrays.on_device or not (np.abs(values) <= largest).all():  # a device is not asked
+            largest = self._target_check.bounds[joints] if kind == 'position' else LARGEST_NUMBER
+            if arrays.on_device or not (np.abs(values) <= largest).all():  # values on a device are not read
                 if kind == 'position':
                     self._target_check.check(env_ids, values, joints)
                 kept = arrays.xp.isnan(values)
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
+            key = kind, joints_key(joints)
             for target in targets:
                 ctrl = target.batch.write('ctrl')
-                if self._layout.driven and kept is None and target.mask is None:
-                    ctrl[target.target_cells(kind, joints)] = values[target.value_rows]
-                elif self._layout.driven:
-                    target.assign(ctrl, target.view_slice.targets(kind, joints), values, kept)
-                else:
+                if not self._layout.driven:
                     self._set_own_targets(target, ctrl, kind, joints, values, kept)
+                elif kept is not None or target.mask is not None:
+                    target.assign(ctrl, target.view_slice.joints(kind, joints), values, kept)
+                else:
+                    where = target.cells.get(key)
+                    if where is None:
+                        columns = target.view_slice.joints(kind, joints)
+                        where = target.cells[key] = cells(target.slots, columns)
+                    ctrl[where] = values[target.value_rows]
 
     @override
     def get_gains(self) -> tuple[Array, Array]:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            gains = view_slice.batch.values('actuator_gainprm')[..., 0]
-            for buffer, kind in zip(buffers, ('position', 'velocity'), strict=True):
-                buffer[view_slice.envs] = gains[cells(view_slice.slots, view_slice.targets(kind, slice(None)))]
+        def find(view_slice: ViewSlice) -> Source:
+            return Source(
+                [
+                    Cells(
+                        lambda: view_slice.batch.values('actuator_gainprm')[..., 0],
+                        cells(view_slice.slots, view_slice.joints(kind)),
+                    )
+                    for kind in ('position', 'velocity')
+                ]
+            )
 
         self._require_drives()
-        dof = len(self.dof_names)
-        return self._cached('gains', ((dof,), (dof,)), fill)
+        return self._read('gains', self._per_joint * 2, find)
 
     @override
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
@@ -231,7 +248,7 @@ class MujocoArticulationView(View, ArticulationView):
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
             for target in self._write_targets(env_ids):
-                columns = target.view_slice.targets(kind, joints)
+                columns = target.view_slice.joints(kind, joints)
                 if not arrays.on_device:
                     now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]
                     if np.array_equal(now, new[target.value_rows]):
@@ -268,7 +285,7 @@ class MujocoArticulationView(View, ArticulationView):
                 continue
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), (len(env_ids), len(self.dof_names)))
             for target in self._write_targets(env_ids):
-                target.assign(target.batch.expand(name), target.view_slice.columns['dof'], new)
+                target.assign(target.batch.expand(name), target.view_slice.joints('dof'), new)
                 if name == 'dof_armature':  # other constants follow from it
                     target.batch.set_constants(target.slots, target.mask)
         self._world.version += 1
@@ -283,7 +300,7 @@ class MujocoArticulationView(View, ArticulationView):
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write('ctrl'), target.view_slice.columns['controls'], values)
+            target.assign(target.batch.write('ctrl'), target.view_slice.joints('controls'), values)
 
     @property
     @override
@@ -338,25 +355,26 @@ class MujocoArticulationView(View, ArticulationView):
         """The arrays of a `Footprint`, of the kind that the world has."""
 
         def find() -> tuple[Any, ...]:
-            bodies = [view_slice.layout.bodies[link].body for link in links]
+            bodies = _bodies(view_slice, links)
             found, arrays = footprint_of(view_slice.batch.scene.model, bodies), self._world.arrays
             places = (arrays.asarray(part, arrays.double) for part in (found.middles, found.offsets, found.halves))
-            return view_slice.once(('colliders', links), lambda: found.geoms), *places
+            return view_slice.index(found.geoms), *places
 
-        return view_slice.made_once(('footprint', links), find)
+        return view_slice.once(('footprint', links), find)
 
     def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
         """A model that the robot is in now, and what it calls some things of the robot."""
         view_slice = self.slices()[0]
         return view_slice.batch.scene.model, getattr(view_slice.layout, address)
 
-    def _joint_values(self, field: str, address: str) -> Array:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            buffers[0][view_slice.envs] = view_slice.batch.read(field)[
-                cells(view_slice.slots, view_slice.columns[address])
-            ]
+    def _positions(self, view_slice: ViewSlice) -> Source:
+        return Source([view_slice.field('qpos', view_slice.joints('qpos'))])
 
-        return self._cached(field, ((len(self.dof_names),),), fill)[0]
+    def _velocities(self, view_slice: ViewSlice) -> Source:
+        return Source([view_slice.field('qvel', view_slice.joints('dof'))])
+
+    def _efforts(self, view_slice: ViewSlice) -> Source:
+        return Source([Cells(view_slice.batch.efforts, cells(view_slice.slots, view_slice.joints('dof')))])
 
     def _set_joints(self, field: str, address: str, env_ids: EnvIds, values: Any, joints: Any) -> None:
         arrays = self._world.arrays
@@ -390,11 +408,16 @@ class MujocoArticulationView(View, ArticulationView):
             )
         if not has.all():
             values, kept = values[:, has], None if kept is None else kept[:, has]
-        where = target.view_slice.once((kind, 'own', joints_key(joints)), lambda: columns[has])
+        where = target.view_slice.once(('own', kind, joints_key(joints)), lambda: target.view_slice.index(columns[has]))
         target.assign(ctrl, where, values, kept)
 
 
-def _geoms(view_slice: ViewSlice) -> NDArray[np.intp]:
-    """The geoms of a robot."""
-    bodies = [body.body for body in view_slice.layout.bodies.values()]
-    return np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies))
+def _bodies(view_slice: ViewSlice, links: Sequence[str]) -> NDArray[np.intp]:
+    """Return the model's bodies that are links of a robot."""
+    return np.array([view_slice.layout.bodies[link].body for link in links], np.intp)
+
+
+def _geoms(view_slice: ViewSlice) -> Index:
+    """Return the geoms of a robot."""
+    bodies = _bodies(view_slice, tuple(view_slice.layout.bodies))
+    return view_slice.index(np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies)))

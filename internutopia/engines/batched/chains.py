@@ -5,8 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from internutopia.model.joint_limits import joint_ranges
-from internutopia.model.kinematics import Array, KinematicChain
+from internutopia.model.kinematics import Array, KinematicChain, joint_ranges
 from internutopia.model.layouts import ArticulationLayout
 from internutopia.util import did_you_mean
 

@@ -9,10 +9,11 @@ The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are sna
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import mujoco
@@ -30,7 +31,7 @@ from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index,
 from internutopia.engines.batched.model_states import ModelStates
 from internutopia.engines.states import PhysicsState, PhysicsStates
 from internutopia.engines.views import EnvIds
-from internutopia.model.asset_bounds import limited_by
+from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.semantics import SceneLabels
@@ -123,7 +124,7 @@ class BatchedWorld(World):
         for env_id, (_, scene) in scenes.items():
             if id(scene) not in states:
                 states[id(scene)] = compiled[env_id].initial_state(scene)
-        self.unload(np.array(sorted(scenes), np.intp))
+        self._vacate(sorted(scenes))
         by_structure: dict[bytes, list[int]] = {}
         for env_id, handle in compiled.items():
             by_structure.setdefault(self._structure(handle), []).append(env_id)
@@ -136,13 +137,17 @@ class BatchedWorld(World):
 
     @override
     def unload(self, env_ids: EnvIds) -> None:
+        self._vacate(env_ids)
+        self._update_placement()
+
+    def _vacate(self, env_ids: Iterable[int]) -> None:
+        """Leave envs without a batch."""
         for env_id in env_ids:
             env_batch = self._env_batch[env_id]
             if env_batch is not None:
                 env_batch.remove(self.slot[env_id : env_id + 1])
                 self._env_batch[env_id] = self._scenes[env_id] = None
                 self.slot[env_id] = self.batch_id[env_id] = -1
-        self._update_placement()
 
     @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
@@ -151,10 +156,11 @@ class BatchedWorld(World):
             self._stepped_key, self._stepped, self._stepped_envs = key, self._slots_by_batch(env_ids), as_index(env_ids)
         self.version += 1
         self.times[self._stepped_envs] += self.step_dt
-        results = self.run_batches(
-            [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in self._stepped]
-        )
-        return {env_id: reason for failed in results for env_id, reason in failed.items()}
+        if len(self._stepped) == 1:
+            env_batch, slots = self._stepped[0]
+            return env_batch.step(slots, self.engine_steps)
+        calls = [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in self._stepped]
+        return dict(itertools.chain.from_iterable(failed.items() for failed in self.run_batches(calls)))
 
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
         """Let links of a robot collide with each other, or not; the state of these envs stays, to the bit."""
@@ -385,7 +391,9 @@ class BatchedWorld(World):
     def _update_placement(self) -> None:
         """Update the slots of envs; `placement` stays the same object if all envs have the slots that they had."""
         self.version += 1
-        self.placement = self.slot.tobytes() + self.batch_id.tobytes()
+        placement = self.slot.tobytes() + self.batch_id.tobytes()
+        if placement != self.placement:
+            self.placement = placement
 
     def _slots_by_batch(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
         """Return the batches that hold these envs, with their slots; None for all slots."""

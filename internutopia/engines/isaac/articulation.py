@@ -24,8 +24,7 @@ from internutopia.engines.isaac.view import IsaacContext, IsaacView, velocity_at
 from internutopia.engines.target_check import TargetCheck
 from internutopia.engines.views import Array, ArticulationView, BodyView, EnvIds
 from internutopia.model.drives import DRIVE_KINDS
-from internutopia.model.joint_limits import joint_ranges
-from internutopia.model.kinematics import KinematicChain
+from internutopia.model.kinematics import KinematicChain, joint_ranges
 from internutopia.model.part_boxes import robot_box
 from internutopia.model.spec import Probe
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate

@@ -19,8 +19,8 @@ from internutopia.engines.isaac.assets import path_below
 from internutopia.engines.isaac.stage import EnvPrims
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView
 from internutopia.engines.views import Array, CameraView, EnvIds
-from internutopia.model.assets import resolve
-from internutopia.model.cameras import camera_intrinsics
+from internutopia.model.asset_paths import resolve
+from internutopia.model.camera_layouts import camera_intrinsics
 from internutopia.model.compose import robot_prefix
 from internutopia.rendering.camera import Frame, Intrinsics, PictureKind
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from internutopia.engines.isaac.api import Box, IsaacSim
 from internutopia.engines.isaac.assets import host_name, path_below, prim_paths
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.compose import robot_prefix
 from internutopia.model.spec import IDENTITY_QUAT, NO_SCALE, Quat, SceneSpec, Vec3

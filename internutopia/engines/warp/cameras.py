@@ -23,7 +23,7 @@ from internutopia.engines.views import EnvIds
 from internutopia.engines.warp.batch import WarpBatch
 from internutopia.engines.warp.env_batch import WarpEnvBatch
 from internutopia.engines.warp.render import FrameBuffers, RayTracer
-from internutopia.model.cameras import camera_intrinsics
+from internutopia.model.camera_layouts import camera_intrinsics
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.camera import Frame, Intrinsics, PictureKind, Quality
 

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from internutopia.model.asset_bounds import limits
+from internutopia.model.asset_files import limits
 from internutopia.model.importers.usd.mdl_files import SEARCH_PATH as MDL_SEARCH_PATH
 from internutopia.util.cache_folder import CacheFolder, code_version, hashed
 

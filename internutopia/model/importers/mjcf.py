@@ -15,9 +15,8 @@ from xml.etree.ElementTree import Element
 
 import mujoco
 
-from internutopia.model.asset_bounds import check_bound, check_file
+from internutopia.model.asset_files import check_bound, check_file, read_xml
 from internutopia.model.meshes.images import check_png
-from internutopia.model.xml_files import read_xml
 
 
 def load(path: Path) -> mujoco.MjSpec:

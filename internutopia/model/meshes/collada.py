@@ -17,9 +17,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_bound
-from internutopia.model.file_errors import BROKEN
-from internutopia.model.xml_files import read_xml
+from internutopia.model.asset_files import BROKEN, check_bound, read_xml
 
 Color = tuple[float, float, float, float]
 Matrix = NDArray[np.float64]

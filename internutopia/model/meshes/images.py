@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_bound
+from internutopia.model.asset_files import check_bound
 
 MAX_TEXTURE = 1024
 """Width and height [pixels] that larger images are scaled down to."""

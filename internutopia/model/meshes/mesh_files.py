@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.model.asset_bounds import check_file
+from internutopia.model.asset_files import check_file
 from internutopia.model.meshes.collada import Color, read_collada
 from internutopia.model.meshes.obj import has_groups, read_obj
 from internutopia.util.install import install_hint

@@ -12,7 +12,7 @@ import torch
 from onnx import numpy_helper
 
 from internutopia.config.learning import ObservationTermCfg
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
 from internutopia.rl.training.rsl_rl import MLPModel
 

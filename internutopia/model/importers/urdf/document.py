@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_bound
+from internutopia.model.asset_files import check_bound
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.util import did_you_mean
 

@@ -1,4 +1,4 @@
-"""Files that a URDF refers to, and its meshes in the spec: found, read, coloured; missing ones are left out with a warning.
+"""Files that a URDF refers to, and its meshes in the spec; missing or unreadable ones are left out with a warning.
 
 - A path without a scheme is relative to the URDF's folder, or to that with the `meshdir` of a `<mujoco><compiler>`, or
   to a folder above it. With `strippath` only its last part counts.
@@ -19,8 +19,7 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.model.asset_bounds import check_file
-from internutopia.model.file_errors import BROKEN
+from internutopia.model.asset_files import BROKEN, check_file
 from internutopia.model.importers.urdf.document import Document, Numbers, Shape
 from internutopia.model.meshes.images import add_texture, decode_image
 from internutopia.model.meshes.mesh_files import fault_of, fill_mesh, fill_with_trimesh

@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from internutopia.model.file_errors import reading
+from internutopia.model.asset_files import reading
+from internutopia.model.importers import DEFAULT_OPTIONS, LoadOptions
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.model.importers.usd.build import build
 from internutopia.model.importers.usd.composition import layer_files, quiet
 from internutopia.model.importers.usd.materials import material_files

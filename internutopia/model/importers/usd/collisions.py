@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.contact_parameters import (
+from internutopia.model.contacts import (
+    SELF_COLLISIONS_OFF,
     add_pair,
     can_touch,
     excluded_bodies,
@@ -33,7 +34,6 @@ from internutopia.model.contact_parameters import (
 )
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.values import value
-from internutopia.model.self_collision import SELF_COLLISIONS_OFF
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import mujoco
 import numpy as np
 
-from internutopia.model.frame_sites import HINGE_ARM, add_frame_site
+from internutopia.model.groups import HINGE_ARM, add_frame_site
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.joint_prims import Dof, Joint
 from internutopia.model.importers.usd.transforms import Array, to_quat

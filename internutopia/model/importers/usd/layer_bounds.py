@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from internutopia.model.asset_bounds import check_bound, check_file, limits
+from internutopia.model.asset_files import check_bound, check_file, limits
 
 if TYPE_CHECKING:
     from pxr import Sdf

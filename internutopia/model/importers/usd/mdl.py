@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from internutopia.model.asset_bounds import check_file
+from internutopia.model.asset_files import check_file
 
 LARGEST_MDL = 1 << 20
 """Bytes of a `.mdl` file that are read; those of materials have some thousand."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.compose import object_body, robot_prefix
-from internutopia.model.frame_sites import HINGE_ARM, add_frame_site
+from internutopia.model.groups import HINGE_ARM, add_frame_site
 from internutopia.model.spec import IDENTITY_QUAT, SCENE_PREFIX, JointSpec, RobotSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate

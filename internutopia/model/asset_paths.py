@@ -4,8 +4,11 @@ A path is looked for as it is, then under the user's asset folder (`gm.ASSET_PAT
 with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
 H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
 have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
-`internutopia.config.file_names`, `menagerie:<robot>` is a model of MuJoCo Menagerie
-(`internutopia.model.menagerie`).
+`internutopia.config.file_names`.
+
+`menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`, is a model of MuJoCo Menagerie. They come
+with the package `mujoco-menagerie`, which downloads a model when it is first used and keeps it. Where there is no
+network, `MENAGERIE_ROOT` names a checkout of the repository, `MENAGERIE_CACHE_DIR` a filled cache.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from pathlib import Path
 from internutopia.config.file_names import local_path, missing_package
 from internutopia.default_config import PACKAGED_ASSETS_PATH
 from internutopia.macros import gm
-from internutopia.model import menagerie
+from internutopia.util.install import install_hint
 
 PACKAGED_ASSETS = Path(PACKAGED_ASSETS_PATH)
 # Files of InternUtopia's asset pack, without suffixes, for which something is packaged under another name
@@ -33,6 +36,7 @@ PACKAGED_AS = {
     'robots/h1_with_hand/h1_with_hand_rt_v2': 'robots/h1_with_hand/h1_with_hand.xml',
 }
 MODEL_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz', '.urdf', '.xml')
+_MENAGERIE = 'menagerie:'  # prefix
 POLICY_SUFFIXES = ('.onnx', '.pt', '.yaml')
 
 
@@ -53,8 +57,8 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     wanted = os.path.expanduser(local_path(os.fspath(path)))
     if (package := missing_package(wanted)) is not None:
         raise FileNotFoundError(f'asset {wanted!r}: no Python package {package!r} is installed here')
-    if wanted.startswith(menagerie.PREFIX):
-        return menagerie.menagerie_file(wanted)
+    if wanted.startswith(_MENAGERIE):
+        return _menagerie_file(wanted)
     tried = _candidates(wanted, os.getcwd(), gm.ASSET_PATH)
     for candidate in tried:
         if os.path.isfile(candidate):
@@ -101,3 +105,33 @@ def _packaged(suffixes: tuple[str, ...]) -> dict[str, str]:
     """Return the paths of the packaged assets relative to their folder, by short name."""
     files = sorted(file for file in PACKAGED_ASSETS.rglob('*') if file.suffix in suffixes)
     return {_short_name(file): file.relative_to(PACKAGED_ASSETS).as_posix() for file in files}
+
+
+def _menagerie_file(asset: str) -> Path:
+    """Return the file of an asset `menagerie:<robot>[/<entry>]`.
+
+    Raises:
+        FileNotFoundError: the package is not installed, it has no such model, or the model is not here and cannot be
+            downloaded; the message says what helps.
+    """
+    robot, _, entry = asset.removeprefix(_MENAGERIE).partition('/')
+    try:
+        import mujoco_menagerie
+    except ImportError as error:
+        raise FileNotFoundError(
+            f'asset {asset!r} needs the package mujoco-menagerie ({error}): {install_hint("menagerie")}'
+        ) from error
+    try:
+        model = mujoco_menagerie.get(robot)
+        file = model.xml(entry or model.default_model)
+    except LookupError as error:
+        raise FileNotFoundError(f'asset {asset!r}: {error.args[0]}') from None
+    except (mujoco_menagerie.MenagerieError, OSError) as error:
+        raise FileNotFoundError(
+            f'asset {asset!r} could not be downloaded: {error}\nOn a machine without network, set MENAGERIE_ROOT to a '
+            'checkout of mujoco_menagerie, or MENAGERIE_CACHE_DIR to a folder that '
+            f'`mujoco-menagerie prefetch {robot}` has filled elsewhere'
+        ) from error
+    if not file.is_file():
+        raise FileNotFoundError(f'asset {asset!r}: there is no {file}')
+    return file
