@@ -113,7 +113,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
             'importlib.util.find_spec': 1,
             'sys.meta_path': 5,
         },
-        'internutopia/compat/omni/seeds.py': {'importlib.util.find_spec': 1},
+        'internutopia/compat/omni/replicator.py': {'importlib.util.find_spec': 1},
         'internutopia/compat/v2/gone.py': {'sys.meta_path': 2},
         'internutopia/config/file_names.py': {'importlib.util.find_spec': 1},
         'internutopia/rendering/gl.py': {'importlib.import_module': 1},

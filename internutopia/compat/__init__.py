@@ -5,7 +5,7 @@ No other module depends on this package: `register`, called by `internutopia`, a
 itself had, `internutopia.compat.omni` stand-ins for modules of Isaac Sim.
 
 `install()` makes importable what extension packages use of `omni.isaac.core`, `isaacsim.core`, `omni.usd` and
-`omni.replicator.core` and what has a meaning for every physics engine: rotations, seeds, look-ups of prims on a stage
+`omni.replicator.core` and what has a meaning for every physics engine: rotations, seeds, queries of prims on a stage
 that mirrors the envs, a frame on demand. It never covers a real installation. Which modules there are:
 `internutopia.compat.omni.finder.MODULES`; what each of them guarantees is in the docstring of its implementation.
 

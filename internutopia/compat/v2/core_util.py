@@ -182,7 +182,7 @@ def set_collider_(item: Usd.Prim, approx: str | None = None, init_state: bool = 
     Args:
         item: the prim of the mesh.
         approx: what it collides as, a token of `physics:approximation` such as `'convexHull'`; None leaves that as it
-            is, which means its faces if nothing was said.
+            is, its faces where the file has none.
         init_state: whether the collider is active.
     """
     from pxr import UsdPhysics
@@ -261,7 +261,7 @@ def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple
     if not env_ids:
         raise ValueError(f'{call}: body0 or body1 must name a body; None is the world')
     if len(env_ids) > 1:
-        raise ValueError(f'{call}: {body0!r} and {body1!r} are in two envs, which know nothing of each other')
+        raise ValueError(f'{call}: {body0!r} and {body1!r} are in two envs, which do not interact')
     return env_ids.pop(), (paths[0], paths[1])
 
 

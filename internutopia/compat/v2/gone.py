@@ -1,4 +1,4 @@
-"""Names of InternUtopia 2.x that have no meaning here: one table, which says what to use instead.
+"""Names of InternUtopia 2.x that have no meaning here: one table, with what to use instead.
 
 Using one of them is an error with that text. `docs/porting.md` shows the same table (`tools/make_reference.py`).
 Modules that held nothing else have no file: a finder, which comes after all others, makes them when they are imported.
@@ -17,7 +17,9 @@ from typing_extensions import override
 
 from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
 
-_DATA_HUB = 'actions, observations and messages do not go through the DataHub; it knows which tasks are finished'
+_DATA_HUB = (
+    'actions, observations and messages do not go through the DataHub, which only holds the tasks that are finished'
+)
 _STAGE = (
     "objects and bodies are found by name: env.runner.get_obj(name).get_pose(); `internutopia inspect` lists a file's"
 )
@@ -69,7 +71,7 @@ GONE = (
     Gone(
         'internutopia.core.util.chat',
         ('AgentChat',),
-        'messages are the business of the script; the DataHub only knows which tasks are finished',
+        'messages are the business of the script; the DataHub only holds the tasks that are finished',
     ),
     Gone('internutopia.core.util.clear_task', ('clear_stage_by_prim_path',), 'Env.reset removes what ran in an env'),
     Gone(

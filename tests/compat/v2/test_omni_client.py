@@ -22,8 +22,8 @@ from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.util import is_in_container
 from internutopia.core.vec_env import Env
-from internutopia.model.importers.load import load_spec
 from internutopia.model.importers import LoadOptions
+from internutopia.model.importers.load import load_spec
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.sensors import RepCameraCfg
 
