@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -63,7 +64,7 @@ class World(ABC):
     write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
     noise_keys: NDArray[np.uint64]  # (env_num,), set by the runner: what random numbers of an env's episode depend on
 
-    @property
+    @cached_property
     def step_dt(self) -> float:
         """Length of a step [s]."""
         return self.substeps * self.dt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,27 +25,23 @@ class TargetCheck:
 
     def __init__(self, view: ArticulationView):
         self._view = view
-        self._bounds: NDArray[np.float64] | None = None
         self._done = False
 
-    def bounds(self, joints: Any) -> NDArray[np.float64] | float:
-        """Return the largest absolute targets of some joints `(k,)` that need no `check`: any, once it has warned."""
-        if self._done:
-            return LARGEST_NUMBER
-        bounds = self._bounds
-        if bounds is None:
-            bounds = np.minimum(np.abs(self._view.joint_ranges).max(axis=1) + _FAR, LARGEST_NUMBER)
-            self._bounds = bounds
-        return bounds[joints]
+    @cached_property
+    def bounds(self) -> NDArray[np.float64]:
+        """Largest absolute targets of all joints `(dof,)` that need no `check`: any, once it has warned."""
+        return np.minimum(np.abs(self._view.joint_ranges).max(axis=1) + _FAR, LARGEST_NUMBER)
 
     def check(self, env_ids: EnvIds, targets: Any, joints: Any) -> None:
         """Warn if a target `(n, k)` of some joints is beyond its bound; on a device only the first are checked."""
         values = to_host(targets)
-        if self._done or not isinstance(values, np.ndarray):  # values of compiled controllers cannot be read
+        if self._done or type(values) is not np.ndarray:  # values of compiled controllers cannot be read
             return
-        bounds = self.bounds(joints)
+        bounds = self.bounds[joints]
         beyond = np.abs(values) > bounds  # NaN, which keeps a target, is not
         self._done = is_tensor(targets) or bool(beyond.any())
+        if self._done:
+            self.bounds = np.full_like(self.bounds, LARGEST_NUMBER)
         if not beyond.any():
             return
         row, column = np.argwhere(np.broadcast_to(beyond, (len(env_ids), np.size(bounds))))[0]

@@ -37,15 +37,13 @@ class BatchArrays(ABC):
     id: int  # of the batch
     scene: CompiledScene  # whose layout all envs of the batch have
 
-    @property
     @abstractmethod
     def efforts(self) -> Any:
-        """Forces of actuators on dofs in the last substep, after clamping, `(capacity, nv)`."""
+        """Return forces of actuators on dofs in the last substep, after clamping, `(capacity, nv)`."""
 
-    @property
     @abstractmethod
     def sensors(self) -> Any:
-        """Sensor values of the last substep, `(capacity, nsensordata)`."""
+        """Return sensor values of the last substep, `(capacity, nsensordata)`."""
 
     @abstractmethod
     def measured(self) -> Any:

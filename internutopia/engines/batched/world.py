@@ -37,7 +37,7 @@ from internutopia.model.scene_cache import SCENES
 from internutopia.model.semantics import SceneLabels
 from internutopia.model.spec import SceneSpec
 from internutopia.rendering.camera import Quality, RenderRequest
-from internutopia.rendering.pool import EnvSnapshot, RendererPool
+from internutopia.rendering.renderer import EnvSnapshot, RendererPool
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import ArrayMaker, HostArrays, to_host
 from internutopia.util.errors import EnvKeyError, EnvValueError

@@ -60,12 +60,10 @@ class MujocoEnvBatch(EnvBatch):
         """Threads a call of this batch runs on."""
         return self.batch.nthread
 
-    @property
     @override
     def efforts(self) -> NDArray[np.float64]:
         return self._efforts
 
-    @property
     @override
     def sensors(self) -> NDArray[np.float64]:
         return self._sensors
@@ -108,7 +106,8 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def write(self, name: str) -> NDArray[Any]:
-        return self.read(name)
+        array = self._fields.get(name)
+        return self.read(name) if array is None else array
 
     @override
     def measured(self) -> NDArray[np.float64]:

@@ -144,12 +144,10 @@ class TensorArrays(BatchArrays):
         """The worlds on the device; another object after the env batch has grown."""
         return self.env_batch.batch
 
-    @property
     @override
     def efforts(self) -> Any:
         return self.batch.efforts.tensor()
 
-    @property
     @override
     def sensors(self) -> Any:
         return self.batch.sensors.tensor()
@@ -168,7 +166,7 @@ class TensorArrays(BatchArrays):
         """Return the sensor values; where the device started an env afresh, those of its start by the host."""
         if self.env_batch.fresh:  # else the host would wait for nothing
             self.env_batch.measured()
-        return self.sensors
+        return self.sensors()
 
     @override
     def read(self, name: str) -> Any:
