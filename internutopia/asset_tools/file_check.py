@@ -14,7 +14,6 @@ import mujoco
 
 from internutopia.asset_tools.stage_facts import StageFacts, read_stage
 from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
-from internutopia.model.scene_bounds import geom_boxes
 from internutopia.model.description import describe
 from internutopia.model.importers.load import is_mjcf, is_urdf, load_spec
 from internutopia.model.importers.mjcf import read_mjcf
@@ -22,6 +21,7 @@ from internutopia.model.importers.urdf.document import Document
 from internutopia.model.importers.urdf.meshes import find
 from internutopia.model.importers.urdf.reader import read_document
 from internutopia.model.importers.usd.units import ForeignUnits
+from internutopia.model.scene_bounds import geom_boxes
 
 # What loading takes [s of one core]: between what was measured on generated homes of 60,000 and of a million triangles,
 # 0.9 and 16 s, and the first time 8 and 166 s; up to half too much for the former, a fifth too little for the latter.

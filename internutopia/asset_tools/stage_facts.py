@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.scene_bounds import is_sky
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.appearance import bound_material
 from internutopia.model.importers.usd.composition import missing_arcs, quiet
@@ -23,6 +22,7 @@ from internutopia.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.model.importers.usd.stage_opening import open_stage
 from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
 from internutopia.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
+from internutopia.model.scene_bounds import is_sky
 
 if TYPE_CHECKING:
     from pxr import Usd

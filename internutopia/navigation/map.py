@@ -13,14 +13,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from internutopia.navigation.agent import Agent
-from internutopia.navigation.distances import DistanceField
+from internutopia.navigation.columns import solids_of
+from internutopia.navigation.distances import DistanceField, Search
 from internutopia.navigation.free_space import FreeSpace
 from internutopia.navigation.graph import Graph
 from internutopia.navigation.map_file import LEAST_TIME, MapFile
 from internutopia.navigation.points import as_points
 from internutopia.navigation.scene import SceneFile, StartingScene, spec_of
-from internutopia.navigation.search import Search
-from internutopia.navigation.solids import solids_of
 from internutopia.navigation.surface import Surface, find_surface
 
 Array = NDArray[np.float64]

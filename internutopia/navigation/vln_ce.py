@@ -12,8 +12,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, collect_episodes
-from internutopia.navigation.habitat import Point, point_goals, yaw_of_rotation, z_up
-from internutopia.navigation.json_file import checked_numbers, read_episode_list, read_json, scene_of
+from internutopia.navigation.habitat import (
+    Point,
+    checked_numbers,
+    point_goals,
+    read_episode_list,
+    read_json,
+    scene_of,
+    yaw_of_rotation,
+    z_up,
+)
 
 _KEPT = ('trajectory_id', 'instruction_id', 'language', 'annotator_id')  # of an episode or its instruction
 

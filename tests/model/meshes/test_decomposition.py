@@ -129,7 +129,7 @@ def test_where_coacd_fails_there_is_the_hull_and_nothing_is_kept(
 ):
     (tmp_path / 'coacd.py').write_text(module)
     with monkeypatch.context() as patch:
-        patch.setenv('PYTHONPATH', str(tmp_path))
+        patch.syspath_prepend(tmp_path)
         (parts,) = decompose([trough])
     assert len(parts) == 1 and parts[0].volume == pytest.approx(0.3 * 0.2 * 0.4)
     (warning,) = [record.getMessage() for record in caplog.records]
