@@ -30,7 +30,7 @@ class Ratio(NamedTuple):
 class Row:
     """One line of the table.
 
-    `bound` judges the ratio, or `ours` where there is none: `limit='at least'` or `'at most'`. `ours` and `reference`
+    `bound` is for the ratio, or `ours` where there is none: `limit='at least'` or `'at most'`. `ours` and `reference`
     are in `unit`; None stands for what was not measured.
     """
 
@@ -113,7 +113,7 @@ def race(
         steps: steps of a round.
         turn: steps that a contender makes before the next one gets its turn.
         before_turn: called before each turn of each contender; not timed.
-        clock: tells the time [s], e.g. that of the processor.
+        clock: returns the time [s], e.g. that of the processor.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Ratio, Row, race
-from internutopia.bench.workloads import h1_config, h1_learning, mujoco_world
+from internutopia.bench.workloads import ANT, h1_config, h1_learning, mujoco_world
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
 from internutopia.core.vec_env import Env
@@ -27,7 +26,7 @@ from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 
 ENV_NUMS = 64, 256, 1024, 4096
 _MANY = 2000  # envs, of which few steps say enough
-JUDGED = 64  # cores that the bounds are for
+BOUND_CORES = 64  # cores that the bounds are for
 # Least efficiency of the array API with compiled terms on that many cores, by workload and number of envs
 BOUNDS = {
     ('H1 velocity', 64): 0.3,
@@ -80,11 +79,11 @@ def _list_api(config: Config, learning: LearningCfg | None, turns: int) -> tuple
 def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -> Row:
     median, quick, slow = serial
     return Row(
-        what=f'{what}: processor time of a step outside physics vs physics (ratio: efficiency on {JUDGED} cores)',
+        what=f'{what}: processor time of a step outside physics vs physics (ratio: efficiency on {BOUND_CORES} cores)',
         unit='us',
         ours=1e6 * median,
         reference=1e6 * physics,
-        ratio=Ratio(*(efficiency(physics, seconds, JUDGED) for seconds in (median, slow, quick))),
+        ratio=Ratio(*(efficiency(physics, seconds, BOUND_CORES) for seconds in (median, slow, quick))),
         bound=bound,
     )
 

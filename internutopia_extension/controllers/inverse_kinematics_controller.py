@@ -26,9 +26,8 @@ from internutopia.util.rotations import (
     unit_quat,
 )
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
-from internutopia_extension.controllers.actions import has_direction
+from internutopia_extension.controllers.batch_values import has_direction, observed
 from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
-from internutopia_extension.controllers.navigation import observed
 
 if TYPE_CHECKING:
     import gymnasium

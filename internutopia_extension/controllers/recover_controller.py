@@ -14,7 +14,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT
 from internutopia_extension.configs.controllers import RecoverControllerCfg
-from internutopia_extension.controllers.actions import has_direction
+from internutopia_extension.controllers.batch_values import has_direction
 
 if TYPE_CHECKING:
     import gymnasium

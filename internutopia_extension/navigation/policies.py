@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from internutopia.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
-from internutopia_extension.controllers.discrete import FORWARD, LEFT, RIGHT, STOP
-from internutopia_extension.tasks.goal_distance import map_of
+from internutopia_extension.controllers.discrete_controllers import FORWARD, LEFT, RIGHT, STOP
+from internutopia_extension.tasks.navigation_task import map_of
 
 Action = int | Mapping[str, Any]
 Policy = Callable[[NavigationTaskCfg], Callable[[Mapping[str, Any]], Action]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -16,10 +15,10 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
 from internutopia.engines.views import EnvIds
-from internutopia.model.spec import Probe, RobotSpec
+from internutopia.model.spec import Probe
 from internutopia.util.rotations import quat_rotate
 from internutopia_extension.configs.sensors import LidarCfg
-from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config
+from internutopia_extension.sensors.body_sensors import BodySensor, Mount
 
 
 @BaseSensor.register('Lidar')
@@ -35,10 +34,11 @@ class Lidar(BodySensor):
     """
 
     batched = True
+    config_type = LidarCfg
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
-        self._cfg = cfg = own_config(config, LidarCfg)
+        cfg = self._cfg
         self._mount = Mount(self, cfg.prim_path, cfg.translation, cfg.orientation)
         self._noise = self.noise('ranges', cfg.noise)
         arrays = scene.world.arrays
@@ -48,10 +48,8 @@ class Lidar(BodySensor):
 
     @classmethod
     @override
-    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Check that the link of its mount exists."""
-        cfg = own_config(config, LidarCfg)
-        return dataclasses.replace(model, probes=(*model.probes, _frame(cfg)))
+    def probes(cls, cfg: LidarCfg) -> tuple[Probe, ...]:
+        return (Probe('frame', cfg.prim_path or '', sensor=cfg.name),)  # an error if the link does not exist
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
@@ -126,7 +124,3 @@ def ray_directions(cfg: LidarCfg) -> NDArray[np.float64]:
 
 def _angles(fov: float, count: int, with_end: bool = True) -> NDArray[np.float64]:
     return np.zeros(1) if count == 1 else np.linspace(-fov / 2, fov / 2, count, endpoint=with_end)
-
-
-def _frame(cfg: LidarCfg) -> Probe:
-    return Probe('frame', cfg.prim_path or '', sensor=cfg.name)

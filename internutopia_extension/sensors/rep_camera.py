@@ -1,4 +1,4 @@
-"""Camera among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
+"""Cameras among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
 
 Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
 (`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders on request:
@@ -8,6 +8,7 @@ Observations hold the picture of the last frame: one is rendered at an env's res
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -26,11 +27,12 @@ from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.engines.base import SceneHandle
 from internutopia.engines.views import EnvIds
+from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor
 from internutopia.util.log import warn_once
-from internutopia_extension.sensors.pictures import Pictures
+from internutopia_extension.sensors.camera_frames import Pictures
 
 Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 
@@ -72,7 +74,7 @@ class RepCamera(BaseSensor):
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
-        """Return the outputs of `pictures.OUTPUTS` that a config enables."""
+        """Return the outputs of `camera_frames.OUTPUTS` that a config enables."""
         wanted = {
             'bounding_box_2d_tight': config.landmarks,
             'landmarks': config.landmarks,
@@ -225,3 +227,31 @@ class RepCamera(BaseSensor):
 
     def _only_row(self, pictures: Pictures) -> dict[str, Any]:
         return self._make_ordered(split_rows(pictures.data(), np.array([0]))[0])
+
+
+@BaseSensor.register('MocapControlledCamera')
+class MocapControlledCamera(RepCamera):
+    """A camera of its own on a robot. Data: `bounding_box_2d_tight` and `rgba`, see `RepCamera`."""
+
+    batched = True
+    default_resolution = (320, 240)
+
+    @classmethod
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
+        """Add the camera to the robot."""
+        camera = CameraSpec(
+            config.prim_path or config.name, config.translation or (0.0, 0.0, 0.0), config.orientation or IDENTITY_QUAT
+        )
+        return replace(model, cameras=(*model.cameras, camera))
+
+    @classmethod
+    def outputs(cls, config: Any) -> set[str]:
+        """Return the outputs, the same for every config."""
+        return {'bounding_box_2d_tight', 'rgba'}
+
+
+@BaseSensor.register('LayoutEditMocapControlledCamera')
+class LayoutEditMocapControlledCamera(MocapControlledCamera):
+    """The camera through which a scene is edited."""
+
+    batched = True

@@ -151,7 +151,7 @@ def test_an_episode_left_before_its_end_is_recorded_if_it_was_marked(tmp_path: P
 
 
 def test_success_is_what_a_metric_says(tmp_path: Path, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    from internutopia_extension.tasks.finite_step_task import FiniteStepTask
+    from internutopia_extension.tasks import FiniteStepTask
 
     monkeypatch.setattr(FiniteStepTask, 'calculate_metrics', lambda task: {'pick': {'success': task.env_id == 0}})
     record(tmp_path / 'data', config, format='hdf5', only='success')
@@ -363,7 +363,7 @@ def test_a_damaged_episode_is_named(tmp_path: Path, config: Config) -> None:
 def test_observations_without_a_fixed_shape_are_left_out_with_a_warning(
     tmp_path: Path, config: Config, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from internutopia_extension.tasks.finite_step_task import FiniteStepTask
+    from internutopia_extension.tasks import FiniteStepTask
 
     observe = FiniteStepTask.get_observations
 

@@ -1,10 +1,10 @@
-"""Actions of many envs as one array, without a loop where all of them have the same shape."""
+"""Actions of many envs as one array, without a loop where all of them have the same shape; observed values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from typing_extensions import override
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.rotations import ZERO_LENGTH
+
+if TYPE_CHECKING:
+    import gymnasium
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
@@ -26,6 +29,11 @@ def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
     with np.errstate(over='ignore'):  # too large for a float32: infinite
         stacked = stacked.astype(np.float32)
     return stacked if (np.abs(stacked) <= LARGEST_NUMBER).all() else None
+
+
+def observed(value: NDArray[Any] | np.generic) -> Any:
+    """Return a value `(*batch_shape)` for an observation: a plain Python value where there is no env axis."""
+    return value if value.ndim else value.item()
 
 
 def has_direction(quat: NDArray[np.float32]) -> bool:
@@ -43,6 +51,8 @@ class BoxActionController(BaseController):
 
     action_shape: tuple[int, ...]
     action_meaning: ClassVar[str]
+    action_limits: ClassVar[float | tuple[float, ...]]
+    """The largest numbers of the action space, of all or of each."""
 
     @classmethod
     @override
@@ -62,3 +72,11 @@ class BoxActionController(BaseController):
         if stacked is None or stacked.shape[1:] != self.action_shape:
             return super().parse_actions(actions)  # names the one at fault
         return stacked
+
+    @override
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Numbers up to `action_limits` each way."""
+        from gymnasium.spaces import Box
+
+        limits = np.broadcast_to(np.array(self.action_limits, np.float32), self.action_shape)
+        return Box(-limits, limits)

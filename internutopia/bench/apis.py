@@ -1,4 +1,4 @@
-"""Array API: a learner's step against bare `Batch.step`, and its share in training."""
+"""Both APIs against bare `Batch.step` on the same model, states and targets; the share of the array API in training."""
 
 from __future__ import annotations
 
@@ -12,10 +12,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.bench.measure import Row, race
-from internutopia.bench.workloads import SUBSTEPS, BareBatch, h1_config, h1_learning, write_scenes
+from internutopia.bench.measure import Race, Row, race
+from internutopia.bench.workloads import (
+    SUBSTEPS,
+    BareBatch,
+    h1_actions,
+    h1_config,
+    h1_learning,
+    h1_targets,
+    write_scenes,
+)
+from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension.configs.robots.h1 import joint_controller
+
+
+def list_api(quick: bool) -> list[Row]:
+    """`vec_env.Env` against the engine alone."""
+    env_num, rounds, steps = (16, 1, 20) if quick else (64, 16, 100)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Env(h1_config(env_num, write_scenes(Path(folder), 1, obstacles=0)))) as env,
+    ):
+        env.reset()
+        targets = h1_targets(env, steps)
+        actions = h1_actions(targets)
+        bare = BareBatch(env.runner.world, SUBSTEPS, joint_controller.joint_names)
+
+        def reset() -> None:
+            env.reset()
+            bare.reset()
+
+        contenders = {'ours': lambda k: env.step(actions[k]), 'bare': lambda k: bare.step(targets[k])}
+        result = race(contenders, reset, rounds=rounds, steps=steps, turn=10)
+        bare.check_same_physics()
+    return [_beside_bare('list', env_num, result, 0.70, bare.threads)]
 
 
 def array_api(quick: bool) -> list[Row]:
@@ -38,21 +69,25 @@ def array_api(quick: bool) -> list[Row]:
             contenders['network'] = _policy(envs)
         result = race(contenders, reset, rounds=rounds, steps=steps, turn=5)
         bare.check_same_physics()
-    ours, physics = result.median('ours'), result.median('bare')
-    step = Row(
-        what=f'array API, {env_num} envs, H1, joint control, {SUBSTEPS} substeps, vs bare Batch.step',
-        unit='env steps/s',
-        ours=env_num / ours,
-        reference=env_num / physics,
-        ratio=result.speed('ours', 'bare'),
-        bound=0.90,
-        note=f'{bare.threads} threads each; states equal to the bit at the end',
-    )
+    step = _beside_bare('array', env_num, result, 0.90, bare.threads)
     what = 'array API, share of a rollout step spent outside physics and policy'
     if 'network' not in contenders:
         return [step, Row(what, '%', note='skipped: pip install torch')]
+    ours, physics = result.median('ours'), result.median('bare')
     share = 100.0 * max(0.0, ours - physics) / (ours + result.median('network'))
     return [step, Row(what, '%', ours=share, note='policy of two layers of 64')]
+
+
+def _beside_bare(api: str, env_num: int, result: Race, bound: float, threads: int) -> Row:
+    return Row(
+        what=f'{api} API, {env_num} envs, H1, joint control, {SUBSTEPS} substeps, vs bare Batch.step',
+        unit='env steps/s',
+        ours=env_num / result.median('ours'),
+        reference=env_num / result.median('bare'),
+        ratio=result.speed('ours', 'bare'),
+        bound=bound,
+        note=f'{threads} threads each; states equal to the bit at the end',
+    )
 
 
 def h1_envs(folder: Path, env_num: int, max_episode_steps: int | None = None) -> VectorEnv:

@@ -1,4 +1,4 @@
-"""Walking controller with separate targets for the upper body."""
+"""Walking controllers of the built-in robots; those of humanoids also move the upper body."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.robot.articulation_action import ArticulationAction
-from internutopia.core.robot.controller import box_action
+from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.util import log
 from internutopia.util.arrays import to_host
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
+from internutopia_extension.configs.joint_names import (
+    ALIENGO_12,
+    ALIENGO_GYM_12,
+    G1_GYM,
+    G1_SIM,
+    GR1_54,
+    H1_19,
+    H1_GYM_19,
+)
 from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
 
 
@@ -88,3 +97,43 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
 @functools.cache
 def _warn_of_height(controller: str, height: float) -> None:
     log.warning('%s: the policy walks at one height, %g m; another one is not followed', controller, height)
+
+
+@BaseController.register('H1MoveBySpeedController')
+class H1MoveBySpeedController(MoveBySpeedController):
+    """Walking controller of H1, with or without hands. Action: forward, lateral [m/s] and rotation speed [rad/s]."""
+
+    batched = True
+    joint_names_sim = H1_19
+    joint_names_gym = H1_GYM_19
+
+
+@BaseController.register('AliengoMoveBySpeedController')
+class AliengoMoveBySpeedController(MoveBySpeedController):
+    """Trotting controller of Aliengo. Action: forward, lateral [m/s] and rotation speed [rad/s]."""
+
+    batched = True
+    joint_names_sim = ALIENGO_12
+    joint_names_gym = ALIENGO_GYM_12
+
+
+@BaseController.register('G1MoveBySpeedController')
+class G1MoveBySpeedController(UpperBodyMoveBySpeedController):
+    """Walking controller of G1. The upper body is the waist's yaw joint and both arms, 15 joints."""
+
+    batched = True
+    joint_names_sim = G1_SIM
+    joint_names_gym = G1_GYM
+    upper_joints = G1_GYM[12:]
+    upper_default = np.zeros(15, np.float32)
+    default_height = 0.74
+
+
+@BaseController.register('GR1MoveBySpeedController')
+class GR1MoveBySpeedController(UpperBodyMoveBySpeedController):
+    """Walking controller of GR1. The upper body is waist, head, arms and hands, 42 joints; elbows bent by default."""
+
+    batched = True
+    upper_joints = GR1_54[12:]
+    upper_default = np.array([-1.25 if 'elbow_pitch' in name else 0.0 for name in upper_joints], np.float32)
+    default_height = 0.9

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from internutopia.config.fields import Range
 from internutopia.config.task import TaskCfg
 from internutopia.engines.views import EnvIds
-from internutopia.navigation.units import STILL
+from internutopia.navigation.points import STILL
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName, term
 from internutopia.util.arrays import ArrayMaker
 from internutopia.util.rotations import quat_from_yaw, quat_multiply
-from internutopia_extension.tasks.goal_distance import map_of
+from internutopia_extension.tasks.navigation_task import map_of
 
 _STARTS, _GOALS = 4096, 64  # places on each map
 
