@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from internutopia.config.learning import ActionCfg
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
+from internutopia.engines.env_selection import EnvSelection
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.state import RobotState
 from internutopia.util import did_you_mean
-from internutopia.util.arrays import ArrayMaker, is_tensor
+from internutopia.util.arrays import ArrayMaker, is_tensor, to_host
 from internutopia.util.errors import EnvValueError
 
 
@@ -55,7 +56,7 @@ class ActionFormat:
         name = 'actions' if batch else 'the action'
         kinds, numbers = ('iu', 'integers') if isinstance(self.space, spaces.Discrete) else ('biuf', 'real numbers')
         try:
-            array = np.asarray(actions)
+            array = actions if isinstance(actions, np.ndarray) else np.asarray(to_host(actions))
         except ValueError as error:  # rows of different lengths
             raise ValueError(f'{name} must be an array of shape {shape}, got {reprlib.repr(actions)}') from error
         if array.dtype.kind not in kinds:
@@ -126,18 +127,18 @@ class ActionFormat:
 
 
 def command(
-    state: RobotState, controller: BaseController, shape: Sequence[int], scaled: bool, actions: Any, env_ids: Any
+    state: RobotState, controller: BaseController, shape: Sequence[int], scaled: bool, envs: EnvSelection
 ) -> None:
     """Apply a learner's actions in some envs through a controller.
 
     Args:
-        state: of the robots.
+        state: of the robots, with the actions.
         controller: of the robots.
         shape: of its action in an env.
         scaled: whether actions are offsets from `state.action_offset`, in units of `state.action_scale`.
-        actions: `(m, k)`.
-        env_ids: of the envs `(m,)`.
+        envs: the envs.
     """
+    actions, env_ids = envs.take(state.actions), envs.ids
     if scaled:
         actions = state.action_offset + state.action_scale * actions
     control = controller.action_to_control(actions.reshape(-1, *shape), env_ids)

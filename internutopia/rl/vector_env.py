@@ -35,7 +35,7 @@ from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
 from internutopia.rl.probe import EnvProbe, probe_env
-from internutopia.util.arrays import to_host, torch_views
+from internutopia.util.arrays import torch_views
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.util.extensions import load_entry_point
 
@@ -104,7 +104,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
         self.num_envs = self.env_num = self.core.env_num
         self.arrays: Literal['numpy', 'torch'] = arrays
-        self._shown = torch_views if arrays == 'torch' and not on_device else _as_they_are
+        self._wraps = arrays == 'torch' and not on_device  # arrays of numpy in tensors
         self.device = getattr(self.core.arrays, 'device', 'cpu')
         self.metadata = {
             'render_modes': list(RENDER_MODES),
@@ -122,9 +122,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
                 *(self, self.core.runner, render_mode, camera, size),
                 *(self.core.learning.robot, functools.partial(command_markers, self.core)),
             )
-        self._nobody = self.core.select(np.zeros(self.num_envs, bool))
+        self._none = self.core.select(np.zeros(self.num_envs, bool))
         self._everywhere = self.core.arrays.asarray(np.ones(self.num_envs, bool))
-        self._ended = self._nobody  # who ended and was not started anew yet
+        self._ended = self._none  # who ended and was not started anew yet
         self._observed = False
 
     @property
@@ -155,7 +155,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._ended = self._ended.without(mask)
         if self._pictures is not None:
             self._pictures.on_reset(everywhere=bool(mask.all()))
-        return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
+        result = self._first_observations(rows, bool(mask.all())), self._info(None)
+        return torch_views(result) if self._wraps else result
 
     @exclusive
     def step(self, actions: Any) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
@@ -167,21 +168,29 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             RuntimeError: the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'step')
-        actions = self._checked(actions)
+        core, form = self.core, self.action_format
+        if core.device_arrays:
+            actions = form.on_device(actions, core.arrays, self.num_envs)
+        else:
+            actions = form.array(actions, self.num_envs)
+            form.check(actions, counts=core.running)
+            if form.choices is not None:
+                actions = form.decode(actions)
         waiting = self._ended
         if self.autoreset_mode is AutoresetMode.DISABLED and len(ids := waiting.host_ids.tolist()):
             raise ValueError(f'envs {ids} have ended: reset them first, with options={{"reset_mask": ...}}')
         next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
-        outcome = self.core.step(actions, starting=waiting if next_step else None)
+        outcome = core.step(actions, starting=waiting if next_step else None)
         self._ended = outcome.ended
-        obs = self.core.compute_observations()
+        obs = core.compute_observations()
         info = self._info(outcome)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any:
             obs, info = self._restart_at_once(obs, info)
         if self._pictures is not None:
             self._pictures.on_step()
-        rewards = outcome.rewards if self.core.device_arrays else outcome.rewards.astype(np.float64)
-        return self._shown((obs, rewards, outcome.terminated, outcome.truncated, info))
+        rewards = outcome.rewards if core.device_arrays else outcome.rewards.astype(np.float64)
+        result = obs, rewards, outcome.terminated, outcome.truncated, info
+        return torch_views(result) if self._wraps else result
 
     @exclusive
     def critic_observations(self) -> Array:
@@ -190,7 +199,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         RuntimeError if the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'critic_observations')
-        return self._shown(self.core.compute_critic_observations())
+        obs = self.core.compute_critic_observations()
+        return torch_views(obs) if self._wraps else obs
 
     @contextmanager
     def local_core(self) -> Iterator[BatchedRLEnv]:
@@ -247,14 +257,6 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             self._pictures.close()
         self.core.close()
 
-    def _checked(self, actions: Any) -> Any:
-        """Check actions and return them as `BatchedRLEnv.step` takes them."""
-        if self.core.device_arrays:
-            return self.action_format.on_device(actions, self.core.arrays, self.num_envs)
-        actions = self.action_format.array(to_host(actions), self.num_envs)
-        self.action_format.check(actions, counts=self.core.running)
-        return self.action_format.decode(actions)
-
     def _first_observations(self, rows: EnvSelection, everywhere: bool) -> Array:
         """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
         if not self._observed or everywhere:
@@ -269,12 +271,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         starting, xp = self._ended, self.core.arrays.xp
         ended = info['_episode_return']
         self.core.reset(starting)
-        self._ended = self._nobody
+        self._ended = self._none
         final_obs = xp.where(ended[:, None], obs, 0.0)
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
-        # looking again would spoil delayed terms of the envs that go on: only rows that started are looked at
+        # observing again would disturb delayed terms of the envs that go on: only rows that started are computed
         starting.put(obs, self.core.compute_first_observations(starting))
         return obs, {**kept, **fresh, **extra}
 
@@ -308,7 +310,3 @@ def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
     from internutopia.rl.device_env import DeviceRLEnv
 
     return DeviceRLEnv(config, learning)
-
-
-def _as_they_are(values: Any) -> Any:
-    return values

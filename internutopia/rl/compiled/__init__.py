@@ -14,8 +14,8 @@ from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl.compiled.step import CompiledStep
-from internutopia.rl.judging import EpisodeArrays
-from internutopia.rl.managers import ObservationManager, RewardManager
+from internutopia.rl.managers import EpisodeArrays, RewardManager
+from internutopia.rl.observer import ObservationManager
 from internutopia.rl.state import RobotState
 from internutopia.util.install import install_hint
 from internutopia.util.log import warn_once

@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ import torch
 from torch import distributed
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
+from internutopia.util.child_process import end_with_parent
 from internutopia.util.errors import located
 
 _LOOPBACK = '127.0.0.1'
@@ -163,7 +163,9 @@ def _run(
     arguments: Sequence[Any],
 ) -> None:
     """Run a rank: the body of its process."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent = multiprocessing.parent_process()
+    assert parent is not None and parent.pid is not None
+    end_with_parent(parent.pid)
     try:
         _join_group(rank, devices, port)
         value = function(
@@ -188,10 +190,3 @@ def _join_group(rank: int, devices: Sequence[str], port: int) -> None:
         torch.cuda.set_device(devices[rank])
     store = TCPStore(_LOOPBACK, port, is_master=False)
     distributed.init_process_group(backend, store=store, rank=rank, world_size=len(devices))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
