@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
-from internutopia.engines.batched.chains import chain_of
 from internutopia.engines.batched.env_batch import Index
-from internutopia.engines.batched.footprints import footprint_of
+from internutopia.engines.batched.geometry import chain_of, footprint_of
 from internutopia.engines.batched.rays import Sight
 from internutopia.engines.batched.view import (
     Cells,
@@ -25,8 +24,7 @@ from internutopia.engines.batched.view import (
     cells,
     joints_key,
 )
-from internutopia.engines.finite import check_finite
-from internutopia.engines.target_check import TargetCheck
+from internutopia.engines.setter_checks import TargetCheck, check_finite
 from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.kinematics import KinematicChain, joint_ranges

@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
-from internutopia.engines.finite import check_finite, check_orientations
+from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, BodyView, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.layouts import BodyLayout

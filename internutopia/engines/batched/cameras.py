@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
-from internutopia.engines.finite import check_finite, check_orientations
+from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, CameraView, EnvIds
 from internutopia.model.camera_layouts import CameraLayout, camera_intrinsics
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.chains import chain_of
-from internutopia.engines.finite import check_finite, check_orientations
+from internutopia.engines.batched.geometry import chain_of
 from internutopia.engines.isaac.api import ArticulationHandle
 from internutopia.engines.isaac.joints import IsaacJoints
 from internutopia.engines.isaac.links import IsaacLinks
 from internutopia.engines.isaac.rays import cast_rays
 from internutopia.engines.isaac.stage import EnvPrims, InitialState
 from internutopia.engines.isaac.view import IsaacContext, IsaacView, velocity_at
-from internutopia.engines.target_check import TargetCheck
+from internutopia.engines.setter_checks import TargetCheck, check_finite, check_orientations
 from internutopia.engines.views import Array, ArticulationView, BodyView, EnvIds
 from internutopia.model.drives import DRIVE_KINDS
 from internutopia.model.kinematics import KinematicChain, joint_ranges

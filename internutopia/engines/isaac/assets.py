@@ -16,8 +16,8 @@ import numpy as np
 
 from internutopia.model.asset_paths import resolve
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.importers.load import content_key, load_spec
 from internutopia.model.importers import LoadOptions
+from internutopia.model.importers.load import content_key, load_spec
 from internutopia.model.spec import RobotSpec, SceneSpec
 
 USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')

@@ -15,8 +15,7 @@ from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Index, Slots
 from internutopia.engines.batched.rays import Geoms
-from internutopia.engines.mujoco.dense_newton import solved_right
-from internutopia.engines.mujoco.static_poses import POSE_FIELDS, make_batch
+from internutopia.engines.mujoco.batches import POSE_FIELDS, make_batch
 from internutopia.model.compiled import CompiledScene
 
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
@@ -44,7 +43,7 @@ class MujocoEnvBatch(EnvBatch):
 
     def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
         super().__init__(scene, capacity)
-        self.batch = make_batch(solved_right(scene.model), capacity, nthread, self._expanded)
+        self.batch = make_batch(scene.model, capacity, nthread, self._expanded)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self._efforts = np.zeros((capacity, scene.model.nv))
         self._step_sensors = self.batch.bind('sensordata')  # likewise
@@ -70,7 +69,7 @@ class MujocoEnvBatch(EnvBatch):
 
     def rebuild(self, capacity: int, nthread: int) -> None:
         """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
-        old, self.batch = self.batch, make_batch(solved_right(self.scene.model), capacity, nthread, self._expanded)
+        old, self.batch = self.batch, make_batch(self.scene.model, capacity, nthread, self._expanded)
         n = old.nsim
         for name in self._expanded:
             if (before := old.expanded(name)) is not None:

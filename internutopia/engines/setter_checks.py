@@ -1,4 +1,7 @@
-"""Target check: one warning for position targets far outside of joint limits, as those in degrees are."""
+"""Checks of values that setters are passed: finite states, and targets within reach of the joints.
+
+An engine would start an env anew for a state that is not finite, or never recover from it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,38 @@ from numpy.typing import NDArray
 from internutopia.engines.views import LARGEST_NUMBER, ArticulationView, EnvIds
 from internutopia.util import log
 from internutopia.util.arrays import is_tensor, to_host
+from internutopia.util.errors import EnvValueError
+
+
+def check_finite(env_ids: EnvIds, name: str, quantity: str, values: Any) -> None:
+    """Raise EnvValueError if numbers for envs, `(n, ...)` or broadcastable, are not finite; None, and tensors, may be.
+
+    Args:
+        env_ids: the envs `(n,)`.
+        name: of the robot or body.
+        quantity: called so in the message.
+        values: the values; tensors of a device are not checked, since the host would have to wait.
+    """
+    if values is None or is_tensor(values):
+        return
+    numbers = np.asarray(values)
+    if not np.isfinite(numbers).all():
+        row = int(np.argwhere(~np.isfinite(numbers))[0, 0]) if numbers.ndim > 1 else 0
+        env_id = int(to_host(env_ids)[row])
+        wrong = (numbers[row] if numbers.ndim > 1 else numbers).tolist()
+        raise EnvValueError(env_id, f'env {env_id}: {quantity} of {name!r} must be finite, got {wrong}')
+
+
+def check_orientations(env_ids: EnvIds, name: str, orientations: Any) -> None:
+    """Check quaternions `(n, 4)` likewise; their length may not be zero either."""
+    check_finite(env_ids, name, 'orientation', orientations)
+    if orientations is None or is_tensor(orientations):
+        return
+    zero = ~np.asarray(orientations).any(axis=-1)
+    if zero.any():
+        env_id = int(to_host(env_ids)[zero.argmax()])
+        raise EnvValueError(env_id, f'env {env_id}: orientation of {name!r} is a quaternion of length zero')
+
 
 _FAR = 2 * math.pi  # rad or m beyond a limit: controllers that push against it stay below, degrees do not
 
