@@ -32,6 +32,9 @@ StepColumns = tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]
 class Conventions:
     """Conventions of this version for one run.
 
+    Args:
+        config: config of the run, a `Config`.
+
     Attributes:
         label: name of the conventions in messages.
         may_step_before_reset: True if envs may be stepped before the first reset.
@@ -51,7 +54,7 @@ class Conventions:
     action_filter: Callable[[Mapping[int, tuple[Any, Any]]], dict[int, tuple[Any, Any]]] | None = None
 
     def __init__(self, config: Any):
-        """Args: config: config of the run, a `Config`."""
+        self._config = config
 
     @classmethod
     def set_up_process(cls) -> None:

@@ -31,7 +31,7 @@ def test_2x_is_registered_by_the_package():
 def test_this_version_changes_nothing():
     here, spec = Conventions(None), object()
     assert here.scene(spec) is spec and here.reserves_gpus('cpu') and not here.takes_raw_lengths(2.0)
-    assert here.reset([2, 0], lambda ids: [int(i) for i in ids], lambda ids: (ids, ids)) == ([2, 0], [2, 0])
+    assert here.reset([2, 0], lambda ids: [int(i) for i in ids], lambda ids: (list(ids), list(ids))) == ([2, 0], [2, 0])
     assert here.columns([(1, 2, 3, 4, 5), (6, 7, 8, 9, 10)], None) == ([1, 6], [2, 7], [3, 8], [4, 9], [5, 10])
     assert Conventions.select_fields(dict, {'a': 1}) == {'a': 1}
 

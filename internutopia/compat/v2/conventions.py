@@ -50,11 +50,10 @@ class Conventions2x(Conventions):
     metrics_see_end = False
 
     def __init__(self, config: Config):
+        super().__init__(config)
         self.unrewarded = -1.0
         self.action_filter = self._known_names
         self._rewarded = [task.reward is not None for task in config.task_configs]
-        self._resume = config.resume
-        self._distributed = getattr(config, 'distribution_config', None) is not None
         self._warned: set[Hashable] = set()
 
     @classmethod
@@ -72,7 +71,7 @@ class Conventions2x(Conventions):
 
     @override
     def start_results(self, runner: EnvRunner) -> None:
-        if self._resume:
+        if self._config.resume:
             return
         try:
             runner.results.start_over(metrics_only=True)
@@ -82,7 +81,7 @@ class Conventions2x(Conventions):
 
     @override
     def check_available(self, call: str) -> None:
-        if self._distributed:
+        if getattr(self._config, 'distribution_config', None) is not None:
             raise NotImplementedError(f'{call}: not in a distributed run with {self.label}, as in 2.x')
 
     @override
