@@ -26,8 +26,8 @@ from internutopia.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
+from internutopia.engines.base import PhysicsState
 from internutopia.engines.batched.world import BatchedWorld
-from internutopia.engines.states import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.looks import Looks
 from internutopia.rl.untrusted import check_names_no_program

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.simulator import EnvSlot
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter
 from internutopia.recording.sources import StepSource

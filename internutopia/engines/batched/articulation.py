@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
-from internutopia.engines.batched.env_batch import Index
+from internutopia.engines.batched.env_batch import Index, Sight
 from internutopia.engines.batched.geometry import chain_of, footprint_of
-from internutopia.engines.batched.rays import Sight
 from internutopia.engines.batched.view import (
     Cells,
     Source,

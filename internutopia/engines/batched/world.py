@@ -23,13 +23,11 @@ from typing_extensions import override
 
 from internutopia.config.asset_limits import AssetLimitsCfg
 from internutopia.config.contact import ContactCfg
-from internutopia.engines.base import SceneHandle, World
+from internutopia.engines.base import PhysicsState, PhysicsStates, SceneHandle, World
 from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.engines.batched.bodies import MujocoBodyView
 from internutopia.engines.batched.cameras import MujocoCameraView
 from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
-from internutopia.engines.batched.model_states import ModelStates
-from internutopia.engines.states import PhysicsState, PhysicsStates
 from internutopia.engines.views import EnvIds
 from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
@@ -98,7 +96,6 @@ class BatchedWorld(World):
         self.render_quality: Quality = render_quality
         self._renderers = RendererPool(self.threads, render_quality)
         self.rendered_model: Callable[[CompiledScene], mujoco.MjModel] = lambda scene: scene.model
-        self._model_states = ModelStates(self._model_state)
         self._stepped: list[tuple[EnvBatch, Slots | None]] = []
         self._stepped_envs: Index = slice(0)
         self._stepped_key = (b'', b'')
@@ -179,10 +176,10 @@ class BatchedWorld(World):
         times = to_host(self.times)
         for env_batch, slots in self._slots_by_batch(env_ids):
             own = env_batch.envs if slots is None else env_batch.envs[slots]
-            models = self._model_states.of(
-                env_batch,
+            models = env_batch.model_states(
                 np.arange(env_batch.capacity) if slots is None else slots,
                 [self.scene(env_id) for env_id in own.tolist()],
+                _model_state,
             )
             rows = env_batch.get_states(slice(None) if slots is None else slots)
             states.append(PhysicsStates(own, {'time': times[own, None], **rows}, models))
@@ -303,11 +300,6 @@ class BatchedWorld(World):
         state = self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
         return self.rendered_model(scene), state, scene.labels.geom_labels
 
-    def _model_state(self, env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
-        """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
-        fields = env_batch.changed_fields(slot, scene)
-        return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
-
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
         """Return the scene of an env with other self-collisions of its robots."""
         scene = self.scene(env_id)
@@ -407,6 +399,12 @@ class BatchedWorld(World):
             elif chosen.any():
                 slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
         return slots
+
+
+def _model_state(env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
+    """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
+    fields = env_batch.changed_fields(slot, scene)
+    return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
 
 
 def _collision_flags(scene: CompiledScene) -> NDArray[np.int8]:

@@ -13,8 +13,7 @@ from mujoco.batch import MODEL_FIELDS, SimulationError
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Index, Slots
-from internutopia.engines.batched.rays import Geoms
+from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Geoms, Index, Slots
 from internutopia.engines.mujoco.batches import POSE_FIELDS, make_batch
 from internutopia.model.compiled import CompiledScene
 

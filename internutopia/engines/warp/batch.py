@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 from internutopia.engines.warp.arrays import (
     HostMirror,
     as_rows,
+    compiling_shown,
     copy_rows,
     find_bad,
     find_failed,
     find_overflow,
     new_array,
 )
-from internutopia.engines.warp.capacities import GROWABLE, Capacities
-from internutopia.engines.warp.compiling import compiling_shown
-from internutopia.engines.warp.model import put_model
+from internutopia.engines.warp.model import GROWABLE, Capacities, put_model
 from internutopia.util import log
 
 _MOVING = ('time', 'qpos', 'qvel', 'act', 'history', 'plastic', 'qacc_warmstart')  # a step changes them

@@ -16,10 +16,8 @@ import torch
 import warp as wp
 from typing_extensions import override
 
-from internutopia.engines.base import DeviceWorld, SceneHandle
-from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index
-from internutopia.engines.batched.rays import Sight
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import DeviceWorld, PhysicsState, SceneHandle
+from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Sight
 from internutopia.engines.views import EnvIds
 from internutopia.engines.warp.batch import WarpBatch
 from internutopia.engines.warp.env_batch import WarpEnvBatch

@@ -12,8 +12,7 @@ import warp as wp
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Index, Slots
-from internutopia.engines.batched.rays import Geoms
+from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Geoms, Index, Slots
 from internutopia.engines.warp.arrays import BAD_QUANTITIES, HostMirror
 from internutopia.engines.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
 from internutopia.engines.warp.model import BATCHED_FIELDS, warp_scene
