@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -147,3 +147,41 @@ def _is_open(connection: socket.socket) -> bool:
         return bool(connection.recv(1 << 16))
     except OSError:
         return False
+
+
+_GIVEN_UP = 'was given up by its cluster (it has missed too many heartbeats: is the machine too busy?)'
+
+
+def peers_of(address: str) -> list[Peer]:
+    """Return the GCS and this machine's raylet, of the connection of this process, which was made to an address.
+
+    From outside of the cluster nothing but its proxy may be in reach, which is the only one then.
+    """
+    import ray
+    from ray.util.client import ray as client
+
+    if client.is_connected():
+        return [Peer.at('its Ray client server', address.partition('://')[2])] if address else []
+    context = ray.get_runtime_context()
+    (node,) = (node for node in ray.nodes() if node['NodeID'] == context.get_node_id())
+    return [
+        Peer.at('its head process (gcs_server)', context.gcs_address),
+        Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
+    ]
+
+
+def inquiry_of(peers: Sequence[Peer], call: Callable[[], AbstractContextManager[None]]) -> Inquiry | None:
+    """Return an inquiry to the GCS about the raylet, in the context of calls; None from outside of the cluster."""
+    import ray
+
+    if len(peers) < 2:
+        return None
+    gcs, raylet = peers
+    here = ray.get_runtime_context().get_node_id()
+
+    def ask() -> Peer | None:
+        with call():
+            is_alive = any(node['Alive'] for node in ray.nodes() if node['NodeID'] == here)
+        return None if is_alive else replace(raylet, fate=_GIVEN_UP)
+
+    return Inquiry(gcs, ask)

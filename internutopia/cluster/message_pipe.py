@@ -1,5 +1,7 @@
 """Message pipe: messages from process to process of one machine, one at a time in each direction.
 
+Values are pickled, with arrays as they lie in memory, so that nothing is copied but the message itself.
+
 Short messages go through the pipe. Long ones lie in memory that both processes have, and the pipe says so: it would
 take them page by page, and the longest in pieces, with a change of processes for each. A message is to be received
 before the next one is sent in the same direction: its memory is written anew. Where no memory can be had, long
@@ -13,9 +15,12 @@ from __future__ import annotations
 
 import mmap
 import os
+import pickle
 import select
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 _SIZE = 8  # bytes, of the length of a message, negative if it lies in memory
 _LONG = 1 << 12  # bytes, a page: for more, a pipe takes pages from the kernel, and waits for its reader from 2^16 on
@@ -129,3 +134,53 @@ class _Memory:
                 os.posix_fallocate(self._fd, 0, -(-size // _GRAIN) * _GRAIN)
             self._map = mmap.mmap(self._fd, 0)
         return self._map
+
+
+_ALIGNMENT = 16  # bytes, of arrays in a message
+
+
+def to_message(value: Any) -> list[Part]:
+    """Convert a value to parts of a message, in which classes of the main script may be.
+
+    These are the number of further parts and their sizes (int64); what was pickled; each array.
+    """
+    rest, arrays = _pickled(value)
+    contents: list[Part] = [rest, *(array.raw() for array in arrays)]
+    parts: list[Part] = [struct.pack(f'<{1 + len(contents)}q', len(contents), *map(len, contents))]
+    end = len(parts[0])
+    for content in contents:
+        gap = -end % _ALIGNMENT
+        parts += [bytes(gap), content]
+        end += gap + len(content)
+    return parts
+
+
+def from_message(message: bytearray) -> Any:
+    """Restore the value; its arrays lie in the message."""
+    memory = memoryview(message)
+    (count,) = struct.unpack_from('<q', memory)
+    contents: list[memoryview] = []
+    end = 8 * (1 + count)
+    for size in struct.unpack_from(f'<{count}q', memory, 8):
+        start = end + -end % _ALIGNMENT
+        end = start + size
+        contents.append(memory[start:end])
+    return pickle.loads(contents[0], buffers=contents[1:])
+
+
+def _pickled(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """Return a value without its arrays, and these.
+
+    What pickles classes by value is written in Python, and takes twice as long: it has its turn only where there are
+    such classes.
+    """
+    from ray import cloudpickle
+
+    arrays: list[pickle.PickleBuffer] = []
+    by_value = ('__main__', *cloudpickle.list_registry_pickle_by_value())  # pyright: ignore[reportPrivateImportUsage]
+    with suppress(Exception):  # a function without a name, say
+        rest = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
+        if not any(module.encode() in rest for module in by_value):
+            return rest, arrays
+    arrays.clear()
+    return cloudpickle.dumps(value, protocol=5, buffer_callback=arrays.append), arrays  # pyright: ignore[reportPrivateImportUsage]

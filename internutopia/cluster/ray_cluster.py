@@ -28,8 +28,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
-from internutopia.cluster.liveness import Peer, Watchdog, in_thread
-from internutopia.cluster.ray_peers import inquiry_of, peers_of
+from internutopia.cluster.liveness import Peer, Watchdog, in_thread, inquiry_of, peers_of
 from internutopia.cluster.reaper import Reaper
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.util import log

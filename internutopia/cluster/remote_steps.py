@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from internutopia.cluster.packing import Packed, pack, unpack
+from internutopia.cluster.packing import Packed, SignatureCache, pack, unpack
 from internutopia.cluster.remote_episodes import RemoteEpisodes
-from internutopia.cluster.signatures import SignatureCache
 from internutopia.cluster.waiting import Call
 from internutopia.cluster.worker import Reply
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool, raise_first

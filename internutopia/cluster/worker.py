@@ -17,7 +17,7 @@ import gymnasium
 from typing_extensions import override
 
 from internutopia.cluster.packing import Packed, pack, stacked, unpack
-from internutopia.cluster.pipe_server import PipeServer
+from internutopia.cluster.pipe_link import PipeServer
 from internutopia.cluster.worker_process import WorkerSpec, this_place
 from internutopia.config import TaskCfg
 from internutopia.core.datahub import DataHub
@@ -143,7 +143,9 @@ class Worker(PipeServer):
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
-        self.runner.simulator.clear(env_ids)
+        simulator = self.runner.simulator
+        with simulator.scenes.entered():
+            simulator.clear(env_ids)
 
     def validate(self, env_ids: Sequence[int], actions: Packed) -> bool:
         """Check the actions of the next step; returns whether only their signature mattered."""

@@ -9,9 +9,8 @@ from typing import Any
 
 from internutopia.cluster.pipe_link import PipeLink
 from internutopia.cluster.ray_cluster import connect
-from internutopia.cluster.resources import worker_resources
 from internutopia.cluster.waiting import Call, Patience
-from internutopia.cluster.worker_process import this_node
+from internutopia.cluster.worker_process import this_node, worker_resources
 from internutopia.config import DistributedConfig
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.util import log
@@ -131,12 +130,6 @@ class WorkerPool:
             if calls[worker].generation == self._generations[worker]:  # else it is known
                 self._replace(worker, str(death))
             yield worker, death
-
-    def is_near(self, worker: int) -> bool:
-        """Return whether calls of a worker go through pipes: it is here, and can open files of this process."""
-        if worker in self._setups:
-            self._wait_ready(worker)
-        return self._links[worker] is not None
 
     def shutdown(self) -> None:
         """End all workers."""

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
-from internutopia.remote.session import DEFAULT_URL, RemoteSession
+from internutopia.remote.remote_session import DEFAULT_URL, RemoteSession
 from internutopia.rl.actions import ActionFormat
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.util.call_guard import CallGuard, closing, exclusive

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
-from internutopia.remote.session import DEFAULT_URL, RemoteSession
+from internutopia.remote.remote_session import DEFAULT_URL, RemoteSession
 from internutopia.rl.checks import check_open
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 

@@ -11,8 +11,9 @@ import mujoco
 import numpy as np
 
 from internutopia.core.runner.base import Question
-from internutopia.remote.errors import RemoteError, VersionMismatchError
-from internutopia.remote.look_protocol import (
+from internutopia.remote.call_errors import RemoteError, VersionMismatchError
+from internutopia.remote.remote_session import RemoteSession
+from internutopia.remote.viewer_protocol import (
     GetScene,
     LookAtEnvs,
     RobotCamera,
@@ -22,7 +23,6 @@ from internutopia.remote.look_protocol import (
     SeenRobot,
     ToldRobot,
 )
-from internutopia.remote.session import RemoteSession
 from internutopia.util.install import install_hint
 from internutopia.viewer.frames import Frame, Report
 from internutopia.viewer.looks import LastLook, Look, Seen, SeenEnv

@@ -303,7 +303,7 @@ def test_what_another_attempt_may_do_better_is_not_kept(scene, folder, load, cac
     (folder / 'shelf.usda').write_text(skewed)
     (tmp_path / 'coacd.py').write_text('raise ImportError')
     with monkeypatch.context() as patch:
-        patch.setenv('PYTHONPATH', str(tmp_path))
+        patch.syspath_prepend(tmp_path)
         load(scene)
     assert any('pip install coacd' in text for text in caplog.messages)
     assert not cache.exists()

@@ -29,8 +29,8 @@ from internutopia.remote import (
     VersionMismatchError,
     create_vectorized_env,
 )
-from internutopia.remote.look_protocol import LookAtEnvs, SeenEnvs, ToldRobot
 from internutopia.remote.protocol import SessionState
+from internutopia.remote.viewer_protocol import LookAtEnvs, SeenEnvs, ToldRobot
 from internutopia.viewer import attach
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg

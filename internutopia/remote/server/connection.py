@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from internutopia.remote.server.limits import origin
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.middleware import PROBES
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 
 _MAX_HEADER = 64 << 10  # bytes
 _TOO_LARGE = 'The header is too large.'

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from internutopia.remote.server.errors import retry_later
+from internutopia.remote.server.service_error import retry_later
 
 _MAX_BUCKETS = 8192
 _SUBNET = 64  # bits of an IPv6 address that its owner does not choose

@@ -15,12 +15,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internutopia.remote.protocol import PREFIX, REQUEST_HEADER
-from internutopia.remote.server.bodies import error_response
-from internutopia.remote.server.context import Context
-from internutopia.remote.server.errors import ServiceError, shutting_down
+from internutopia.remote.server.http_bodies import Context, error_response
 from internutopia.remote.server.limits import InFlight, RateLimit, origin
 from internutopia.remote.server.metrics import Metrics
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import ServiceError, shutting_down
 from internutopia.remote.server.users import Users
 from internutopia.util import log
 

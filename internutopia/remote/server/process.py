@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from internutopia.remote.server import worker
-from internutopia.remote.server.errors import retry_later
+from internutopia.remote.server.service_error import retry_later
 from internutopia.util import log
 
 _READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives

@@ -1,29 +1,51 @@
-"""Routes of the server. `protocol` has the messages; `bodies` reads and writes them."""
+"""Routes of the server. `protocol` has the messages; `http_bodies` reads and writes them."""
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from gymnasium import spaces
+from numpy.typing import NDArray
 
 import internutopia
 from internutopia.remote import protocol
-from internutopia.remote.look_protocol import GetScene, LookAtEnvs, ScenePart, SeenEnvs
-from internutopia.remote.protocol import KEY_HEADER, MAX_KEY_LENGTH, PREFIX
-from internutopia.remote.server import bodies
-from internutopia.remote.server.bodies import reader
-from internutopia.remote.server.checks import checked_actions, checked_step
-from internutopia.remote.server.context import caller, session_manager
-from internutopia.remote.server.errors import retry_later
-from internutopia.remote.server.openapi import body, replies
+from internutopia.remote.protocol import KEY_HEADER, MAX_KEY_LENGTH, PREFIX, StepEpisodes
+from internutopia.remote.server.http_bodies import (
+    Context,
+    body,
+    fingerprint,
+    reader,
+    replies,
+    reply,
+    reply_type,
+    response,
+)
 from internutopia.remote.server.reply_cache import Body, ReplyCache
-from internutopia.remote.server.session import Session
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import invalid, retry_later
 from internutopia.remote.server.session_manager import SessionManager
+from internutopia.remote.server.user_session import Session
 from internutopia.remote.server.users import User
+from internutopia.remote.server.worker import Description
+from internutopia.remote.viewer_protocol import GetScene, LookAtEnvs, ScenePart, SeenEnvs
 
-Caller = Annotated[User, Depends(caller)]
-Sessions = Annotated[SessionManager, Depends(session_manager)]
+
+async def _caller(request: Request) -> User:
+    user = Context.of(request).user
+    assert user is not None  # the middleware refuses requests without one
+    return user
+
+
+async def _session_manager(request: Request) -> SessionManager:
+    return request.app.state.session_manager
+
+
+Caller = Annotated[User, Depends(_caller)]
+Sessions = Annotated[SessionManager, Depends(_session_manager)]
 SessionId = Annotated[protocol.Id, Path(description='Id of a session.')]
 Key = Annotated[
     str | None,
@@ -59,16 +81,15 @@ async def step_episodes(
     session = sessions.find(user, message.session_id)
 
     async def act() -> Body:
-        media_type = bodies.reply_type(request)
-        data = await session.call(
+        return await _called(
+            request,
+            session,
             'step',
             env_ids=checked_step(session, message, sessions.description, sessions.settings),
             actions=checked_actions(message, sessions.description.action_format.space),
             step_size=message.step_size,
             autoreset=message.autoreset,
-            media_type=media_type,
         )
-        return Body(data, media_type)
 
     return await _once(request, session.reply_cache, key, act)
 
@@ -89,10 +110,8 @@ async def reset_episodes(
     session = sessions.find(user, message.session_id)
 
     async def act() -> Body:
-        media_type = bodies.reply_type(request)
         env_ids = session.env_ids(message.episode_ids)
-        data = await session.call('reset', env_ids=env_ids, seed=message.seed, media_type=media_type)
-        return Body(data, media_type)
+        return await _called(request, session, 'reset', env_ids=env_ids, seed=message.seed)
 
     return await _once(request, session.reply_cache, key, act)
 
@@ -108,7 +127,7 @@ async def create_session(
     """Make envs of the caller's own. They are built in the background."""
 
     async def act() -> Body:
-        return bodies.reply(request, sessions.describe(await sessions.create(user, message)))
+        return reply(request, sessions.describe(await sessions.create(user, message)))
 
     return await _once(request, sessions.reply_cache(user), key, act)
 
@@ -130,7 +149,7 @@ async def create_episodes(
 
     async def act() -> Body:
         new = session.create_episodes(message.count)
-        return bodies.reply(request, {'episode_ids': new, 'total': len(session.episodes)})
+        return reply(request, {'episode_ids': new, 'total': len(session.episodes)})
 
     return await _once(request, session.reply_cache, key, act)
 
@@ -147,7 +166,7 @@ async def close_session(
 
     async def act() -> Body:
         sessions.close_session(user, message.session_id)
-        return bodies.reply(request, {'closed': True})
+        return reply(request, {'closed': True})
 
     return await _once(request, sessions.reply_cache(user), key, act)
 
@@ -161,7 +180,7 @@ async def look(
     It counts as use of the session: one that is viewed does not expire.
     """
     fields = message.model_dump(exclude={'session_id'})
-    return await _call(request, sessions.find(user, message.session_id), 'look', fields)
+    return response(await _called(request, sessions.find(user, message.session_id), 'look', **fields))
 
 
 @simulator.post('/session/scene', **replies(ScenePart, 400, 404, 409, 413, 415, 422), **body(GetScene))
@@ -170,7 +189,7 @@ async def scene(
 ) -> Response:
     """Get the compiled model that an env of a session runs, part by part."""
     fields = message.model_dump(exclude={'session_id'})
-    return await _call(request, sessions.find(user, message.session_id), 'scene', fields)
+    return response(await _called(request, sessions.find(user, message.session_id), 'scene', **fields))
 
 
 @simulator.get('/session/{session_id}', **replies(protocol.SessionState, 404, 422))
@@ -272,15 +291,64 @@ async def health(request: Request, sessions: Sessions) -> Response:
 
 
 def _answer(request: Request, message: Any) -> Response:
-    return bodies.response(bodies.reply(request, message))
+    return response(reply(request, message))
 
 
-async def _call(request: Request, session: Session, name: str, arguments: dict[str, Any]) -> Response:
-    """Return the result of an idempotent call of a session."""
-    media_type = bodies.reply_type(request)
-    return bodies.response(Body(await session.call(name, **arguments, media_type=media_type), media_type))
+async def _called(request: Request, session: Session, name: str, **arguments: Any) -> Body:
+    """Return the result of a call of a session."""
+    media_type = reply_type(request)
+    return Body(await session.call(name, **arguments, media_type=media_type), media_type)
 
 
 async def _once(request: Request, kept: ReplyCache, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:
-    fingerprint = b'' if key is None else await bodies.fingerprint(request)
-    return bodies.response(await kept.once(key, fingerprint, act))
+    mark = b'' if key is None else await fingerprint(request)
+    return response(await kept.once(key, mark, act))
+
+
+_FLOAT_BYTES = 4
+
+
+def checked_step(
+    session: Session, request: StepEpisodes, description: Description, settings: Settings
+) -> NDArray[np.intp]:
+    """Return the envs of a step, one per row. ServiceError if envs are missing or a limit is exceeded."""
+    env_ids = session.env_ids(request.episode_ids)
+    if len(env_ids) != session.num_envs:
+        raise invalid(
+            f'episode_ids: a step takes the episodes of all {session.num_envs} envs of the session, got {len(env_ids)}'
+        )
+    if request.step_size > settings.max_step_size:
+        raise invalid(f'step_size: expected {settings.max_step_size} at most, got {request.step_size}')
+    size = request.step_size * session.num_envs * description.observation_size * _FLOAT_BYTES
+    if size > settings.max_reply:
+        raise invalid(
+            f'step_size: the observations of {request.step_size} steps of {session.num_envs} envs would be {size} '
+            f'bytes, {settings.max_reply} is the most; make smaller steps'
+        )
+    return env_ids
+
+
+def checked_actions(request: StepEpisodes, space: spaces.Box | spaces.Discrete) -> NDArray[Any]:
+    """Return actions as the envs take them, `(m, a)` or choices `(m,)`. ServiceError names the first wrong one."""
+    actions = request.actions
+    width = space.shape or ()
+    shape = (len(request.episode_ids), *width)
+    if actions.shape != shape and not (width == (1,) and actions.shape == shape[:1]):
+        raise invalid(f'actions: expected shape {shape}, got {actions.shape}')
+    if isinstance(space, spaces.Discrete):
+        wrong = ~((actions >= 0) & (actions < space.n) & (actions == np.floor(actions)))
+        right = f'a choice 0 to {space.n - 1}'
+    else:
+        with np.errstate(over='ignore'):  # infinite then, which no box has
+            actions = actions.astype(np.float32).reshape(shape)
+        wrong = ~(np.isfinite(actions) & (actions >= space.low) & (actions <= space.high)).all(axis=-1)
+        right = f'finite numbers from {_short(space.low)} to {_short(space.high)}'
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        episode_id = request.episode_ids[row]
+        raise invalid(f'actions[{row}], of episode {episode_id}: expected {right}, got {_short(actions[row])}')
+    return actions.astype(space.dtype, copy=False)
+
+
+def _short(values: NDArray[Any]) -> str:
+    return reprlib.repr(values.tolist())

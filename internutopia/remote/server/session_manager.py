@@ -18,12 +18,12 @@ from internutopia.config import Config
 from internutopia.remote import protocol
 from internutopia.remote.protocol import BoxAction, CreateSession, DiscreteAction, ServerStatus, Status, Totals
 from internutopia.remote.server import worker
-from internutopia.remote.server.errors import ServiceError, retry_later, shutting_down
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.process import WorkerLauncher, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
-from internutopia.remote.server.session import Session
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import ServiceError, retry_later, shutting_down
+from internutopia.remote.server.user_session import Session
 from internutopia.remote.server.users import User
 from internutopia.remote.server.worker import Description, Failed
 from internutopia.util import log

@@ -25,7 +25,7 @@ from gymnasium import spaces
 from internutopia.config import Config
 from internutopia.remote.encoding import encode
 from internutopia.remote.protocol import ErrorCode
-from internutopia.remote.server.envs import Progress, SessionEnvs
+from internutopia.remote.server.session_envs import Progress, SessionEnvs
 from internutopia.rendering.gl import NoOpenGLError
 from internutopia.rl.actions import ActionFormat
 

@@ -16,7 +16,7 @@ from waiting import PATIENCE, FakeTime, alive, until
 
 from internutopia.config import Config
 from internutopia.remote.server.limits import RateLimit
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.users import add_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
@@ -162,7 +162,7 @@ def test_a_call_that_takes_too_long(
 def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     """The clock of sessions."""
     fake = FakeTime()
-    monkeypatch.setattr('internutopia.remote.server.session.time', fake)
+    monkeypatch.setattr('internutopia.remote.server.user_session.time', fake)
     return fake
 
 

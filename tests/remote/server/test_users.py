@@ -16,7 +16,7 @@ from waiting import until
 from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.remote.server.serve import serve as run_server
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.users import Users, add_token, remove_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import Response
 
-from internutopia.remote.server.openapi import replies
+from internutopia.remote.server.http_bodies import replies
 
 _TYPES = {'.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml'}
 # read once: no name that a client sends becomes a path

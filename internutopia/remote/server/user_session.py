@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.remote.protocol import QueueStatus, SessionStatus
-from internutopia.remote.server.envs import Progress
-from internutopia.remote.server.errors import ServiceError, invalid
 from internutopia.remote.server.limits import Line
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import ServiceError, invalid
+from internutopia.remote.server.session_envs import Progress
 from internutopia.remote.server.worker import Done, Failed, Refused
 from internutopia.util import log
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from internutopia.remote.arrays import DoubleMatrix, Doubles, Ints, Octets, Pixels
-from internutopia.remote.encoding import MAX_ITEMS
+from internutopia.remote.encoding import MAX_ITEMS, DoubleMatrix, Doubles, Ints, Octets, Pixels
 from internutopia.remote.protocol import Id, Reply, Request, whole
 from internutopia.viewer.wishes import MOST_SHOWN
 

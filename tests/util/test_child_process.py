@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from internutopia.util.limited_call import LimitError, call_limited
+from internutopia.util.child_process import LimitError, call_limited
 
 LONG = 600.0  # [s], for machines that are busy
 
@@ -45,7 +45,7 @@ def test_what_takes_too_much_memory_is_an_error():
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_behind(number):
     psutil = pytest.importorskip('psutil')
-    script = 'import time; from internutopia.util.limited_call import call_limited as call\n'
+    script = 'import time; from internutopia.util.child_process import call_limited as call\n'
     with subprocess.Popen([sys.executable, '-c', f'{script}call(None, None, time.sleep, {LONG})']) as caller:
         while not (children := psutil.Process(caller.pid).children()):
             time.sleep(0.05)
