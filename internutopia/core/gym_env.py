@@ -63,9 +63,8 @@ class Env(gymnasium.Env):
                 raise ValueError(
                     f'gym_env.Env runs one robot; task_configs[{index}] has {len(task.robots)}: use vec_env.Env'
                 )
-        if not conventions_of(config.compat).has_spaces:
-            self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
-        else:  # first, so that the Env below is the one that was made last
+        self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
+        if conventions_of(config.compat).has_spaces:  # first, so that the Env below is the one that was made last
             self.action_space, self.observation_space = _spaces(config)
         self._env = vec_env.Env(config)
         self._env.conventions.unrewarded = 0.0

@@ -69,7 +69,7 @@ def test_what_has_no_meaning_here_says_what_to_use(module: str, name: str):
 
 
 @pytest.mark.parametrize('row', GONE, ids=lambda row: f'{row.place}:{row.names[0]}')
-def test_every_row_of_the_table_is_what_a_user_is_told(row: Gone):
+def test_every_row_of_the_table_is_an_error_message(row: Gone):
     for name in row.names:
         message = re.escape(row.message(name))
         if '.' not in row.place:
