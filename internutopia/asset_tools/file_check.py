@@ -176,7 +176,7 @@ def _size_warning(facts: StageFacts) -> str:
         return ''
     to_metres = -round(math.log10(facts.meters_per_unit))
     power = likely_power(lambda power: across * 10.0**power, (to_metres,))
-    unit = f'metersPerUnit = {facts.meters_per_unit:g}{"" if facts.says_unit else " (a default, the file says none)"}'
+    unit = f'metersPerUnit = {facts.meters_per_unit:g}{"" if facts.says_unit else " (a default, the file has none)"}'
     if power is None:
         return f'it is {across:.3g} m wide with {unit}'
     factor = 10.0**power

@@ -19,7 +19,7 @@ _PACK = {
     'scenes/demo_scenes': 'none are built in',
     'scenes/GRScenes-100': 'internutopia assets get brings scenes of it',
 }
-_FLAT = 2  # levels of the folder of scenes in which files are looked for, GRScenes apart
+_FLAT = 2  # levels of the folder of scenes in which files are searched, GRScenes apart
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class StageFacts:
         extent: size of the box around all shapes but skies and planes, z up [m]; None if there are none.
         prims, meshes, triangles: what there is, instances counted as often as they are there; meshes have points.
         concave_triangles: triangles of meshes that collide and may have to be decomposed, instances counted once.
-        materials, materials_not_found: material prims, and those among them whose look is not known for that reason.
+        materials, materials_not_found: material prims, and those of unknown appearance, as their `.mdl` is missing.
         grey_meshes: meshes that these leave grey.
         bodies, joints: prims that are rigid bodies or joints.
     """
@@ -86,7 +86,7 @@ def _read(stage: Usd.Stage) -> StageFacts:
     facts.prims = len(found)
     _count(facts, found)
     facts.extent = _extent(stage, found)
-    _Materials(facts, found).look()
+    _Materials(facts, found).collect()
     return facts
 
 
@@ -149,9 +149,9 @@ class _Materials:
     def __init__(self, facts: StageFacts, found: list[Usd.Prim]):
         self._facts, self._found = facts, found
         self._mdl = MdlMaterials()
-        self._unknown: set[str] = set()  # paths of materials whose look is not known
+        self._unknown: set[str] = set()  # paths of materials of unknown appearance
 
-    def look(self) -> None:
+    def collect(self) -> None:
         from pxr import UsdShade
 
         files: dict[str, str] = {}  # .mdl files that are missing, by path of the material
@@ -188,7 +188,7 @@ class _Materials:
         try:
             found = read_appearance(material, self._mdl)
         except ValueError:
-            return ()  # it cannot be read: its importer says so
+            return ()  # the importer warns of it
         if found and found.missing_mdl:
             self._unknown.add(path)
         return found.missing_images if found else ()

@@ -54,7 +54,7 @@ def check_file(file: str | os.PathLike[str], field: str = 'file_size') -> None:
     try:
         status = os.stat(file)
     except OSError:
-        return  # missing: who reads it says so
+        return  # missing: its reader reports it
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f'{os.fspath(file)}: not a regular file (a folder, device, pipe or socket)')
     check_bound(file, 'bytes', status.st_size, field)

@@ -1,6 +1,6 @@
 """Asset look-up: from the path in a config to a file on this machine.
 
-A path is looked for as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
+A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
 with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
 H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
 have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
@@ -112,7 +112,7 @@ def _menagerie_file(asset: str) -> Path:
 
     Raises:
         FileNotFoundError: the package is not installed, it has no such model, or the model is not here and cannot be
-            downloaded; the message says what helps.
+            downloaded; the message has the remedy.
     """
     robot, _, entry = asset.removeprefix(_MENAGERIE).partition('/')
     try:

@@ -55,7 +55,7 @@ def _own_lights(scene: SceneSpec, model: mujoco.MjModel) -> list[int]:
 def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
     if not scene.joints:
         return compose(scene, timestep, contact)
-    unjoined = compile_scene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
+    unjoined = compile_scene(dataclasses.replace(scene, joints=()), timestep)  # where bodies are at the start
     scene = fix_bases(scene, unjoined)
     spec = compose(scene, timestep, contact)
     add_joints(spec, scene, unjoined)

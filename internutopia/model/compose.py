@@ -58,11 +58,11 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     Args:
         scene: What it is made of.
         timestep: Of the engine [s].
-        contact: What the user says of contacts; None is nothing.
+        contact: Contact settings of the user; None is the default.
 
     Raises:
         FileNotFoundError: There is no such asset.
-        ValueError: An asset is broken, or does not fit what the scene spec says of it.
+        ValueError: An asset is broken, or does not fit the scene spec.
     """
     spec = mujoco.MjSpec()
     base = None
@@ -170,7 +170,7 @@ def _is_bolted(asset: mujoco.MjSpec, path: str) -> bool:
 
 
 def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
-    """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
+    """Give a robot's asset a free joint or none, by the robot or else the asset; returns whether it is fixed."""
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     roots = [body for body in child.worldbody.bodies if not body.mocap]
     fixed = robot.fixed_base
@@ -194,10 +194,10 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
 
 
 def _warn_of_fixed_base(path: Path) -> None:
-    """Warn of a fixed base in MJCF, which looks the same as one whose free joint was forgotten."""
+    """Warn of a fixed base in MJCF, which cannot be distinguished from one whose free joint was forgotten."""
     warn_once(
-        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
-        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
+        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, set '
+        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they should move, to False, '
         'or put a <freejoint/> into the root body',
         path,
     )

@@ -1,7 +1,7 @@
 """Contacts: parameters (`solref`, `solimp`) of rigid and of bouncing things, and the links of a robot that collide.
 
 MuJoCo pulls a contact of normal velocity `v` and depth `r` towards the acceleration `-b v - k r`, as strictly as the
-impedance says, from 0 to 1. By default that is soft: a box under a hundred times its weight sinks in by centimetres.
+impedance defines, from 0 to 1. By default that is soft: a box under a hundred times its weight sinks in by centimetres.
 
 Restitution is Newton's: a contact gives back the share `e` of the normal velocity in the one time step in which it
 becomes active, however long that is, and can only push from then on, so it adds no energy. That takes `b = (1 + e) / h`

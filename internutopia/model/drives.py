@@ -140,7 +140,7 @@ def _limit_efforts(robot: RobotSpec, child: mujoco.MjSpec) -> None:
     for actuator in child.actuators:
         joint = child.joint(actuator.target) if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT else None
         if joint is None or np.any(joint.actfrcrange):
-            continue  # actuators of several joints (tendons) say nothing about one
+            continue  # actuators of several joints (tendons) have no limit of a single one
         limit = np.abs(actuator.forcerange).max()
         if not limit and actuator.biastype == mujoco.mjtBias.mjBIAS_NONE:  # a motor: its control is a force
             limit = np.abs(actuator.ctrlrange).max() * actuator.gainprm[0]

@@ -1,7 +1,7 @@
 """Chains of joints, poses of links and Jacobians for many joint positions at once; limits of joints.
 
 Nothing here is simulated: a chain is read once from the robot's model, and computes in double precision with one call
-for all rows, so that controllers can look ahead at poses that the robot does not have. It does so with arrays of numpy,
+for all rows, so that controllers can evaluate poses that the robot does not have. It does so with arrays of numpy,
 and after `on_device` with tensors.
 
     chain = articulation.view.chain('panda_link0', 'right_gripper', env_id)

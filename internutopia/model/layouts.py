@@ -36,7 +36,7 @@ class ArticulationLayout:
 
     Joint arrays follow the order of the robot's spec (`RobotSpec.joint_order`). `targets[kind]` are the
     control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
-    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
+    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it has none.
     `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
     those of what else is measured.
     """

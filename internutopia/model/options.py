@@ -25,8 +25,8 @@ corners, so that boxes begin to slide at 0.7 times the friction, and creep on sl
 but legs a tenth of a step and more; so scenes without loose things, in which robots learn to walk, go without it.
 
 `FOR_GRIPPERS` also solves contacts together with the damped drives of the fingers (`discrete`): elsewhere the solver
-does not know that these drives hold the fingers back, takes too much damping for granted, and fingers of little mass
-chatter. Nothing bounces under `discrete`, so a scene where something does keeps its integrator.
+neglects that these drives hold the fingers back, overestimates damping, and fingers of little mass chatter. Nothing
+bounces under `discrete`, so a scene where something does keeps its integrator.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ def set_options(
         needed = FOR_GRIPPERS
     if any(bounces(asset) for asset in (*assets, *objects)):
         needed = needed.update(integrator=None)
-    asked = mujoco.MjSpec().option
-    _apply(asked, needed)
-    _strengthen(options, asked)
+    requested = mujoco.MjSpec().option
+    _apply(requested, needed)
+    _strengthen(options, requested)
     _apply(options, contact)
     options.timestep = timestep
     for robot in others:
@@ -157,11 +157,11 @@ def _has_loose_things(scene: mujoco.MjSpec) -> bool:
     return any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in scene.joints)
 
 
-def _strengthen(options: Any, asked: Any) -> None:
+def _strengthen(options: Any, other: Any) -> None:
     """Replace values that are weaker than those of another asset."""
     default = mujoco.MjSpec().option
     for name in (*_WEAK_TO_STRONG, *_GREATER_IS_STRONGER, *_SMALLER_IS_STRONGER):
-        value = getattr(asked, name)
+        value = getattr(other, name)
         if value != getattr(default, name) and _strength(name, value) > _strength(name, getattr(options, name)):
             setattr(options, name, value)
 
@@ -200,10 +200,10 @@ def _apply(options: Any, contact: ContactCfg) -> None:
 
 def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:
     """Log options of the asset of a robot that the composed model does not have."""
-    asked, default = robot.spec.option, mujoco.MjSpec().option
+    own, default = robot.spec.option, mujoco.MjSpec().option
     lost = []
-    for name in _names(asked):
-        value, result = getattr(asked, name), getattr(options, name)
+    for name in _names(own):
+        value, result = getattr(own, name), getattr(options, name)
         if name in ('disableflags', 'enableflags'):
             kind = _Disable if name == 'disableflags' else _Enable
             missing = [flag for flag, bit in kind.__members__.items() if '_' in flag and value & bit & ~result]

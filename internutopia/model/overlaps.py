@@ -2,7 +2,7 @@
 
 These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
 there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
-that says itself which links collide is taken at its word.
+that defines which links collide is not changed.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _LoneRobots:
         self._robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
 
     def get(self, robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
-        """Return the robot alone; None if its asset says which links collide, or is invalid (reported elsewhere)."""
+        """Return the robot alone; None if its asset defines which links collide, or is invalid (reported elsewhere)."""
         place = key, timestep
         if place not in self._robots:
             try:

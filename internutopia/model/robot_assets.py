@@ -73,8 +73,7 @@ def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: boo
     """Remove parts of a robot's file that the scene provides, and keyframes; returns those that are missed then.
 
     Floors (planes and height fields), lights and the sky of the world go if the robot is put into a scene with an
-    asset. Cameras stay: robots have some that look on from outside. Keyframes go in any case: where joints start, the
-    robot says.
+    asset. Cameras stay: some robots have external ones. Keyframes go in any case: the robot defines where joints start.
     """
     removed = []
     if in_scene:

@@ -1,7 +1,7 @@
 """Bounds of a compiled scene: its extent, and what is below its robots when an episode starts.
 
-Told from boxes around geoms, along the axes of the env; of what collides below a robot, from rays. Lengths in metres,
-positions in the env frame.
+Extents are those of boxes around geoms, along the axes of the env; what collides below a robot is found by rays.
+Lengths in metres, positions in the env frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from internutopia.model.compiled import CompiledScene
 
 Array = NDArray[np.float64]
 
-_SKY = re.compile(r'(^|[/_])sky[_-]?(dome|box|sphere)?\d*$', re.IGNORECASE)  # names of what only looks like a sky
+_SKY = re.compile(r'(^|[/_])sky[_-]?(dome|box|sphere)?\d*$', re.IGNORECASE)  # names of geometry that stands for a sky
 _LEVEL = 0.1  # upward component of the normal from which on a plane is a ground
 _DOWN = np.array([0.0, 0.0, -1.0])
 

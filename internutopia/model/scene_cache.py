@@ -96,8 +96,8 @@ def _store(folder: CacheFolder, name: str, model: mujoco.MjModel, warnings: list
     return_free_memory()  # before there is the model once more
     buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, buffer=buffer)
-    said = [asdict(warned) for warned in warnings]
-    about = {'digest': _digest(hashlib.sha256(buffer.data), said), 'warnings': said}
+    logged = [asdict(warned) for warned in warnings]
+    about = {'digest': _digest(hashlib.sha256(buffer.data), logged), 'warnings': logged}
     folder.write(f'{name}.mjb', lambda file: file.write(buffer.data))
     folder.write(f'{name}.json', lambda file: file.write(json.dumps(about).encode()))
 

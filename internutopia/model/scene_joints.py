@@ -117,7 +117,7 @@ class _Frame:
 
 def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -> tuple[_Frame, _Frame]:
     """Return the frame of a joint on each of its bodies, which start at these poses."""
-    lead = 1 if joint.bodies[1] is not None else 0  # where it is, if nothing is said
+    lead = 1 if joint.bodies[1] is not None else 0  # the body whose frame it has by default
     positions: list[Floats | None] = [
         None if position is None else np.asarray(position) * _scale(path, scene)
         for path, position in zip(joint.bodies, joint.positions, strict=True)

@@ -1,7 +1,7 @@
 """Semantics of a compiled scene: its labelled things, their labels, and their geoms.
 
 Labels of a scene travel as custom texts of its model, so they are composed, cached and saved with it. A text
-`semantics:<element>` says of a body or geom of the scene what it is: its data are a class such as `chair`, or JSON,
+`semantics:<element>` labels a body or geom of the scene: its data are a class such as `chair`, or JSON,
 `{"class": "chair", "color": "red"}`. The USD importer writes such texts for labelled prims; in MJCF anyone can:
 
     <custom><text name="semantics:box_table" data="table"/></custom>

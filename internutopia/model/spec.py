@@ -93,7 +93,7 @@ class CameraSpec:
     """A camera of a robot besides those of its asset.
 
     `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
-    `position` and `orientation` are relative to the link; it looks along its -z axis. `fovy`: vertical field of view
+    `position` and `orientation` are relative to the link; it faces its -z axis. `fovy` is its vertical field of view
     [degrees].
     """
 
@@ -108,7 +108,7 @@ class RobotSpec:
     """One articulated robot.
 
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
-    None does what the asset says (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
+    None follows the asset (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
     `contact_links`: links whose contact forces are measured. `frozen`: joints that are left out, fixed at zero.
     `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
     `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.

@@ -66,7 +66,7 @@ class Agent:
         a cylinder about as wide as the robot.
 
         Args:
-            robot: the robot; its class must be registered (`import_extensions()`). Where it is and looks plays no part.
+            robot: the robot; its class must be registered (`import_extensions()`). Its pose does not matter.
             step_height: [m]; None means a twentieth of its height, as walking that was learned on level ground has
                 been seen to step over little more.
         """

@@ -75,7 +75,7 @@ class MapGrids:
     def crop(self, numbers: Any, positions: Any, orientations: Any, size: float, resolution: float) -> Any:
         """Return egocentric occupancy around robots, float32 `(n, k, k)`: 1 where the agent's axis cannot be, else 0.
 
-        The robot is in the middle and looks up: rows are from the front to the back, columns from its left to its
+        The robot is in the middle and faces up: rows are from the front to the back, columns from its left to its
         right, whatever its roll and pitch.
 
         Args:

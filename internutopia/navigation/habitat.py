@@ -122,7 +122,7 @@ def z_up(point: Any, what: str = 'position') -> Point:
 def yaw_of_rotation(rotation: Any, what: str = 'start_rotation') -> float:
     """Return the yaw [rad] in `(-pi, pi]`, from the x axis to the left, of a rotation of Habitat `(x, y, z, w)`.
 
-    It is that of the direction in which the robot looks. ValueError naming `what` if it is no rotation.
+    It is that of the direction that the robot faces. ValueError naming `what` if it is no rotation.
     """
     x, y, z, w = checked_numbers(rotation, what, 4)
     squared = x * x + y * y + z * z + w * w
@@ -158,7 +158,7 @@ def _point_goal(item: Mapping[str, Any], scenes: Mapping[str, str] | None) -> Na
 
 
 def point_goals(item: Mapping[str, Any], place: Callable[[Any, str], Point] = z_up) -> list[NavigationGoal]:
-    """Return the places that an episode has as goals. KeyError if it says none.
+    """Return the places that an episode has as goals. KeyError if it has none.
 
     Args:
         item: the episode.

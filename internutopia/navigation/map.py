@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 CELL = 0.05
 """Default width of a cell [m]."""
 
-_NEAREST = 8  # cells that are looked at around a point: those of several floors may be above each other
+_NEAREST = 8  # cells that are tested around a point: those of several floors may be above each other
 
 
 class NavigationMap:

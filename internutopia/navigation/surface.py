@@ -28,10 +28,10 @@ from internutopia.navigation.columns import Fillings, Gaps, Grid, Solid
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-_CANDIDATES = 24  # obstacles that are looked at around a point: those of other floors may be nearer seen from above
+_CANDIDATES = 24  # obstacles that are tested around a point: those of other floors may be nearer seen from above
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 _LEVELS_CLOSE = 0.01  # m: obstacles of nearly the same level count once
-_LEVEL_WEIGHT = 0.3  # what a difference in height counts as, where the candidates are looked for
+_LEVEL_WEIGHT = 0.3  # what a difference in height counts as, where the candidates are searched
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _filled(
     low, high = np.full((len(column), 2), np.inf), np.full((len(column), 2), -np.inf)
     np.minimum.at(low, row, boxes[solid, 0])
     np.maximum.at(high, row, boxes[solid, 1])
-    unknown = np.isinf(low) & np.isinf(high) & (low > high)  # too steep, say: all of the column
+    unknown = np.isinf(low) & np.isinf(high) & (low > high)  # such as a steep one: all of the column
     low, high = np.where(unknown, first, low), np.where(unknown, first + grid.spacing, high)
     return np.clip(low, first, first + grid.spacing), np.clip(high, first, first + grid.spacing)
 

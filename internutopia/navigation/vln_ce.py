@@ -1,7 +1,7 @@
 """Episode files of vision-and-language navigation in continuous environments: R2R, RxR, and InternNav's form of them.
 
 JSON, plain or compressed with gzip, in Habitat's frames (`habitat`). Episodes of InternNav that name a `scan` instead
-of a `scene_id` are in axes with z up already, with quaternions `(w, x, y, z)` of a robot that looks along x.
+of a `scene_id` are in axes with z up already, with quaternions `(w, x, y, z)` of a robot that faces x.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Camera geometry: poses, projection, and the arrays that pictures are written to.
 
-Camera frames are those of USD and OpenGL: a camera looks along its -z axis, +y is up in the picture. Pixels are square,
-row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
+Camera frames are those of USD and OpenGL: a camera faces -z, +y is up in the picture. Pixels are square, row 0 is the
+top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class CameraPose:
 
     @classmethod
     def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
-        """Return the pose at `position` [m] that looks at `target` [m], with the z axis upwards in the picture."""
+        """Return the pose at `position` [m] facing `target` [m], with the z axis upwards in the picture."""
         position = np.asarray(position, np.float64)
         back = position - np.asarray(target, np.float64)
         back /= np.linalg.norm(back)

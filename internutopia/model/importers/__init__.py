@@ -21,7 +21,7 @@ class LoadOptions:
         ignore_usd_defaults: take a stage that states neither `metersPerUnit` nor `upAxis` as it is written, in metres
             with z up, not by USD's defaults (centimetres, y up).
         decompose: whether concave meshes of an MJCF or URDF file that do not move collide as convex parts, not as their
-            hulls. Those of a USD file do as it says, in any case.
+            hulls. Those of a USD file follow the file, in any case.
         timestep: that the model will be run with [s]; contacts that bounce depend on it.
     """
 

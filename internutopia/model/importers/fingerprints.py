@@ -31,7 +31,7 @@ class Fingerprint:
     Attributes:
         key: the hash.
         stamps: files, and stamps that differ when they have changed; None for one that is missing.
-        search_path: folders in which files were looked for.
+        search_path: folders in which files were searched.
     """
 
     key: str

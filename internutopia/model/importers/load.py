@@ -50,7 +50,7 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             file and, where known, the line or the prim.
     """
     path = Path(os.path.abspath(path))
-    content_key(path)  # looks at all of its files, unless that was done before
+    content_key(path)  # checks all of its files, unless that was done before
     with reading(path):
         reader = _format(path)
         if reader is usd:
@@ -107,7 +107,7 @@ def is_mjcf(path: Path) -> bool:
 
 
 def units_of(path: Path) -> StageUnits | None:
-    """Return the length unit and up axis of a USD file, and if it states them; None for other formats."""
+    """Return length unit and up axis of a USD file, with flags for stated ones; None for other formats."""
     with reading(path):
         return usd.units_of(path) if _format(path) is usd else None
 

@@ -88,7 +88,7 @@ class MjcfFile:
 def read_mjcf(path: Path) -> dict[Path, MjcfFile]:
     """Read a file and the models that it attaches; returns them by path, the file itself first.
 
-    A reference is looked for in every folder that it may be relative to; one that is found in none is left out.
+    A reference is searched in every folder that it may be relative to; one that is found in none is left out.
 
     Raises:
         ValueError: One of them is not XML, no regular file, attaches itself, or is too large.

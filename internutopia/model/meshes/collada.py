@@ -168,7 +168,7 @@ def _triangles(part: Element, stride: int) -> tuple[NDArray[np.int64], NDArray[n
     else:
         counts = np.zeros(0, int)
     if counts.min(initial=0) < 0 or counts.sum() > len(corners):
-        raise ValueError(f'<{part.tag}> has {len(corners)} corners, <vcount> asks for {counts.sum()}')
+        raise ValueError(f'<{part.tag}> has {len(corners)} corners, <vcount> adds up to {counts.sum()}')
     starts, sizes = np.cumsum(counts) - counts, np.maximum(counts - 2, 0)
     start = np.repeat(starts, sizes)
     step = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

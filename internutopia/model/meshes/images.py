@@ -43,7 +43,7 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
         image = image.convert(mode)
     except UnidentifiedImageError:
         raise ValueError('no image of a known format') from None
-    except Exception as error:  # its readers raise what they like
+    except Exception as error:  # its readers raise errors of any type
         raise ValueError(str(error) or type(error).__name__) from error
     image.thumbnail((MAX_TEXTURE, MAX_TEXTURE))
     return np.asarray(image)

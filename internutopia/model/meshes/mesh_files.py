@@ -73,7 +73,7 @@ def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
         vertices, faces = metres * np.asarray(loaded.vertices, float), np.asarray(loaded.faces)
     except ImportError as error:
         raise ValueError(f'{error}; {install_hint("geometry")} may help') from error
-    except Exception as error:  # its many readers raise what they like
+    except Exception as error:  # its many readers raise errors of any type
         raise ValueError(str(error) or type(error).__name__) from error
     if not len(faces):
         raise ValueError('it has no triangles')

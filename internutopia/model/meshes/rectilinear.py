@@ -27,7 +27,7 @@ def boxes_of(solid: Surface, slack: float) -> tuple[Floats, list[Floats]] | None
     """Return the boxes of a rectilinear solid, few of them.
 
     Args:
-        solid: A closed surface that looks outwards.
+        solid: A closed surface that faces outwards.
         slack: Faces that are closer to each other than this [m] may be put into one plane, as those of a bevel.
 
     Returns:

@@ -2,7 +2,7 @@
 
 - The masses are those of the file. A link without one weighs nothing; where links that move together (they are fixed to
   each other) all weigh nothing, the first of them gets `LEAST_MASS` and `LEAST_INERTIA`, without which MuJoCo has
-  nothing to accelerate. If the file says no mass, all follow from the collision shapes, at 1000 kg/m3.
+  nothing to accelerate. If the file has no mass, all follow from the collision shapes, at 1000 kg/m3.
 - Principal moments that no body has (a negative one, or one that is more than the other two together) are replaced by
   their mean, as MuJoCo's `balanceinertia` does. If the excess is no more than rounding, the largest is reduced.
 - A mass without inertia, or with one of zeros (not given, as in UsdPhysics), is spread evenly over the collision shapes
@@ -155,9 +155,7 @@ def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco
     """Give the bodies of a spec, by link, their masses and inertias; a mass without inertia is a point."""
     if not document.has_masses:
         if any(shape.collides for link in document.links.values() for shape in link.shapes):
-            document.warnings.add(
-                'no link says what it weighs; the collision shapes are taken as 1000 kg/m3', document.root
-            )
+            document.warnings.add('no link has a mass; the collision shapes are taken as 1000 kg/m3', document.root)
         spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS
         spec.compiler.boundinertia = spec.compiler.boundinertia or LEAST_INERTIA
         return

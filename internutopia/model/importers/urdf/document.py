@@ -41,7 +41,7 @@ class Shape:
     """A visual or collision shape of a link.
 
     `size` [m]: edges of a box; radius of a sphere; radius and length of a cylinder or capsule; of a mesh, factors along
-    x, y, z. `mesh` is the reference as it stands in the file, `color` RGBA where the link says one.
+    x, y, z. `mesh` is the reference as it stands in the file, `color` RGBA where the link has one.
     """
 
     name: str
@@ -114,8 +114,8 @@ class Joint:
 class Document:
     """A whole file. `root` is the link that is no child, `joints` have parents before children.
 
-    `settings`: the `<mujoco>` element. `warnings` says what was wrong or is left out, `unread` counts what the file may
-    well say but nothing here makes use of.
+    `settings`: the `<mujoco>` element. `warnings` has what was wrong or is left out, `unread` counts valid content that
+    is not used here.
     """
 
     path: Path

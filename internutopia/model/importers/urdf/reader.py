@@ -110,7 +110,7 @@ class _Reader:
         prefixes = {'xacro'}
         for top in self._robot:
             if top.tag not in _READ['robot'] and ':' not in top.tag:
-                continue  # what is not read may say what it likes
+                continue  # elements that are not read may have any content
             for element in top.iter():
                 prefixes.update(key.removeprefix('xmlns:') for key, value in element.items() if 'xacro' in value)
                 values = ' '.join(element.attrib.values())

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
 _PLAIN = Appearance()
-_BLENDED = 0.99  # opacity from which on MuJoCo renders without looking at the opacity of a texture
+_BLENDED = 0.99  # opacity from which on MuJoCo ignores the opacity of a texture
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class VisualBuilder:
         folders = listed([str(folder) for folder in self._mdl.files.folders])
         what = (
             f'materials are not found ({len(self._grey)}), which leaves meshes grey ({len(meshes)}); '
-            f'looked in {folders}; {SEARCH_PATH} may name other folders'
+            f'searched in {folders}; {SEARCH_PATH} may name other folders'
         )
         for file in self._grey:
             self._warnings.add(what, file)
@@ -191,7 +191,7 @@ class VisualBuilder:
         return *map(float, rgb), float(np.clip(opacity, 0, 1))
 
     def _material(self, prim: Usd.Prim, surface: Appearance, texture: str) -> str:
-        """Return the material name of a surface: the path of the first prim of this name that looks like it.
+        """Return the material name of a surface: the path of the first prim of this name and appearance.
 
         A home refers to the same few hundred materials from each of its models, and MuJoCo renders 1000 at most.
         """

@@ -34,7 +34,7 @@ class Collider(Enum):
 
     NONE = 'nothing'
     HULL = 'its convex hull'
-    FALLBACK = 'its convex hull, although that is not what the file asks for'
+    FALLBACK = 'its convex hull, although the file requests another shape'
     PARTS = 'convex parts'
     COARSE_PARTS = 'convex parts within `STATIC_TOLERANCE`'
     BOX = 'a box around it'
@@ -63,11 +63,11 @@ def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarn
     """Return the collider of a shape of a prim; `moves`: under forces. An unknown name is warned of."""
     if shape.faces is None:
         return Collider.HULL  # a primitive
-    asked = _approximation(prim)
-    if asked not in _ALWAYS and asked not in _SURFACES:
-        warnings.add(f'approximation {asked!r} is not known, taken for none', prim)
-    wanted = _ALWAYS.get(asked, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
-    return Collider.HULL if wanted in (Collider.PARTS, Collider.COARSE_PARTS) and _is_convex(shape) else wanted
+    requested = _approximation(prim)
+    if requested not in _ALWAYS and requested not in _SURFACES:
+        warnings.add(f'approximation {requested!r} is not known, taken for none', prim)
+    kind = _ALWAYS.get(requested, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
+    return Collider.HULL if kind in (Collider.PARTS, Collider.COARSE_PARTS) and _is_convex(shape) else kind
 
 
 def bounding_box(shape: Shape) -> Shape:

@@ -36,7 +36,7 @@ class MissingArc(NamedTuple):
 
     Attributes:
         what: is wrong.
-        layer: that is missing or broken, or lacks the prim; empty if USD does not say.
+        layer: that is missing or broken, or lacks the prim; empty if USD does not report it.
         needed_by: the prim, or the layer, that refers to it.
         where: all of that, for a warning.
     """

@@ -49,7 +49,7 @@ class Drive:
 class Dof:
     """A turn about, or a slide along, one axis of a joint's frame (0, 1, 2: x, y, z).
 
-    `lower` and `upper` [rad or m] are infinite where it has no limit. `state`: where the file says it is [rad or m].
+    `lower` and `upper` [rad or m] are infinite where it has no limit. `state`: its position in the file [rad or m].
     `name` is what the degree of freedom is called among those of its joint, for example `rotX` or `angular`; `unit` the
     size of the file's unit of its position [rad or m].
     """

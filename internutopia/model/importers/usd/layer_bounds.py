@@ -79,7 +79,7 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
         except Tf.ErrorException:
             if name == str(path):
                 raise
-            continue  # composition says what is wrong
+            continue  # composition reports it
         if layer:
             trees[name] = _Tree(layer)
             # USD's own list of dependencies crashes on some broken files

@@ -105,7 +105,7 @@ def has_field_of_view(prim: Usd.Prim) -> bool:
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:
     """Add a `Camera` at a frame on its body; `metres` is the unit of the stage.
 
-    Its vertical field of view follows from its focal length and vertical aperture. Like MuJoCo's, it looks along -z.
+    Its vertical field of view follows from its focal length and vertical aperture. It faces -z, as MuJoCo's do.
     """
     camera = body.add_camera(name=str(prim.GetPath()), pos=frame.position, quat=to_quat(frame.rotation))
     aperture, focal = value(prim, 'verticalAperture'), value(prim, 'focalLength')

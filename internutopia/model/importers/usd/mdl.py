@@ -1,8 +1,8 @@
 """MDL text: the materials that a `.mdl` file defines, as trees of calls.
 
-Read is what says values: `material NAME(parameters) = EXPRESSION;`, where an expression is made of numbers, strings,
-names, calls, selectors (`.tint`) and operators. Functions, `let` blocks, annotations (`[[ ]]`) and imports are passed
-over: what shaders compute is not computed here.
+Read are definitions of values: `material NAME(parameters) = EXPRESSION;`, where an expression is made of numbers,
+strings, names, calls, selectors (`.tint`) and operators. Functions, `let` blocks, annotations (`[[ ]]`) and imports are
+passed over: what shaders compute is not computed here.
 
 The language: NVIDIA Material Definition Language 1.7, language specification.
 """

@@ -182,7 +182,7 @@ class MdlMaterials:
         self._read: dict[str, dict[str, Material] | ValueError] = {}
 
     def appearance(self, shader: Any) -> Appearance | None:
-        """Return the look of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
+        """Return the appearance of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
 
         What is wrong with its `.mdl` file is a warning of the appearance.
         """
@@ -212,8 +212,8 @@ class MdlMaterials:
         if family is None:
             unread = 'what a .mdl file computes is not read, or calls: ' + (base or name)
             return Appearance(warnings=tuple(warnings or [unread]))
-        looks = _appearance(family, found, warnings, is_glass=bool(_GLASS.search(name)))
-        return replace(looks, warnings=tuple(warnings), missing_images=tuple(dict.fromkeys(values.missing)))
+        appearance = _appearance(family, found, warnings, is_glass=bool(_GLASS.search(name)))
+        return replace(appearance, warnings=tuple(warnings), missing_images=tuple(dict.fromkeys(values.missing)))
 
     def missing(self, shader: Any) -> str:
         """Return the `.mdl` file of a shader, as it is written, if it is needed and does not exist; else empty."""

@@ -8,7 +8,7 @@
 
 A value that is zero (`mass`, `diagonalInertia`, `principalAxes`) or infinite (`centerOfMass`) is one that is not given,
 as UsdPhysics has it. A body without colliders weighs what its visible shapes do, flat ones nothing. One without shapes,
-or of which none weighs anything, has the inertia of a ball of 10 cm radius; if nothing says what it weighs, it is 1 kg
+or of which none weighs anything, has the inertia of a ball of 10 cm radius; without any mass given, it is 1 kg
 if it moves on its own, else nothing.
 """
 

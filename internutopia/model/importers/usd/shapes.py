@@ -45,8 +45,9 @@ class Shape:
     """A geom, placed relative to the origin of its prim, along the axes of the world.
 
     `vertices` `(n, 3)` [m] and `faces` `(m, 3)` are those of a mesh, in the geom's rotated frame, and `volume` [m3] is
-    what they enclose; a mesh without faces is the convex hull of its vertices. `corners` `(m, 3)` says which
-    `faceVertexIndices` of the prim its faces come from, `stretch` `(3, 3)` how its `points` `(n, 3)` were stretched.
+    what they enclose; a mesh without faces is the convex hull of its vertices. `corners` `(m, 3)` are the
+    `faceVertexIndices` of the prim that its faces come from, `stretch` `(3, 3)` is how its `points` `(n, 3)` were
+    stretched.
     """
 
     type: mjtGeom

@@ -4,8 +4,8 @@ MuJoCo repeats textures in all directions. What USD has beside that goes into th
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
 
 Values of colours in USD, displayColor and inputs of materials and lights, are linear, with the primaries of Rec. 709
-(UsdPreviewSurface specification; `color` of MDL is linear, too). Images are in sRGB unless the file says that they are
-raw. MuJoCo's renderer converts neither: what a colour or pixel says is what the picture has, but for the light. So a
+(UsdPreviewSurface specification; `color` of MDL is linear, too). Images are in sRGB unless the file marks them as
+raw. MuJoCo's renderer converts neither: the picture has the value of a colour or pixel, but for the light. So a
 linear value is encoded, as the pixels of images are. Products, such as a tint times an image, may be taken on either
 side: the sRGB curve (IEC 61966-2-1) is nearly a power.
 """
@@ -64,9 +64,9 @@ class Texture:
 
     `file` is the resolved path of the image; empty: plain white. Its pixels are in sRGB, unless it `is_linear`. It is
     laid out by the primvar `coordinates` (empty: the usual one) after these have been mapped by the matrix `layout`
-    `(2, 3)`. `wrap` says what is beyond its left
-    and right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity
-    (empty: opaque); with a `threshold`, opacity below it is none, from it on full.
+    `(2, 3)`. `wrap`: the modes beyond its left and right, and beyond its top and bottom. `alpha` is the path of the
+    image whose channel `channel` is opacity (empty: opaque); with a `threshold`, opacity below it is none, from it on
+    full.
     """
 
     file: str = ''
@@ -173,7 +173,7 @@ _GLOW = 0.6  # emission of what glows most; lights add to it
 class Appearance:
     """A surface.
 
-    `color` is linear RGB, None if the material does not say. It multiplies `texture`, if there is one.
+    `color` is linear RGB, None if the material has none. It multiplies `texture`, if there is one.
     """
 
     color: tuple[float, ...] | None = None
@@ -187,7 +187,7 @@ class Appearance:
     missing_images: tuple[str, ...] = ()
     """Images that do not exist; without them it is shown in one colour."""
     missing_mdl: str = ''
-    """Missing `.mdl` file that would define the look."""
+    """Missing `.mdl` file that would define the appearance."""
 
 
 def emission_of(glow: ArrayLike) -> float:

@@ -220,7 +220,7 @@ def _linear(prim: Usd.Prim, levels: int, is_outside: Callable[[Sdf.Layer], bool]
                 break
             prim = prim.GetParent()
             total *= UsdGeom.Xformable(prim).GetLocalTransformation(first)
-    except Tf.ErrorException:  # of a transform that cannot be read, which its reader says
+    except Tf.ErrorException:  # of a transform that cannot be read, which its reader reports
         return np.eye(3)
     linear = np.array(total)[:3, :3]
     return linear if np.isfinite(linear).all() else np.eye(3)
