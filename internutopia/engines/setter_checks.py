@@ -69,8 +69,10 @@ class TargetCheck:
 
     def check(self, env_ids: EnvIds, targets: Any, joints: Any) -> None:
         """Warn if a target `(n, k)` of some joints is beyond its bound; on a device only the first are checked."""
+        if self._done:
+            return
         values = to_host(targets)
-        if self._done or type(values) is not np.ndarray:  # values of compiled controllers cannot be read
+        if type(values) is not np.ndarray:  # values of compiled controllers cannot be read
             return
         bounds = self.bounds[joints]
         beyond = np.abs(values) > bounds  # NaN, which keeps a target, is not
