@@ -10,7 +10,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.runner.base import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
+from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.rl.actions import command, offset_and_scale
 from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
@@ -197,17 +198,15 @@ class BatchedRLEnv:
         started = np.array(env_ids, np.intp)
         if not len(started):
             return
-        slots = self.runner.slots(env_ids)
-        where = self.arrays.asarray(started)
-        self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
-        limits = [slot.task_config.max_episode_steps for slot in slots]
-        self._task_ids[where] = self.arrays.asarray([slot.episode.task_index for slot in slots], 'int64')
-        self._episodes.limits[where] = self.arrays.asarray(
-            [_NEVER if limit is None else limit for limit in limits], 'int64'
-        )
-        for env_id, slot in zip(env_ids, slots, strict=True):
+        tasks: dict[int, BaseTask] = {}
+        numbers: list[tuple[int, int, int]] = []
+        for env_id, slot in zip(env_ids, self.runner.slots(env_ids), strict=True):
+            tasks[env_id], episode, limit = slot.task, slot.episode, slot.task_config.max_episode_steps
+            numbers.append((episode.id, episode.task_index, _NEVER if limit is None else limit))
             (self._self_ending.add if slot.task.ends_itself else self._self_ending.discard)(env_id)
-        self._bind(started)
+        columns, where = self.arrays.asarray(numbers, 'int64').T, self.arrays.asarray(started)
+        self.episode_ids[where], self._task_ids[where], self._episodes.limits[where] = columns
+        self._bind(tasks)
         if isinstance(self._rng, EnvRandom):
             self._rng.start(started, self.runner.world.noise_keys[started])
         mask = np.zeros(self.env_num, bool)
@@ -294,15 +293,14 @@ class BatchedRLEnv:
             self._vacant.put(obs, 0.0)
         return obs
 
-    def _bind(self, started: NDArray[np.intp]) -> None:
-        """Find the batched robot of the envs that just started, and bind it to the terms."""
-        waiting = to_host(self.running).copy()
-        waiting[started] = False
-        robots = {env_id: self.runner.slot(env_id).task.robots for env_id in started.tolist()}
-        self._batch = batch = checked_batch(robots, self.learning.robot, self._batch if waiting.any() else None)
+    def _bind(self, tasks: Mapping[int, BaseTask]) -> None:
+        """Find the batched robot of the envs whose tasks just started, and bind it to the terms."""
+        others = bool(self.running.sum() > len(tasks))
+        self._batch = batch = checked_batch(tasks, self.learning.robot, self._batch if others else None)
+        env_id = next(iter(tasks))
         if self._state is None:
-            self._set_up(batch, int(started[0]))
-        self.state.bind(batch.robot, int(started[0]))
+            self._set_up(batch, env_id)
+        self.state.bind(batch.robot, env_id)
         self._controller = batch.robot.controllers[self.learning.action.controller]
 
     def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
@@ -343,9 +341,10 @@ class BatchedRLEnv:
         for array in (state.steps, state.actions, state.last_actions, *state.episode_values.values()):
             rows.put(array, 0)
         self.rewards.reset(rows)
-        self.metrics.reset(rows)
-        self.randomizations.reset(rows)
+        if self.learning.metrics:
+            self.metrics.reset(rows)
         state.changed()
+        self.randomizations.reset(rows)
         rows.put(state.start_positions, rows.take(state.base_position))
         self.commands.sample(rows)
         self.observer.reset(rows)

@@ -103,7 +103,7 @@ class RewardManager:
         ]
 
     def reset(self, selection: EnvSelection) -> None:
-        """Episodes start."""
+        """Clear the sums in these envs, where episodes start."""
         for total in self._state.reward_sums.values():
             selection.put(total, 0.0)
 
@@ -153,7 +153,7 @@ class MetricManager:
         return dict(now)
 
     def reset(self, selection: EnvSelection) -> None:
-        """Episodes start."""
+        """Forget the values in these envs, where episodes start."""
         self._last = {name: self._state.xp.asarray(values, copy=True) for name, values in self._last.items()}
         for values in self._last.values():
             selection.put(values, 0)

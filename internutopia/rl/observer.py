@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +209,7 @@ class ObservationManager:
         if not self._terms:
             return selection.take(self.last)
         values = [selection.take(value) for value in self._values(delayed=False)]
-        with self._state.rng.for_envs(selection.ids):
+        with self._state.rng.for_envs(selection.ids) if self._noisy else nullcontext():
             first = self._joined(values)
         selection.put(self.last, first)
         return first

@@ -80,6 +80,7 @@ class RobotState:
         self._commanded: dict[Any, Any] = {}  # until commands may change, too
         self._constants: dict[Any, Any] = {}  # until another robot comes
         self._lasting: dict[Any, Any] = {}
+        self._bound: tuple[Any, ...] = ()
 
     @cached_property
     def home(self) -> Array:
@@ -280,9 +281,12 @@ class RobotState:
             home: positions by joint [rad or m] that count as home, whatever the robot's model says of these joints.
             base_link: link that is the base; None means what the robot's class says, or else the root.
         """
-        self._own_home = home or {}
         self._env_id = env_id
-        self._attach(robot, robot.articulation.in_all_envs(), base_link or robot.base_link)
+        bound = robot, home, base_link
+        if bound != self._bound:
+            self._own_home, self._bound = home or {}, bound
+            self._attach(robot, robot.articulation.in_all_envs(), base_link or robot.base_link)
+        self.changed()
 
     def _attach(self, robot: BaseRobot, articulation: IArticulation, base_link: str | None) -> None:
         self.robot, self.articulation, self.base_link = robot, articulation, base_link
@@ -292,7 +296,6 @@ class RobotState:
             self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
         else:
             self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities
-        self.changed()
         self._constants.clear()
         for name in _OF_A_ROBOT:
             self.__dict__.pop(name, None)
