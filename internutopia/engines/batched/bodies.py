@@ -13,8 +13,7 @@ from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, BodyView, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.layouts import BodyLayout
-from internutopia.util.rotations import quat_rotate, quat_rotate_inverse
-from internutopia.util.vectors import cross
+from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
 
 class MujocoBodyView(View, BodyView):
