@@ -48,20 +48,20 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/rl/policy.py': {'torch.jit.load': 2},
     },
     'Stable-Baselines3 model': {
-        'internutopia/rl/known_pickles.py': {'pickle.Unpickler': 1},
+        'internutopia/rl/sb3_model.py': {'pickle.Unpickler': 1},
         'internutopia/rl/sb3_model.py': {'pickle.loads': 1, 'torch.load': 1},
     },
     'Task of a file': {
         'internutopia/rl/registration.py': {'gymnasium.make': 1},
-        'internutopia/rl/task_envs.py': {'importlib.import_module': 1},
+        'internutopia/rl/registration.py': {'importlib.import_module': 1},
         'internutopia/rl/training/tasks.py': {'importlib.import_module': 2},
     },
     'Module that you name': {
-        'internutopia/util/named_module.py': {'importlib.import_module': 1, 'sys.path': 2},
+        'internutopia/util/imports.py': {'importlib.import_module': 1, 'sys.path': 2},
     },
     'Installed packages': {
         'internutopia/config/typed.py': {'importlib.metadata.entry_points': 1},
-        'internutopia/util/extensions.py': {'importlib.metadata.entry_points': 3},
+        'internutopia/util/imports.py': {'importlib.metadata.entry_points': 3},
         'internutopia/core/runner/factory.py': {'importlib.metadata.entry_points': 1},
         'internutopia/gymnasium_ids.py': {
             'importlib.metadata.entry_points': 1,
@@ -115,10 +115,10 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         },
         'internutopia/compat/omni/replicator.py': {'importlib.util.find_spec': 1},
         'internutopia/compat/v2/gone.py': {'sys.meta_path': 2},
-        'internutopia/config/file_names.py': {'importlib.util.find_spec': 1},
+        'internutopia/config/yaml_file.py': {'importlib.util.find_spec': 1},
         'internutopia/rendering/gl.py': {'importlib.import_module': 1},
-        'internutopia/util/lazy.py': {'importlib.import_module': 1},
-        'internutopia/engines/isaac/app.py': {'importlib.import_module': 1},
+        'internutopia/util/imports.py': {'importlib.import_module': 1},
+        'internutopia/engines/isaac/launch.py': {'importlib.import_module': 1},
         'internutopia/recording/recorder.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/compiled/__init__.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/training/rsl_rl.py': {'importlib.import_module': 1},

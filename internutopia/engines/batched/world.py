@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.config.asset_limits import AssetLimitsCfg
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import AssetLimitsCfg, ContactCfg
 from internutopia.engines.base import PhysicsState, PhysicsStates, SceneHandle, World
 from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.engines.batched.bodies import MujocoBodyView

@@ -15,9 +15,9 @@ from typing_extensions import override
 
 from internutopia.engines.batched.geometry import chain_of
 from internutopia.engines.isaac.api import ArticulationHandle
-from internutopia.engines.isaac.joints import IsaacJoints
+from internutopia.engines.isaac.env_prims import EnvPrims, InitialState
 from internutopia.engines.isaac.links import IsaacLinks
-from internutopia.engines.isaac.stage import EnvPrims, InitialState
+from internutopia.engines.isaac.robot_joints import IsaacJoints
 from internutopia.engines.isaac.view import IsaacContext, IsaacView, velocity_at
 from internutopia.engines.setter_checks import TargetCheck, check_finite, check_orientations
 from internutopia.engines.views import Array, ArticulationView, BodyView, EnvIds

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import BodyHandle, PrimHandle
-from internutopia.engines.isaac.stage import EnvPrims, InitialState
+from internutopia.engines.isaac.env_prims import EnvPrims, InitialState
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
 from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, BodyView, EnvIds

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import CameraHandle, Size
-from internutopia.engines.isaac.assets import path_below
-from internutopia.engines.isaac.stage import EnvPrims
+from internutopia.engines.isaac.env_prims import EnvPrims
+from internutopia.engines.isaac.usd_assets import path_below
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView
 from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, CameraView, EnvIds

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import BodyHandle
-from internutopia.engines.isaac.stage import EnvPrims
+from internutopia.engines.isaac.env_prims import EnvPrims
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
 from internutopia.engines.views import Array, BodyView, EnvIds
 from internutopia.util import did_you_mean

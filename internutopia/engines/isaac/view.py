@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.isaac.api import BodyHandle, IsaacSim, PrimHandle
-from internutopia.engines.isaac.stage import EnvPrims, env_path
+from internutopia.engines.isaac.env_prims import EnvPrims, env_path
 from internutopia.engines.views import Array, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.rotations import quat_rotate

@@ -25,12 +25,12 @@ from typing_extensions import override
 from internutopia.config import SimConfig
 from internutopia.engines.base import PhysicsState, SceneHandle, World
 from internutopia.engines.isaac.api import IsaacSim
-from internutopia.engines.isaac.app import start_isaac_sim
 from internutopia.engines.isaac.articulation import IsaacArticulationView
-from internutopia.engines.isaac.assets import check_assets, check_scene
 from internutopia.engines.isaac.bodies import IsaacBodyView, kind_of
 from internutopia.engines.isaac.cameras import IsaacCameraView
-from internutopia.engines.isaac.stage import EnvPrims, InitialState, build_stage
+from internutopia.engines.isaac.env_prims import EnvPrims, InitialState, build_stage
+from internutopia.engines.isaac.launch import start_isaac_sim
+from internutopia.engines.isaac.usd_assets import check_assets, check_scene
 from internutopia.engines.views import EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.scene_cache import SCENES

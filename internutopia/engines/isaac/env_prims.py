@@ -1,4 +1,4 @@
-"""Stage: the prims of each env, how a stage is built of them, and how their episodes begin.
+"""Prims of each env: the stage that is built of them, and the states in which their episodes begin.
 
 The env `i` is `/World/env_i`, at its origin; its scene is `/World/env_i/scene`, robots and objects are where their
 configs put them below the env. Envs whose scenes are made of the same things are cloned from the first of them. If
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.isaac.api import Box, IsaacSim
-from internutopia.engines.isaac.assets import host_name, path_below, prim_paths
+from internutopia.engines.isaac.usd_assets import host_name, path_below, prim_paths
 from internutopia.model.asset_paths import resolve
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.compose import robot_prefix

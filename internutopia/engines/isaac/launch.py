@@ -1,4 +1,4 @@
-"""Isaac Sim app: which Isaac Sim is here, under which names, and its start.
+"""Launch of Isaac Sim: the installed version, the names of its API, and the start of its app.
 
 This is the only module that imports Isaac Sim, and only inside functions. Isaac Sim has had three sets of names: those
 of `omni.isaac` (4.x; aliases in 5.x), those of `isaacsim.core` (4.5 and 5.x), and the experimental ones that replace

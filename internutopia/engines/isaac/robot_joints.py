@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import ArticulationHandle
-from internutopia.engines.isaac.assets import host_name
-from internutopia.engines.isaac.stage import InitialState
+from internutopia.engines.isaac.env_prims import InitialState
+from internutopia.engines.isaac.usd_assets import host_name
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView, Paths
 from internutopia.engines.views import Array, EnvIds
 from internutopia.model.drives import DRIVE_KINDS
