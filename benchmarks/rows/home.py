@@ -16,7 +16,7 @@ from benchmarks.rows.cache import cache_at
 from internutopia.bench.measure import Row, Step, race, seconds_of
 from internutopia.bench.workloads import h1_config, mujoco_world
 from internutopia.config import Config
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import ContactCfg
 from internutopia.core.vec_env import Env
 from internutopia.model.meshes.decomposition import DECOMPOSED
 from internutopia.model.scene_cache import SceneCache, SceneFiles

@@ -94,7 +94,7 @@ def measure_parts(
     """Seconds of physics, and of a step without it, in turns of two steps each."""
     reset()
     batch = mujoco_world(world).batch(0)[0]
-    calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that somebody reads
+    calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that are read
     parts, physics, left_out = [], 0.0, False
 
     def timed(call: Callable[..., None]) -> Callable[..., None]:

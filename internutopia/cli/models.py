@@ -17,19 +17,19 @@ from rich.tree import Tree
 from internutopia.cli.command import command
 from internutopia.cli.options import Json
 from internutopia.util.bounds import MAX_SIDE
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from internutopia.config import Config
-    from internutopia.model.description import (
+    from internutopia.asset_tools.description import (
         ActuatorFacts,
         BodyFacts,
         ColliderFacts,
         Description,
         JointFacts,
     )
+    from internutopia.config import Config
 
 _COLLIDERS_SHOWN = 8  # of a body; decomposed meshes have hundreds
 _FAR_OFF = 50.0  # m: geoms that are larger are background
@@ -49,10 +49,10 @@ def inspect(
     ] = None,
 ) -> int:
     """Print the contents of a model file: bodies, joints, colliders, masses, cameras, and unsupported parts."""
-    from internutopia.config.asset_limits import AssetLimitsCfg
+    from internutopia.asset_tools.description import describe
+    from internutopia.config.simulator import AssetLimitsCfg
     from internutopia.model.asset_files import limited_by
     from internutopia.model.asset_paths import resolve
-    from internutopia.model.description import describe
 
     with limited_by(AssetLimitsCfg(time=time, memory=memory)):
         description = describe(resolve(file))

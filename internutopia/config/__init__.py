@@ -1,11 +1,9 @@
 """Configs, which a user writes: of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards."""
 
-from internutopia.config.asset_limits import AssetLimitsCfg
 from internutopia.config.config import Config, DistributedConfig
-from internutopia.config.contact import ContactCfg
 from internutopia.config.distribution import DistributionCfg
 from internutopia.config.robot import ControllerCfg, RobotCfg, SensorCfg
-from internutopia.config.simulator import SimConfig, Simulator
+from internutopia.config.simulator import AssetLimitsCfg, ContactCfg, SimConfig, Simulator
 from internutopia.config.task import MetricCfg, ObjectCfg, RewardCfg, TaskCfg
 
 __all__ = [

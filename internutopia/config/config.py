@@ -12,11 +12,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from internutopia.config.base import BaseCfg
 from internutopia.config.distribution import DistributionCfg
 from internutopia.config.fields import Count, PathStr, Seed, Spacing
-from internutopia.config.file_names import expanded, portable
 from internutopia.config.simulator import SimConfig
 from internutopia.config.task import TaskCfg
 from internutopia.config.typed import items_by_type
-from internutopia.config.yaml_file import read_mapping
+from internutopia.config.yaml_file import expanded, portable, read_mapping
 from internutopia.util.bounds import MAX_ENVS, MAX_EPISODES
 from internutopia.util.conventions import Version, conventions_of, version_of_process
 
@@ -173,7 +172,7 @@ def check_config(config: object, owner: str) -> None:
 
 
 def _check_names(index: int, task: TaskCfg) -> None:
-    """Refuse a name that two robots or objects of a task share: actions and observations could not tell them apart."""
+    """Refuse a name that two robots or objects of a task share: actions and observations could not distinguish them."""
     counts = Counter(member.name for member in (*task.robots, *task.objects))
     for field, members in (('robots', task.robots), ('objects', task.objects)):
         for name in (member.name for member in members if counts[member.name] > 1):

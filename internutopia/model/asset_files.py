@@ -20,7 +20,7 @@ from xml.etree.ElementTree import Element
 
 import mujoco
 
-from internutopia.config.asset_limits import AssetLimitsCfg
+from internutopia.config.simulator import AssetLimitsCfg
 
 _limits: ContextVar[AssetLimitsCfg] = ContextVar('asset_limits', default=AssetLimitsCfg())  # noqa: B039 - never changed
 

@@ -4,7 +4,7 @@ A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`
 with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
 H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
 have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
-`internutopia.config.file_names`.
+`internutopia.config.yaml_file`.
 
 `menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`, is a model of MuJoCo Menagerie. They come
 with the package `mujoco-menagerie`, which downloads a model when it is first used and keeps it. Where there is no
@@ -18,10 +18,10 @@ import os
 from functools import cache, lru_cache
 from pathlib import Path
 
-from internutopia.config.file_names import local_path, missing_package
+from internutopia.config.yaml_file import local_path, missing_package
 from internutopia.default_config import PACKAGED_ASSETS_PATH
 from internutopia.macros import gm
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 PACKAGED_ASSETS = Path(PACKAGED_ASSETS_PATH)
 # Files of InternUtopia's asset pack, without suffixes, for which something is packaged under another name

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import mujoco
 
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import ContactCfg
 from internutopia.model.asset_files import BROKEN
 from internutopia.model.asset_paths import resolve
 from internutopia.model.camera_layouts import add_cameras

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import ContactCfg
 from internutopia.model.asset_paths import resolve
 from internutopia.model.contacts import filter_links, keep_base_contacts, make_rigid
 from internutopia.model.drives import (

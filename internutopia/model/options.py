@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import ContactCfg
 from internutopia.model.contacts import bounces
 from internutopia.util.log import warn_once
 
@@ -127,8 +127,10 @@ def set_options(
     damped = any(robot.driven for robot in robots) or any(_is_damped(asset) for asset in assets)
     if damped and options.integrator == _Integrator.mjINT_EULER:
         options.integrator = _Integrator.mjINT_IMPLICITFAST
-    needed = FOR_LOOSE_THINGS if loose or (scene is not None and _has_loose_things(scene)) else ContactCfg()
-    if any(has_gripper(robot.spec) for robot in robots):
+    joints = scene.joints if scene is not None else ()
+    loose = loose or any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in joints)
+    needed = FOR_LOOSE_THINGS if loose else ContactCfg()
+    if any(_FINGERS.search(joint.name) for robot in robots for joint in robot.spec.joints):
         needed = FOR_GRIPPERS
     if any(bounces(asset) for asset in (*assets, *objects)):
         needed = needed.update(integrator=None)
@@ -146,15 +148,6 @@ def adopt_settings(child: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
     child.option, child.visual, child.stat = spec.option, spec.visual, spec.stat
     for name in _SIZES:
         setattr(child, name, getattr(spec, name))
-
-
-def has_gripper(robot: mujoco.MjSpec) -> bool:
-    """Return True if a robot grasps: it has joints that are called fingers, gripper, knuckles or jaws."""
-    return any(_FINGERS.search(joint.name) for joint in robot.joints)
-
-
-def _has_loose_things(scene: mujoco.MjSpec) -> bool:
-    return any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in scene.joints)
 
 
 def _strengthen(options: Any, other: Any) -> None:

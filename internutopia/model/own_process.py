@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from internutopia.config.asset_limits import AssetLimitsCfg
+from internutopia.config.simulator import AssetLimitsCfg
 from internutopia.model.asset_files import limited_by, limits
 from internutopia.model.importers.fingerprints import Fingerprint, adopt_fingerprint, known_fingerprint
 from internutopia.model.importers.load import content_key

@@ -26,7 +26,7 @@ from weakref import WeakValueDictionary
 import mujoco
 import numpy as np
 
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import ContactCfg
 from internutopia.model.asset_files import BROKEN, limits
 from internutopia.model.asset_paths import resolve
 from internutopia.model.compilation import compile_scene
@@ -34,7 +34,7 @@ from internutopia.model.compiled import CompiledScene
 from internutopia.model.importers.load import content_key
 from internutopia.model.overlaps import exclude_overlaps
 from internutopia.model.own_process import try_files
-from internutopia.model.spec import RobotSpec, SceneSpec
+from internutopia.model.spec import SceneSpec
 from internutopia.util.cache_folder import CacheFolder, code_version, hashed
 from internutopia.util.log import Warned, recorded_warnings, warn_once
 from internutopia.util.memory import return_free_memory
@@ -88,7 +88,7 @@ def _load(folder: CacheFolder, name: str) -> mujoco.MjModel | None:
     except (OSError, TypeError, *BROKEN):
         return None
     for warned in warnings:
-        warned.say()
+        warned.emit()
     return model
 
 
@@ -134,7 +134,8 @@ class SceneCache:
         """Return the compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
         if limits().own_process:
             _try(scene, timestep, contact)
-        robots = [_robot_key(robot) for robot in scene.robots]
+        # all that robots' models depend on, but links that pass through each other where they start
+        robots = [f'{_asset_key(robot.asset)} {robot.build}' for robot in scene.robots]
         build, scene = scene.build, exclude_overlaps(scene, robots, timestep)
         key = _cache_key(scene, build, robots, timestep, contact)
         compiled = self._alive.get(key)
@@ -193,11 +194,6 @@ def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None
 def _asset_key(path: str | None) -> str | None:
     """Return a hash of the files of an asset."""
     return content_key(resolve(path)) if path else None
-
-
-def _robot_key(r: RobotSpec) -> str:
-    """Return all that a robot's model depends on, but links that pass through each other where it starts."""
-    return f'{_asset_key(r.asset)} {r.build}'
 
 
 def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:

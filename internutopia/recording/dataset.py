@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic_core import PydanticSerializationError
 
 from internutopia.config import Config
-from internutopia.config.file_names import expanded, portable
+from internutopia.config.yaml_file import expanded, portable
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.recording.streams import PART

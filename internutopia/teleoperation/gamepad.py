@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_PERIOD = 50  # ms, in which a page says how the gamepad is
-_HELD = 0.3  # s: what no page has said for longer is not so any more
+_PERIOD = 50  # ms, between two reports of a page
+_HELD = 0.3  # s: older reports do not count
 _DEAD = 0.1  # of a stick that is let go of
 _AXES, _BUTTONS = 4, 16  # of a gamepad, at least
 _SPACE_AXES = 6  # of a SpaceMouse: to the right, to the person, down, and turns about these (HID Usage Tables, 4.2)

@@ -88,10 +88,10 @@ class Steering:
             return None
         forward, lateral, yaw_rate = twist[[0, 1, 5]]
         if len(velocity.labels) == 2:  # what cannot go sideways turns
-            wanted = [forward, np.clip(lateral + yaw_rate, -1.0, 1.0)]
+            speeds = [forward, np.clip(lateral + yaw_rate, -1.0, 1.0)]
         else:
-            wanted = [forward, lateral, yaw_rate]
-        limits = zip(wanted, velocity.low, velocity.high, strict=True)
+            speeds = [forward, lateral, yaw_rate]
+        limits = zip(speeds, velocity.low, velocity.high, strict=True)
         return tuple(float(part * high if part > 0.0 else -part * low) for part, low, high in limits)
 
     def _move(self, name: str, twist: Twist, dt: float, arm: ArmPose, heading: NDArray[np.float64]) -> None:

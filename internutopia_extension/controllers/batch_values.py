@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.rotations import ZERO_LENGTH
-
-if TYPE_CHECKING:
-    import gymnasium
 
 
 def stack_actions(actions: Sequence[Any]) -> NDArray[np.float32] | None:
@@ -67,16 +65,13 @@ class BoxActionController(BaseController):
 
     @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
-        """Check the actions of several envs, `(n, *action_shape)`."""
         stacked = stack_actions(actions)
         if stacked is None or stacked.shape[1:] != self.action_shape:
             return super().parse_actions(actions)  # names the one at fault
         return stacked
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
+    def action_space(self) -> Space[Any]:
         """Numbers up to `action_limits` each way."""
-        from gymnasium.spaces import Box
-
         limits = np.broadcast_to(np.array(self.action_limits, np.float32), self.action_shape)
         return Box(-limits, limits)

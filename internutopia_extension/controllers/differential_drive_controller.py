@@ -46,7 +46,6 @@ class DifferentialDriveController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute wheel velocities for the speeds of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(forward_speed=action[..., 0], rotation_speed=action[..., 1], env_ids=env_ids)
 

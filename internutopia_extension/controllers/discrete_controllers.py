@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -23,10 +24,6 @@ from internutopia_extension.configs.controllers import (
     FlashControllerCfg,
 )
 from internutopia_extension.controllers.batch_values import observed
-
-if TYPE_CHECKING:
-    import gymnasium
-
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
 """Actions, by the numbers of Habitat and VLN-CE."""
@@ -78,7 +75,6 @@ class DiscreteController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Return the state of the action."""
         return {
             'finished': observed(self.finished()),
             'stopped': observed(self.action == STOP),
@@ -87,10 +83,8 @@ class DiscreteController(BaseController):
         }
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
+    def action_space(self) -> Space[Any]:
         """Numbers from 0 to 3."""
-        from gymnasium.spaces import Box
-
         return Box(STOP, RIGHT, (1,))
 
 
@@ -104,7 +98,7 @@ _ENOUGH = 0.5  # part of a step; a robot that went less when patience was over w
 class DiscreteMoveController(DiscreteController):
     """Steps of a fixed length and turns of a fixed angle, by commands to the move-by-speed controller below it.
 
-    Send the action at each step of the env until `finished`; what is sent before is not looked at, the action that was
+    Send the action at each step of the env until `finished`; what is sent before is ignored, the action that was
     begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step
     forward that has not come half of its way in `config.patience` times the time that it takes has `collided`.
     """

@@ -83,7 +83,6 @@ class MoveToPointBySpeedController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute speeds towards the goal of the action."""
         action = self.parsed(action, env_ids)
         position, orientation = self.robot.get_pose()
         return self.forward(
@@ -126,7 +125,6 @@ class MoveToPointBySpeedController(BoxActionController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Return whether the goal is reached."""
         position, _ = self.robot.get_pose()
         return {'finished': observed(planar_distance(position, self.goal_position) < self.last_threshold)}
 
@@ -173,7 +171,6 @@ class RotateController(BoxActionController):
 
     @override
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
-        """Check the actions of several envs, `(n, 1, 4)`."""
         goals = super().parse_actions(actions)
         if (np.square(goals).sum(axis=-1) < ZERO_LENGTH**2).any():
             return BaseController.parse_actions(self, actions)  # names the one at fault
@@ -181,7 +178,6 @@ class RotateController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute the turning rate towards the goal of the action."""
         action = self.parsed(action, env_ids)
         _, orientation = self.robot.get_pose()
         return self.forward(
@@ -218,7 +214,6 @@ class RotateController(BoxActionController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Return whether the goal is reached."""
         _, orientation = self.robot.get_pose()
         error = self.get_delta_z_rot(orientation, self.goal_orientation)
         return {'finished': observed(self.arrays.xp.abs(error) < self.last_threshold)}

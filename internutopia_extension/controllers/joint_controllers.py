@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -17,9 +18,6 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import GripperControllerCfg, JointControllerCfg
 from internutopia_extension.controllers.batch_values import BoxActionController, checks_as, stack_actions
-
-if TYPE_CHECKING:
-    import gymnasium
 
 
 @BaseController.register('JointController')
@@ -70,7 +68,6 @@ class JointController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute joint targets of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(*[action[..., row, :] for row in range(action.shape[-2])], env_ids=env_ids)
 
@@ -89,10 +86,8 @@ class JointController(BaseController):
         return self.joint_subset.make_articulation_action(joint_positions, joint_velocities)
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
+    def action_space(self) -> Space[Any]:
         """`[positions]` within the joint limits; a joint without limits goes half a turn (or pi metres) each way."""
-        from gymnasium.spaces import Box
-
         subset = self.joint_subset
         ranges = subset.articulation.view.joint_ranges[subset.joint_indices]
         low, high = np.where(np.isfinite(ranges), ranges, [-np.pi, np.pi]).astype(np.float32).T
@@ -135,10 +130,8 @@ class ActuatorController(BoxActionController):
         return ArticulationAction()
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
+    def action_space(self) -> Space[Any]:
         """Controls within their ranges; -1 to 1 where an actuator has none."""
-        from gymnasium.spaces import Box
-
         ranges = self.robot.articulation.view.control_ranges
         low, high = np.where(np.isfinite(ranges), ranges, [-1.0, 1.0]).astype(np.float32).T
         return Box(low, high)
@@ -180,7 +173,6 @@ class GripperController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute finger positions for the action."""
         return self.forward(self.parsed(action, env_ids), env_ids)
 
     def forward(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -195,12 +187,8 @@ class GripperController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Return the finger positions."""
         return {'gripper_pos': self.joint_subset.get_joint_positions()}
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
-        """A number; positive opens."""
-        from gymnasium.spaces import Box
-
+    def action_space(self) -> Space[Any]:
         return Box(-1.0, 1.0, (1,))

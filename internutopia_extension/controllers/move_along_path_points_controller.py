@@ -7,9 +7,10 @@ A robot that heads for a point a constant distance ahead rounds corners and come
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -28,10 +29,6 @@ from internutopia_extension.controllers.ground_controllers import (
     planar_distance,
     setting,
 )
-
-if TYPE_CHECKING:
-    import gymnasium
-
 
 _AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
 _SHORTEST = 1e-9  # m, to divide by
@@ -208,7 +205,6 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Return the progress of the robot along the path."""
         position, _ = self.robot.get_pose()
         reached = planar_distance(position, self.current_path_point) < self.last_threshold
         return {
@@ -219,17 +215,13 @@ class MoveAlongPathPointsController(BaseController):
         }
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
+    def action_space(self) -> Space[Any]:
         """Paths of one point, up to 100 m away from the origin along each axis."""
-        from gymnasium.spaces import Box
-
         return Box(-100.0, 100.0, (1, 1, 3))
 
     @override
-    def observation_space(self) -> gymnasium.Space[Any]:
+    def observation_space(self) -> Space[Any]:
         """The space of `get_obs`, whose `current_point` is a point from the first action on."""
-        from gymnasium.spaces import Box, Dict, Discrete
-
         count = Discrete(np.iinfo(np.int64).max)
         point = Box(-np.inf, np.inf, (3,))
         return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))

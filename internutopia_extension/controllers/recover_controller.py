@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -15,9 +16,6 @@ from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT
 from internutopia_extension.configs.controllers import RecoverControllerCfg
 from internutopia_extension.controllers.batch_values import has_direction
-
-if TYPE_CHECKING:
-    import gymnasium
 
 
 @BaseController.register('RecoverController')
@@ -77,9 +75,7 @@ class RecoverController(BaseController):
         return ArticulationAction(self.joint_positions, joint_velocities=rest, joint_efforts=rest)
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
+    def action_space(self) -> Space[Any]:
         """`[position]` up to 100 m away from the origin along x and y, on the ground."""
-        from gymnasium.spaces import Box
-
         reach = np.array([[100.0, 100.0, 0.0]], np.float32)
         return Box(-reach, reach)

@@ -54,7 +54,7 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         if not isinstance(action, list | tuple | np.ndarray) or not 3 <= len(action) <= 5:
             raise ValueError(
                 f'expected [{self.action_meaning}], then base height and {len(self.upper_joints)} upper-body joint '
-                f'targets if wanted, got {action!r}'
+                f'targets (optional), got {action!r}'
             )
         height = action[3] if len(action) > 3 and action[3] is not None else self.default_height
         upper = action[4] if len(action) > 4 and action[4] is not None else self.upper_default

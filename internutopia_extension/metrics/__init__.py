@@ -37,8 +37,8 @@ class NavigationMetric(BaseMetric):
     [m]; those are infinite where there is no way), `path_length` [m], `ndtw`, `sdtw` and `cls` (of episodes with a
     reference path), `collisions` and `collision_time` [s], `time` [s], `steps`, `actions`, and `path`, its points [m].
 
-    The path begins at the start of the episode and has a point each `config.path_step`. Where the episode itself says
-    how long the shortest path is, that counts as `shortest`.
+    The path begins at the start of the episode and has a point each `config.path_step`. Where the episode itself has
+    the length of the shortest path, that counts as `shortest`.
     """
 
     def __init__(self, config: NavigationMetricCfg, task_config: TaskCfg):
@@ -136,7 +136,6 @@ class RecordingMetric(BaseMetric):
 
     @override
     def calc(self) -> dict[int, dict[str, dict[str, Any]]]:
-        """Return everything recorded."""
         return self.obs
 
 

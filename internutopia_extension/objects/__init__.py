@@ -23,7 +23,6 @@ class DynamicCube(BaseObject):
     @classmethod
     @override
     def model(cls, config: Any) -> ObjectSpec:
-        """Return the model of the box."""
         return _cube(config, mass=config.mass, density=config.density, collider=config.collider)
 
 
@@ -34,7 +33,6 @@ class StaticCube(BaseObject):
     @classmethod
     @override
     def model(cls, config: Any) -> ObjectSpec:
-        """Return the model of the box."""
         return _cube(config, dynamic=False)
 
 
@@ -45,7 +43,6 @@ class VisualCube(BaseObject):
     @classmethod
     @override
     def model(cls, config: Any) -> ObjectSpec:
-        """Return the model of the box."""
         return _cube(config, dynamic=False, collider=False)
 
 
@@ -59,7 +56,6 @@ class UsdObject(BaseObject):
     @classmethod
     @override
     def model(cls, config: Any) -> ObjectSpec:
-        """Return the model of the object."""
         return _object(
             config,
             asset=config.usd_path,
@@ -70,7 +66,7 @@ class UsdObject(BaseObject):
 
 
 def _object(config: Any, **fields: Any) -> ObjectSpec:
-    """Return the model of an object, placed as its config says."""
+    """Return the model of an object, placed by its config."""
     return ObjectSpec(
         name=config.name, scale=config.scale, position=config.position, orientation=config.orientation, **fields
     )

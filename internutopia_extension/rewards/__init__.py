@@ -49,7 +49,6 @@ class EffortPenaltyReward(RobotReward):
 
     @override
     def calc(self) -> float:
-        """Compute the reward of this step."""
         efforts = self.task.robots[self.parameters.robot_name].articulation.get_joint_efforts()
         self.state = float(np.sum(np.square(efforts, dtype=np.float64)))
         return -self.parameters.scale * self.state
@@ -76,7 +75,6 @@ class ProgressToGoalReward(RobotReward):
 
     @override
     def calc(self) -> float:
-        """Compute the reward of this step."""
         if self.state is None:  # the first step starts where the config puts the root
             self.state = self._distance(self.task.robots[self.parameters.robot_name].config.position)
         before = self.state

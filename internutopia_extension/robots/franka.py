@@ -188,17 +188,17 @@ class FrankaRobot(BaseRobot):
         """Set joint targets, and keep them for the observation."""
         super().command(controls)
         own_robots: Mapping[int, Any] = {} if self.batch is None else self.batch.robots
-        told: dict[FrankaRobot, list[dict[str, Any]]] = {}
+        commanded: dict[FrankaRobot, list[dict[str, Any]]] = {}
         for control, env_ids in controls:
             values = self.action_to_dict(control)
             if env_ids is ...:
-                told.setdefault(self, []).append(values)
+                commanded.setdefault(self, []).append(values)
                 continue
             indices = values.pop('joint_indices')
             for row, env_id in enumerate(env_ids.tolist()):
                 own = {name: None if value is None else value[row] for name, value in values.items()}
-                told.setdefault(own_robots[env_id], []).append(own | {'joint_indices': indices})
-        for robot, actions in told.items():
+                commanded.setdefault(own_robots[env_id], []).append(own | {'joint_indices': indices})
+        for robot, actions in commanded.items():
             robot._commanded = Commanded(actions)
 
     @override

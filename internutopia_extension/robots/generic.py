@@ -34,7 +34,6 @@ class GenericRobot(BaseRobot):
     @classmethod
     @override
     def model(cls, config: RobotCfg) -> RobotSpec:
-        """Return the model of the robot."""
         assert isinstance(config, GenericRobotCfg)
         model = super().model(config)
         asked_for = tuple(name for name in DRIVE_SETTINGS if getattr(config, name) is not None)

@@ -29,7 +29,7 @@ _GAINS = {
 _WAIST_GAINS = {f'waist_{axis}_joint': (350.0, 15.0) for axis in ('yaw', 'pitch', 'roll')}
 _HEAD_GAINS = {f'head_{axis}_joint': (112.06, 3.1) for axis in ('roll', 'pitch', 'yaw')}
 _HAND_GAINS = {joint: (5.0, 2.0) for joint in GR1_54 if joint.startswith(('L_', 'R_'))}
-# Two dampings that look swapped there (right: 1.0 and 2.0); kept, so that commands act here as they do there
+# Two dampings that may be swapped there (right: 1.0 and 2.0); kept, so that commands act here as they do there
 _ODD_GAINS = {'left_wrist_pitch_joint': (10.0, 2.0), 'L_thumb_distal_joint': (5.0, 1.0)}
 _HOME = {'hip_pitch': -0.2618, 'knee_pitch': 0.5236, 'ankle_pitch': -0.2618, 'elbow_pitch': -0.3}
 _HOME_SHOULDERS = {'left_shoulder_roll_joint': 0.2, 'right_shoulder_roll_joint': -0.2}

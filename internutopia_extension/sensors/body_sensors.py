@@ -47,7 +47,6 @@ class BodySensor(BaseSensor):
     @classmethod
     @override
     def equip(cls, config: SensorCfg, model: RobotSpec) -> RobotSpec:
-        """Enable the measurements."""
         return dataclasses.replace(model, probes=(*model.probes, *cls.probes(cls.own_config(config))))
 
     @abstractmethod
@@ -210,7 +209,7 @@ class JointForceSensor(BodySensor):
 class GPSCompass(BodySensor):
     """Position and heading of the root, relative to those at its first observation in the episode.
 
-    - `gps` `(2,)`: how far it is to the front and to the left of the start, seen as it looked there [m].
+    - `gps` `(2,)`: distance to the front and to the left of the start, in the heading of the start [m].
     - `compass` `(1,)`: how far it has turned to the left since, in (-pi, pi] [rad].
     """
 
@@ -234,7 +233,6 @@ class GPSCompass(BodySensor):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Clear the start poses of these envs."""
         self._start[env_ids] = np.nan
 
     def save_state(self, env_ids: Any = ...) -> NDArray[np.float64]:

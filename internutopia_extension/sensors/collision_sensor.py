@@ -17,7 +17,7 @@ from internutopia_extension.configs.sensors import CollisionSensorCfg
 from internutopia_extension.sensors.body_sensors import BodySensor
 
 _SEEN_GROUPS = (0, 1, 2, 3)  # groups of geoms: what is seen, and colliders that are not
-_BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where something higher is looked for
+_BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where something higher is searched for
 
 
 @BaseSensor.register('CollisionSensor')

@@ -99,7 +99,6 @@ class Lidar(BodySensor):
 
     @override
     def handle(self, robot: RobotContext) -> BaseSensor:
-        """Return the lidar of one env."""
         return _LidarOfOneEnv(self, robot)
 
 
@@ -108,7 +107,6 @@ class _LidarOfOneEnv(SensorHandle):
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """Return the current readings."""
         return {key: values[0] for key, values in self._batch.read(np.array([self._scene.env_id])).items()}
 
 

@@ -66,7 +66,7 @@ class RepCamera(BaseSensor):
         self._view = scene.camera_at(self.camera_prim_path)
         self._camera: ICamera | None = None
         self._id_tables: dict[tuple[Segmentation, tuple[str, ...] | None], IdTable] = {}
-        self._looked_for: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
+        self._searched: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
         self._frame = self._make_pictures()
         self._now = self._make_pictures()
         self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
@@ -75,7 +75,7 @@ class RepCamera(BaseSensor):
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
         """Return the outputs of `camera_frames.OUTPUTS` that a config enables."""
-        wanted = {
+        enabled = {
             'bounding_box_2d_tight': config.landmarks,
             'landmarks': config.landmarks,
             'semantic_segmentation': config.semantic_segmentation,
@@ -85,7 +85,7 @@ class RepCamera(BaseSensor):
             'camera_params': config.camera_params or config.pointcloud,
             'pointcloud': config.pointcloud,
         }
-        return {output for output, asked in wanted.items() if asked}
+        return {output for output, is_enabled in enabled.items() if is_enabled}
 
     @classmethod
     @override
@@ -126,7 +126,6 @@ class RepCamera(BaseSensor):
 
     @override
     def update(self, env_ids: EnvIds) -> None:
-        """Render the envs that are due."""
         due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
         self._frame.take(due, due if self._serves_all else np.zeros(len(due), np.intp))
         self._seen[due] = True
@@ -141,7 +140,6 @@ class RepCamera(BaseSensor):
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """Return the current data of the camera."""
         if not self._serves_all:
             return self.get_camera_data()
         assert self._robot.batch is not None
@@ -175,8 +173,8 @@ class RepCamera(BaseSensor):
             if categories is not None:
                 ids = partial(category_ids, categories=categories)
             self._id_tables[kind, categories] = IdTable(world, ids)
-        elif categories is not None and categories not in self._looked_for:
-            self._looked_for.add(categories)  # not at the first picture: it may be of one env alone, for its size
+        elif categories is not None and categories not in self._searched:
+            self._searched.add(categories)  # not at the first picture: it may be of one env alone, for its size
             known = {category for env_id in env_ids for category in world.labels(env_id).categories}
             for category in sorted(set(categories) - known):
                 hint = did_you_mean(category, sorted(known))

@@ -22,7 +22,6 @@ class SimpleInferenceTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Return False: the task never ends."""
         return False
 
 
@@ -42,7 +41,6 @@ class FiniteStepTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Return True if this was the last step."""
         self.stop_count += 1
         return self.stop_count >= self.max_steps
 

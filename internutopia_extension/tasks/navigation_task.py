@@ -143,7 +143,6 @@ class NavigationTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        """Return True if the last observation has an end."""
         return self._end is not None
 
     @property
