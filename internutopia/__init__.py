@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from internutopia.compat import register
 from internutopia.gymnasium_ids import register_own_tasks
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.config import (

@@ -12,7 +12,7 @@ from typing import NoReturn, ParamSpec
 import typer
 
 from internutopia.rendering.gl import NoOpenGLError
-from internutopia.util.install import COMMAND
+from internutopia.util.imports import COMMAND
 from internutopia.util.interrupts import INTERRUPTED, interrupts
 
 ArgumentsT = ParamSpec('ArgumentsT')
@@ -38,7 +38,7 @@ def command(title: str) -> Callable[[Callable[ArgumentsT, int]], Callable[Argume
 
 
 def _exit_code(title: str, body: Callable[[], int]) -> int:
-    from internutopia.util.extensions import load_extensions
+    from internutopia.util.imports import load_extensions
 
     with interrupts() as interruption:
         try:

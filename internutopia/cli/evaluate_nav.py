@@ -33,8 +33,8 @@ from internutopia.cli.options import (
 from internutopia.cli.run import PATIENCE
 from internutopia.util import log
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.imports import import_named
 from internutopia.util.interrupts import interrupts
-from internutopia.util.named_module import import_named
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig

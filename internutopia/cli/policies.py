@@ -33,7 +33,7 @@ from internutopia.cli.options import (
     parse_key_values,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation

@@ -37,7 +37,7 @@ from internutopia.cli.options import (
 )
 from internutopia.util import log
 from internutopia.util.bounds import MAX_ENVS, MAX_SIDE
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:

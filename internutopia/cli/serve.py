@@ -12,7 +12,7 @@ import typer
 from internutopia.cli.command import command
 from internutopia.cli.options import Quiet
 from internutopia.util.bounds import MAX_THREADS
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 token_app = typer.Typer(help='Manage the users of a server: a file with names and token hashes.', no_args_is_help=True)
 _TokensFile = Annotated[Path, typer.Option('--file', help='Tokens file.', metavar='FILE')]

@@ -15,7 +15,7 @@ import typer
 from internutopia.cli.command import command
 from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust, parse_key_values
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_THREADS
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe
 
 def _checked(distribution: DistributionCfg) -> RayDistributionCfg:
     from internutopia.config.distribution import RayDistributionCfg
-    from internutopia.util.install import install_hint
+    from internutopia.util.imports import install_hint
 
     if not isinstance(distribution, RayDistributionCfg):
         raise ValueError(f"distribution_config.type={distribution.type!r}: expected 'ray'")

@@ -16,7 +16,7 @@ from internutopia.cluster.message_pipe import MessagePipe, Part, from_message, t
 from internutopia.cluster.worker_process import pickled, this_node, this_place
 from internutopia.util import log
 from internutopia.util.errors import located
-from internutopia.util.garbage import collections_put_off
+from internutopia.util.memory import collections_put_off
 
 MISTAKES = ValueError, KeyError, OSError
 """Errors of the user; all others are reported with the place in the code."""
@@ -102,11 +102,11 @@ class PipeLink:
         self.pipe = MessagePipe(own_replies, own_requests, memories)
         self.busy = False
         self.intact = True
-        self._server = 0  # its process, once it has said so
+        self._server = 0  # its process, once it is ready
         self._lent = [requests, replies]
         self.served = actor.serve.remote(os.getpid(), fds)
 
-    def welcome(self) -> None:
+    def on_served(self) -> None:
         """Close what was lent to the worker, which is ready, or whose pipe has ended."""
         self._close_lent()
         self._server = int.from_bytes(self.pipe.receive() or b'', 'little')

@@ -28,7 +28,7 @@ from internutopia.core.sensor.camera import checked_resolution
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.util.conventions import conventions_of
 from internutopia.util.errors import EnvValueError
-from internutopia.util.garbage import collections_put_off
+from internutopia.util.memory import collections_put_off
 
 
 class SimulationApp:

@@ -11,7 +11,7 @@ All points are `(x, y, z)` [m] in the env frame, z up.
 
 from typing import TYPE_CHECKING
 
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.navigation.agent import Agent

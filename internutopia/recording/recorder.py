@@ -24,7 +24,7 @@ from internutopia.recording.streams import CODEC, check_codec
 from internutopia.recording.watcher import EpisodeWatcher
 from internutopia.recording.worker_recording import WorkerRecording
 from internutopia.util import did_you_mean
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 _LIBRARIES = {'lerobot': 'pyarrow', 'hdf5': 'h5py'}
 _ROUNDING = 1e-6

@@ -30,7 +30,7 @@ from internutopia.engines.base import PhysicsState
 from internutopia.engines.batched.world import BatchedWorld
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.looks import Looks
-from internutopia.rl.untrusted import check_names_no_program
+from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 
 

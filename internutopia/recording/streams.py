@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 CODEC = 'libx264'
 PART = '.part'

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.recording.streams import writing
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 ADVICE = 'take it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
 """Advice for a file of pictures that is gone or damaged."""

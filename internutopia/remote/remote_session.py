@@ -25,7 +25,7 @@ from internutopia.remote.call_errors import (
     VersionMismatchError,
 )
 from internutopia.remote.client import DEFAULT_TIMEOUT, Client
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     from internutopia.core.runner.base import StepWatcher
@@ -39,26 +39,11 @@ _CLOSE_TIMEOUT = 2.0  # s; a server that is gone shall not hold up the end of a 
 class RemoteSession:
     """Session on a server, with a handle for each of its envs.
 
-    It ends with `close`, when the object is garbage-collected, and with the program; or on the server when idle for too
-    long.
-
-    Args:
-        num_envs: number of envs.
-        step_size: maximum number of steps of a call of `step`.
-        base_url: of the server.
-        user_token: of the user; None for a server without users.
-        session_id: of a live session with as many envs, to resume it; None creates a new one.
-        seed: of everything random in a new session; None means that of the served config.
-        timeout: longest time of a call [s].
+    Arguments and errors are those of `create_vectorized_env`. It ends with `close`, when the object is
+    garbage-collected, and with the program; or on the server when idle for too long.
 
     Attributes:
-        watchers: objects notified, in the calling thread, that a call begins to step the envs and that it has changed
-            them.
-
-    Raises:
-        VersionMismatchError: this client is too old or too new for the server.
-        RemoteError: a subclass of it: no such session, a limit, a wrong token, no server.
-        ValueError: the session has another number of envs, or an argument is wrong.
+        watchers: step watchers, called in the thread that steps.
     """
 
     def __init__(
@@ -90,7 +75,7 @@ class RemoteSession:
                     raise ValueError(f'num_envs={num_envs}: session {session_id} has {living.num_envs} envs')
                 self.facts, self.episode_ids = living, living.episode_ids
                 logger.info('Found session %s, %.0f s old, after %d env steps', session_id, living.age, living.steps)
-            self.session_id = self.facts.session_id
+            self.session_id, self.num_envs = self.facts.session_id, self.facts.num_envs
             # also at the end of the program, before what it needs is torn down
             self._end = weakref.finalize(self, _end, self.client, self.session_id, os.getpid())
             most = self.facts.limits.max_step_size
@@ -100,11 +85,6 @@ class RemoteSession:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def num_envs(self) -> int:
-        """Number of envs."""
-        return self.facts.num_envs
 
     @property
     def action_space(self) -> spaces.Box | spaces.Discrete:
@@ -121,7 +101,7 @@ class RemoteSession:
         ids = [self.episode_ids[env_id] for env_id in env_ids]
         request = protocol.ResetEpisodes(session_id=self.session_id, episode_ids=ids, seed=seed)
         reply = self.client.post('episode/vectorized_reset', request, protocol.ResetReply)
-        self._tell_change()
+        self._notify_change()
         return reply
 
     def step(self, actions: NDArray[np.number], autoreset: protocol.Autoreset) -> protocol.StepReply:
@@ -136,7 +116,7 @@ class RemoteSession:
             autoreset=autoreset,
         )
         reply = self.client.post('episode/vectorized_step', request, protocol.StepReply)
-        self._tell_change()
+        self._notify_change()
         return reply
 
     def close(self, end_session: bool = True) -> None:
@@ -146,7 +126,7 @@ class RemoteSession:
             end() if end_session else end.detach()
         self.client.close()
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         for watcher in self.watchers:
             watcher.on_change()
 

@@ -14,16 +14,16 @@ from internutopia.core.runner.base import Question
 from internutopia.remote.call_errors import RemoteError, VersionMismatchError
 from internutopia.remote.remote_session import RemoteSession
 from internutopia.remote.viewer_protocol import (
+    CommandedRobot,
     GetScene,
-    LookAtEnvs,
     RobotCamera,
     ScenePart,
     SeenEnvs,
     SeenEpisode,
     SeenRobot,
-    ToldRobot,
+    ViewEnvs,
 )
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.viewer.frames import Frame, Report
 from internutopia.viewer.looks import LastLook, Look, Seen, SeenEnv
 from internutopia.viewer.panels import EpisodeFacts
@@ -40,7 +40,7 @@ _SCENE_TIMEOUT = 20.0  # s, of a part of a model
 class RemoteWorkers:
     """Envs of a session: one group, with the length of a call as that of a step.
 
-    Only looks of viewers are answered. After the first answer nothing is raised: errors are in the client's log,
+    Only requests of viewers are answered. After the first answer nothing is raised: errors are in the client's log,
     and are raised by the program's own calls.
 
     Raises:
@@ -62,7 +62,7 @@ class RemoteWorkers:
         ((group, question),) = questions.items()
         try:
             if isinstance(question, LastLook):
-                request = LookAtEnvs(session_id=self._session.session_id, viewer=question.name, last=True)
+                request = ViewEnvs(session_id=self._session.session_id, viewer=question.name, last=True)
                 self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
                 return {group: None}
             assert isinstance(question, Look)
@@ -79,7 +79,7 @@ class RemoteWorkers:
 
     def _look(self, look: Look) -> Seen:
         wishes = look.wishes
-        request = LookAtEnvs(
+        request = ViewEnvs(
             session_id=self._session.session_id,
             viewer=look.name,
             env_ids=list(look.env_ids),
@@ -87,7 +87,7 @@ class RemoteWorkers:
             in_place=wishes.all_envs,
             report=look.report,
             cameras=[RobotCamera(robot=robot, camera=camera) for robot, camera in sorted(wishes.cameras)],
-            robots=_told(wishes),
+            robots=_commands(wishes),
         )
         reply = self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
         digests = [bytes.fromhex(digest) for digest in reply.scenes]
@@ -138,14 +138,15 @@ def _read_model(data: bytes) -> mujoco.MjModel:
         raise RemoteError(f'the server sent a scene that MuJoCo does not read: {error}') from None
 
 
-def _told(wishes: Wishes) -> list[ToldRobot]:
+def _commands(wishes: Wishes) -> list[CommandedRobot]:
     """Return the commands to robots; the array API, which a server runs, takes joints and speeds."""
-    told: list[ToldRobot] = []
-    for key in sorted(wishes.told):
-        command = wishes.commands.get(key)
+    commanded: list[CommandedRobot] = []
+    for env_id, robot in sorted(wishes.told):
+        command = wishes.commands.get((env_id, robot))
         speeds = None if command is None or command.speeds is None else list(command.speeds)
-        told.append(ToldRobot(env=key[0], robot=key[1], joints=dict(wishes.joints.get(key, {})), speeds=speeds))
-    return told
+        joints = dict(wishes.joints.get((env_id, robot), {}))
+        commanded.append(CommandedRobot(env=env_id, robot=robot, joints=joints, speeds=speeds))
+    return commanded
 
 
 def _episode(episode: SeenEpisode) -> EpisodeFacts:

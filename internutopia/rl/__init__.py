@@ -11,7 +11,7 @@ installed packages; what is heavy is imported when it is used.
 from typing import TYPE_CHECKING
 
 from internutopia.rl.registration import list_tasks, make, register, register_task
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.config.learning import (

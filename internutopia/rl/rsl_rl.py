@@ -13,7 +13,7 @@ from gymnasium.spaces import flatdim
 from typing_extensions import override
 
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 try:
     import torch

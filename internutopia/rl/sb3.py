@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.util.call_guard import CallGuard, closing, exclusive
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 try:
     from stable_baselines3.common.monitor import Monitor

@@ -18,8 +18,7 @@ from internutopia.engines.views import BodyView
 from internutopia.model.kinematics import KinematicChain
 from internutopia.rl.elevation import ElevationMap, GroundBelow
 from internutopia.util import did_you_mean
-from internutopia.util.rotations import quat_rotate_inverse
-from internutopia.util.vectors import squared_length
+from internutopia.util.rotations import quat_rotate_inverse, squared_length
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact

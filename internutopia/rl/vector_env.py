@@ -37,7 +37,7 @@ from internutopia.rl.command_markers import command_markers
 from internutopia.rl.probe import EnvProbe, probe_env
 from internutopia.util.arrays import torch_views
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.util.extensions import load_entry_point
+from internutopia.util.imports import load_entry_point
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     import torch

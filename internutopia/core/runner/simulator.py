@@ -44,7 +44,7 @@ from internutopia.rendering.camera import CameraPose
 from internutopia.util.arrays import to_host
 from internutopia.util.conventions import conventions_of, set_up_process
 from internutopia.util.errors import EnvKeyError
-from internutopia.util.garbage import collections_put_off
+from internutopia.util.memory import collections_put_off
 
 _DEFAULT_RENDERING_INTERVAL = 5
 

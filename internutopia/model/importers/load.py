@@ -85,7 +85,7 @@ def load_scene_asset(path: Path, options: LoadOptions) -> mujoco.MjSpec:
     content, kept = content_key(path), _last_scene
     if kept is not None and (kept.path, kept.content, kept.options) == (path, content, options):
         for warned in kept.warnings:
-            warned.say()
+            warned.emit()
         return kept.spec.copy()
     kept = _last_scene = None  # before there is another one in memory
     with recorded_warnings() as warnings:

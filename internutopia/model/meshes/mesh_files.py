@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from internutopia.model.asset_files import check_file
 from internutopia.model.meshes.collada import Color, read_collada
 from internutopia.model.meshes.obj import has_groups, read_obj
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 _TEXT = ('.obj', '.dae', '.gltf')
 _STL_HEADER = 84  # bytes, the number of faces are the last four

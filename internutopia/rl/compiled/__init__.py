@@ -17,7 +17,7 @@ from internutopia.rl.compiled.step import CompiledStep
 from internutopia.rl.managers import EpisodeArrays, RewardManager
 from internutopia.rl.observer import ObservationManager
 from internutopia.rl.state import RobotState
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.log import warn_once
 
 __all__ = ['CompiledStep', 'compile_step']

@@ -17,8 +17,7 @@ from internutopia.config.fields import PositiveFloat, Vector
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.rotations import quat_rotate, yaw_of, yaw_rotate
-from internutopia.util.vectors import length, squared_length
+from internutopia.util.rotations import length, quat_rotate, squared_length, yaw_of, yaw_rotate
 
 Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing

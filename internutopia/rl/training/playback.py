@@ -27,7 +27,7 @@ from internutopia.rl.training.evaluation import tested_learning
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util import did_you_mean
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 Image = NDArray[np.uint8]
 SUFFIXES = ('.png', *video.SUFFIXES)

@@ -19,7 +19,7 @@ from internutopia.rl.registration import list_tasks, task_config
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util import did_you_mean
-from internutopia.util.named_module import import_named
+from internutopia.util.imports import import_named
 
 _NOT_OPTIONS = ('num_envs', 'seed', 'threads')  # given with every config
 

@@ -28,9 +28,9 @@ import torch
 
 from internutopia.config import Config
 from internutopia.config.distribution import RayDistributionCfg
+from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
-from internutopia.rl.training.curve import plot_curve
 from internutopia.rl.training.engine import Engine, choose_engine
 from internutopia.rl.training.export import export_onnx, policy_metadata
 from internutopia.rl.training.ranks import run_ranks
@@ -41,6 +41,7 @@ from internutopia.rl.training.run_folder import (
     check_same,
     cut_progress,
     locked,
+    plot_curve,
     read_progress,
     read_run,
     write_run,
@@ -48,9 +49,8 @@ from internutopia.rl.training.run_folder import (
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.tasks import Task, look_up_task
 from internutopia.rl.training.trainer import Runner
-from internutopia.rl.untrusted import check_names_no_program
 from internutopia.util import log
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
 ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}

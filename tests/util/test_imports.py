@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 
 def test_a_module_that_fails_is_the_cause(tmp_path: Path) -> None:
     (tmp_path / 'broken_module.py').write_text('None.queried')
     (tmp_path / 'lazy_package.py').write_text(
-        "from internutopia.util.lazy import lazy\n__getattr__, __dir__ = lazy(__name__, {'Thing': 'broken_module'})\n"
+        'from internutopia.util.imports import lazy\n'
+        "__getattr__, __dir__ = lazy(__name__, {'Thing': 'broken_module'})\n"
     )
     command = [sys.executable, '-c', 'from lazy_package import Thing']
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
