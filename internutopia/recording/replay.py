@@ -28,8 +28,8 @@ from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import PhysicsState
 from internutopia.engines.batched.world import BatchedWorld
+from internutopia.recording.appearance import Looks
 from internutopia.recording.dataset import Dataset
-from internutopia.recording.looks import Looks
 from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from internutopia.config import Config
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.config.robot import ControllerCfg
-from internutopia.rl.policy import PolicyMetadata, load_policy
+from internutopia.rl.policy import PolicyMetadata, check_names_no_program, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run
 from internutopia.rl.training.tasks import Task, find_task, look_up_task
-from internutopia.rl.untrusted import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 
 if TYPE_CHECKING:
