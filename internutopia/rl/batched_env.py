@@ -28,11 +28,10 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import EnvSelection, select_envs
-from internutopia.rl.actions import command, offset_and_scale
+from internutopia.rl.action_format import command, offset_and_scale
 from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
-from internutopia.rl.faults import Faults
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -45,7 +44,7 @@ from internutopia.rl.managers import (
     TerminationManager,
     evaluate_step,
 )
-from internutopia.rl.observer import Observer
+from internutopia.rl.observer import Faults, Observer
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import masked_assign, to_host
 
@@ -304,7 +303,7 @@ class BatchedRLEnv:
         self._controller = batch.robot.controllers[self.learning.action.controller]
 
     def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
-        """Make the terms; they need to know the robot."""
+        """Make the terms, which depend on the robot."""
         cfg = self.learning
         controller, self._action_shape = checked_controller(batch, cfg.action.controller)
         size = math.prod(self._action_shape)
@@ -350,7 +349,7 @@ class BatchedRLEnv:
         self.observer.reset(rows)
 
     def _ends_of_tasks(self, failed: Bools) -> Bools:
-        """Return the envs whose task says that the episode is over, bool `(n,)`; `failed` ones need not say so."""
+        """Return the envs whose task says that the episode is over, bool `(n,)`; not those that `failed`."""
         healthy = to_host(self.running & ~failed)
         done = np.zeros(self.env_num, bool)
         for env_id in sorted(self._self_ending):

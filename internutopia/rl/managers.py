@@ -22,15 +22,15 @@ from internutopia.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.engines.env_selection import EnvSelection
-from internutopia.rl.faults import DeviceFaults
+from internutopia.rl.observer import DeviceFaults
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
+from internutopia.rl.terms.registry import LookUp
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import masked_assign
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
-LookUp = Callable[[Any, str, Mapping[str, Any]], Callable[..., Any]]  # of a term, by kind, name and parameters
 
 
 class RewardManager:

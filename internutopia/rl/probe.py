@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.actions import ActionFormat
+from internutopia.rl.action_format import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.util.arrays import to_host
 

@@ -24,8 +24,7 @@ except ImportError as error:
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.conform import same_step_envs
-from internutopia.rl.vector_env import VectorEnv
+from internutopia.rl.vector_env import VectorEnv, same_step_envs
 
 
 class RslRlVecEnv(VecEnv):

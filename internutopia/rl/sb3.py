@@ -31,7 +31,7 @@ except ImportError as error:
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.conform import same_step_envs
+from internutopia.rl.vector_env import same_step_envs
 
 Array = NDArray[np.float32]
 

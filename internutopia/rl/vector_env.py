@@ -6,7 +6,7 @@ row is zero from then on, and `info['active']` says which rows count. Training c
 `'shuffle'`.
 
 With `arrays='torch'` all of them are tensors: of the backend `mujoco_warp` on the device of the engine, where a step
-makes the host wait for nothing (`device_core.py` says when it must).
+makes the host wait for nothing (`device_env.py` has the exceptions).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -41,6 +41,7 @@ from internutopia.util.imports import load_entry_point
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+EnvsT = TypeVar('EnvsT', bound=GymnasiumVectorEnv[Any, Any, Any])
 
 
 class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
@@ -55,11 +56,11 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
         width: of pictures [pixels].
         height: of pictures [pixels].
-        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
+        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
         arrays: `'numpy'`, or `'torch'` for tensors on `device`. Actions can be of either kind.
 
     On a device, actions that are not finite, beyond 1e10 or none of the choices are not refused, since the host would
-    have to look at them: the episode of their env is cut, and `info['failed']` says so.
+    have to wait for them: the episode of their env is cut, and it is marked in `info['failed']`.
 
     `env_num` and, as Gymnasium calls it, `num_envs` are the number of envs.
 
@@ -124,7 +125,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             )
         self._none = self.core.select(np.zeros(self.num_envs, bool))
         self._everywhere = self.core.arrays.asarray(np.ones(self.num_envs, bool))
-        self._ended = self._none  # who ended and was not started anew yet
+        self._ended = self._none  # envs that ended and were not started anew yet
         self._observed = False
 
     @property
@@ -204,7 +205,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @contextmanager
     def local_core(self) -> Iterator[BatchedRLEnv]:
-        """Context with envs like these in this process, whose robots, terms and controllers can be looked at."""
+        """Return a context with envs like these in this process, whose robots, terms and controllers can be read."""
         if isinstance(self.core, BatchedRLEnv):
             yield self.core
             return
@@ -238,7 +239,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @reading
     def render(self) -> tuple[Any, ...]:
-        """Render as `render_mode` says, one entry per env.
+        """Render according to `render_mode`, one entry per env.
 
         A picture `(height, width, 3)` uint8; with `'rgb_array_list'` a list of those since the last `render`; with
         `'depth_array'` distances `(height, width)` [m]; None with `'human'`, which shows the envs in a browser, or
@@ -246,7 +247,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
         Raises:
             ValueError: there is no such camera, or (KeyError) no such robot to follow.
-            NoOpenGLError: nothing can be rendered here; the message says what to install.
+            NoOpenGLError: nothing can be rendered here; the message names what to install.
         """
         return (None,) * self.num_envs if self._pictures is None else tuple(self._pictures.render())
 
@@ -310,3 +311,29 @@ def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
     from internutopia.rl.device_env import DeviceRLEnv
 
     return DeviceRLEnv(config, learning)
+
+
+def check_endless(config: Config) -> None:
+    """Raise ValueError if episodes run out: the libraries have no way to report an idle env."""
+    if config.episode_order == 'once':
+        raise ValueError("episode_order='once': learners need episodes without an end, 'cycle' or 'shuffle'")
+
+
+def same_step_envs(
+    source: Config | EnvsT, learning: LearningCfg | None, arrays: Literal['numpy', 'torch'] = 'numpy'
+) -> VectorEnv | EnvsT:
+    """Return the envs themselves, local or remote, or those of a config, with arrays of that kind.
+
+    ValueError if (as far as it is known here) episodes run out, or if they are reset in another step.
+    """
+    if isinstance(source, Config):
+        check_endless(source)
+        return VectorEnv(source, learning, autoreset_mode=AutoresetMode.SAME_STEP, arrays=arrays)
+    if learning is not None:
+        raise ValueError('learning: give it to the VectorEnv')
+    if isinstance(source, VectorEnv):
+        check_endless(source.core.config)
+    mode = source.metadata['autoreset_mode']
+    if mode is not AutoresetMode.SAME_STEP:
+        raise ValueError(f"the VectorEnv must be made with autoreset_mode='SameStep', got {mode.value!r}")
+    return source

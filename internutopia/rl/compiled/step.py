@@ -22,7 +22,7 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.batched.world import BatchedWorld
 from internutopia.engines.env_selection import EnvIdSelection
-from internutopia.rl.actions import command
+from internutopia.rl.action_format import command
 from internutopia.rl.compiled.kernel import Inputs, Kernel
 from internutopia.rl.compiled.state import TracedState
 from internutopia.rl.managers import (
