@@ -82,8 +82,8 @@ episodes = []
 while True:
     active = env.active_task_configs
     assert all(active[i] == task_config for i, task_config in enumerate(task_configs) if task_config is not None)
-    episodes = [0 if each is None else each.episode_idx for each in task_configs]
-    obs, _, terminated, _, _ = env.step([{'h1': {'test_controller': number}} for number in episodes])
+    commanded = [0 if each is None else each.episode_idx for each in task_configs]
+    obs, _, terminated, _, _ = env.step([{'h1': {'test_controller': number}} for number in commanded])
     running = [i for i, each in enumerate(task_configs) if each is not None]
     if any(terminated[i] for i in running):
         assert all(terminated)
