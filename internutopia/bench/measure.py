@@ -56,17 +56,8 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         """The row as plain JSON."""
         ratio = self.ratio or Ratio(math.nan, math.nan, math.nan)
-        values = {
-            'what': self.what,
-            'unit': self.unit,
-            'ours': self.ours,
-            'reference': self.reference,
-            **{f'ratio{end}': value for end, value in zip(('', '_low', '_high'), ratio, strict=True)},
-            'bound': self.bound,
-            'limit': self.limit,
-            'verdict': self.verdict,
-            'note': self.note,
-        }
+        ratios = {f'ratio{end}': value for end, value in zip(('', '_low', '_high'), ratio, strict=True)}
+        values = vars(self) | ratios | {'verdict': self.verdict}
         return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in values.items()}
 
 

@@ -1,7 +1,7 @@
 """Overhead of a step: what both APIs add to physics, and how much of the speed of many cores that leaves.
 
 Physics is shared out among cores, what an API adds is not: a step with `physics` seconds on one thread and `serial`
-seconds beside it has on n cores the efficiency `(physics / n) / (physics / n + serial)`, Amdahl's law for a part that
+seconds outside it has on n cores the efficiency `(physics / n) / (physics / n + serial)`, Amdahl's law for a part that
 scales perfectly. `serial` is the step with physics left out, in states that stay as they are; all times are those of
 the processor, so that other work on the machine matters little.
 """

@@ -1,7 +1,7 @@
 """GR1 stands fixed before a table of cubes, and a person moves its right hand by keys of the terminal.
 
-Keys: I and K forward and back, J and L left and right, U and O up and down; Ctrl-C ends it. Stands in for an Apple
-Vision Pro.
+Keys: I and K forward and back, J and L left and right, U and O up and down; Ctrl-C ends it. Replaces the Apple
+Vision Pro of 2.x.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class DiscreteController(BaseController):
 _SLOWING = 0.1  # m or rad, before the end, from where on a robot slows down
 _SLOWEST = 0.3  # of the full speed
 _STEERING = 2.0  # [1/s], turning rate for a heading error during a step forward
-_ENOUGH = 0.5  # part of a step; a robot that went less when patience was over was held by something
+_ENOUGH = 0.5  # part of a step; a robot that went less when its time was over was obstructed
 
 
 @BaseController.register('DiscreteMoveController')
@@ -109,7 +109,7 @@ class DiscreteMoveController(DiscreteController):
         super().__init__(config, robot, scene)
         self.cfg = config
         self.start = self.state((3,), 0.0, np.float64)  # x, y [m] and yaw [rad] at the beginning of the action
-        self.end_time = self.state((), 0.0, np.float64)  # [s], when patience is over
+        self.end_time = self.state((), 0.0, np.float64)  # [s], of the action at the latest
         durations = (0.0, self.forward_distance / config.forward_speed, *2 * [self.turn_angle / config.rotation_speed])
         self._patience = config.patience * np.array(durations)
 
@@ -136,7 +136,7 @@ class DiscreteMoveController(DiscreteController):
 
     @override
     def finished(self) -> NDArray[np.bool_]:
-        """Return True if the robot has arrived, or patience is over."""
+        """Return True if the robot has arrived, or the time of the action is over."""
         left, _ = self._left()
         return (self.action >= 0) & ((self.action == STOP) | (left <= self._tolerance()) | self._late())
 
@@ -171,7 +171,7 @@ class DiscreteMoveController(DiscreteController):
         return self.scene.world.times[self.scene.env_id]
 
 
-_SPACING = 0.05  # m, of the rays that feel what is in the way: thinner things may be missed
+_SPACING = 0.05  # m, of the rays that find obstacles: thinner things may be missed
 _ABOVE = 0.01  # m, of the lowest rays over what is stepped on
 _DOWN = np.array([0.0, 0.0, -1.0])
 

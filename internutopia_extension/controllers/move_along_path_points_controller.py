@@ -124,7 +124,7 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget the paths of these envs."""
+        """Clear the paths of these envs."""
         super().reset(env_ids)
         self.path_points[env_ids] = np.nan
 

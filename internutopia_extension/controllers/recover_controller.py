@@ -24,7 +24,7 @@ class RecoverController(BaseController):
 
     Action: `[position]` or `[position, orientation]` of the root, `(3,)` [m] and `(4,)`, env frame; without an
     orientation it stands unrotated. A z of 0 or below means a point of the ground: the root then goes to
-    `config.recover_height`. Drives are set to hold the joints; what was commanded before is forgotten.
+    `config.recover_height`. Drives are set to hold the joints; earlier commands are dropped.
     """
 
     batched = True

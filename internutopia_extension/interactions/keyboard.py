@@ -147,7 +147,7 @@ class _Terminal:
         if mode is not None and os.getpid() == self._process and self._is_ours():
             try:
                 self._termios.tcsetattr(self._file, self._termios.TCSADRAIN, mode)
-            except self._termios.error:  # it is gone
+            except self._termios.error:  # it was closed
                 pass
 
     def _take(self) -> bool:

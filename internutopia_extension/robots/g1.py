@@ -12,19 +12,12 @@ from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
 # G1Robot and the G1 locomotion controller.
 _GAINS = {
-    'hip_pitch': (150.0, 2.0),
-    'hip_roll': (150.0, 2.0),
-    'hip_yaw': (150.0, 2.0),
+    **dict.fromkeys(('hip_pitch', 'hip_roll', 'hip_yaw'), (150.0, 2.0)),
     'knee': (300.0, 4.0),
-    'ankle_pitch': (50.0, 5.0),
-    'ankle_roll': (50.0, 5.0),
-    'shoulder_pitch': (200.0, 4.0),
-    'shoulder_roll': (200.0, 4.0),
-    'shoulder_yaw': (200.0, 4.0),
+    **dict.fromkeys(('ankle_pitch', 'ankle_roll'), (50.0, 5.0)),
+    **dict.fromkeys(('shoulder_pitch', 'shoulder_roll', 'shoulder_yaw'), (200.0, 4.0)),
     'elbow': (100.0, 1.0),
-    'wrist_roll': (20.0, 0.5),
-    'wrist_pitch': (20.0, 0.5),
-    'wrist_yaw': (20.0, 0.5),
+    **dict.fromkeys(('wrist_roll', 'wrist_pitch', 'wrist_yaw'), (20.0, 0.5)),
 }
 # The waist's roll and pitch are locked in InternUtopia's robot; here drives hold them, with the gains in
 # deploy_real/configs/g1.yaml of unitree_rl_gym (BSD-3-Clause).

@@ -14,17 +14,11 @@ from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives
 _GAINS = {
     'hip_roll': (251.625, 14.72),
     'hip_yaw': (362.52, 10.0833),
-    'hip_pitch': (200.0, 11.0),
-    'knee_pitch': (200.0, 11.0),
-    'ankle_pitch': (10.9805, 0.6),
-    'ankle_roll': (10.9805, 0.6),
-    'shoulder_pitch': (92.85, 2.575),
-    'shoulder_roll': (92.85, 2.575),
-    'shoulder_yaw': (112.06, 3.1),
-    'elbow_pitch': (112.06, 3.1),
-    'wrist_yaw': (112.06, 3.1),
-    'wrist_roll': (10.0, 1.0),
-    'wrist_pitch': (10.0, 1.0),
+    **dict.fromkeys(('hip_pitch', 'knee_pitch'), (200.0, 11.0)),
+    **dict.fromkeys(('ankle_pitch', 'ankle_roll'), (10.9805, 0.6)),
+    **dict.fromkeys(('shoulder_pitch', 'shoulder_roll'), (92.85, 2.575)),
+    **dict.fromkeys(('shoulder_yaw', 'elbow_pitch', 'wrist_yaw'), (112.06, 3.1)),
+    **dict.fromkeys(('wrist_roll', 'wrist_pitch'), (10.0, 1.0)),
 }
 _WAIST_GAINS = {f'waist_{axis}_joint': (350.0, 15.0) for axis in ('yaw', 'pitch', 'roll')}
 _HEAD_GAINS = {f'head_{axis}_joint': (112.06, 3.1) for axis in ('roll', 'pitch', 'yaw')}

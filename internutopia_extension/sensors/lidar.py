@@ -29,7 +29,7 @@ class Lidar(BodySensor):
     grows with j, counterclockwise seen from above, from `-horizontal_fov / 2` to `horizontal_fov / 2` (a full circle
     leaves out the last, which would be the first again); (0, 0) is the x axis of the sensor, z is up.
 
-    - `ranges` `(vertical_rays, horizontal_rays)`: distances [m]; what stands for a miss is up to `config.miss`.
+    - `ranges` `(vertical_rays, horizontal_rays)`: distances [m]; `config.miss` sets the value of a miss.
     - `pointcloud` `(vertical_rays, horizontal_rays, 3)`, if configured: points [m] in the env frame, NaN for a miss.
     """
 
