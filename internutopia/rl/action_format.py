@@ -82,7 +82,7 @@ class ActionFormat:
         Args:
             actions: one row per env.
             env_ids: ids of the envs; None means that row i is env i.
-            counts: rows to look at, bool `(n,)`.
+            counts: rows to check, bool `(n,)`.
         """
         if isinstance(self.space, spaces.Discrete):
             wrong = (actions < 0) | (actions >= self.space.n)
@@ -106,7 +106,7 @@ class ActionFormat:
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
         """Actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
 
-        ValueError for another shape or what are no real numbers (integers), but their values are not looked at.
+        ValueError for another shape or what are no real numbers (integers), but their values are not read.
         """
         if not is_tensor(actions):
             actions = self.array(actions, *batch)

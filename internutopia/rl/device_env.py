@@ -2,8 +2,8 @@
 
 A step makes the host wait for nothing, as long as every episode is of the one task of an endless order: envs that end
 are then started afresh by the device itself, from copies of how they started first. With several tasks, with orders
-that come to an end and with tasks and robots that have code for it (`post_reset`, `is_done`), the host has to know in
-every step who ended, to give them the next episode.
+that come to an end and with tasks and robots that have code for it (`post_reset`, `is_done`), the host waits in every
+step for which envs ended, to give them the next episode.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ class CurriculumManager:
         self._terms: list[Callable[..., Any]] = [look_up_term('curriculum', cfg.term, cfg.params) for cfg in configs]
 
     def update(self, selection: EnvSelection) -> None:
-        """Episodes of these envs are over. The levels of others stay as they are, whatever a term does."""
+        """Call the terms for envs whose episodes are over; the levels of others do not change, whatever a term does."""
         for function in self._terms:
             before = self._state.xp.asarray(self._state.levels, copy=True)
             function(self._state, selection.ids)
@@ -289,7 +289,7 @@ class EpisodeArrays:
         limits: steps after which it is truncated.
         returns: sum of its rewards.
         failed: whether it ends with this step because something went wrong.
-        done: whether its task says that it ends with this step.
+        done: whether its task ends it with this step.
         timers: those of events.
     """
 

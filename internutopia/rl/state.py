@@ -47,7 +47,7 @@ class RobotState:
         levels: progress of the curriculum, 0 to 1, `(n,)`.
         reward_sums: what reward terms that a curriculum reads have given in the episode, by name: value, without
             weight, times seconds, `(n,)`.
-        action_offset: what a scaled action is added to `(k,)`; zeros if actions are taken as they are.
+        action_offset: what a scaled action is added to `(k,)`; zeros if actions are not scaled.
         action_scale: what it is scaled by `(k,)`; ones then.
         elevation: heights of the ground, None where it is level.
         episode_values: what terms remember of an episode, see `episode_value`.
@@ -239,7 +239,7 @@ class RobotState:
         return self._constants[key]
 
     def command(self, name: str) -> Array:
-        """The current commands of that name `(n, k)`, to look at. KeyError with close matches."""
+        """The current commands of that name `(n, k)`, read-only. KeyError with close matches."""
         if name not in self._commands:
             raise KeyError(f'there is no command {name!r}; {did_you_mean(name, self._commands)}')
         return self._commands[name]
@@ -277,8 +277,8 @@ class RobotState:
         Args:
             robot: the robot.
             env_id: an env that has the objects which terms need.
-            home: positions by joint [rad or m] that count as home, whatever the robot's model says of these joints.
-            base_link: link that is the base; None means what the robot's class says, or else the root.
+            home: positions by joint [rad or m] that count as home, in place of those of the robot's model.
+            base_link: link that is the base; None means that of the robot's class, or else the root.
         """
         self._env_id = env_id
         bound = robot, home, base_link

@@ -1,4 +1,4 @@
-"""Compiled step: what is computed in a step beside physics, as kernels for each batch of envs.
+"""Compiled step: what is computed in a step besides physics, as kernels for each batch of envs.
 
 One turns actions into targets of joints, one computes the outcome (ends, rewards, timers), and one for each
 observer has the observations. The first step of a batch traces what they do and compiles it. A term that is not pure

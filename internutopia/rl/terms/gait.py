@@ -51,7 +51,7 @@ def swing_height_cost(
 
     `ground` is the height of the feet links' origins above the ground when the robot stands [m]. With distances
     `ahead` of these origins in the base's heading [m], the highest ground at those counts for a foot in its swing, not
-    that below it: who sees a step lifts a foot before its toe is there.
+    that below it: a robot that observes a step lifts a foot before its toe is there.
     """
     xp, arc = state.xp, _arc(state, name, period, offsets, stance)
     clearances = state.feet_clearances

@@ -100,7 +100,7 @@ def evaluate(
             standing; None means another one every 5 s.
         seed: of everything random.
         arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
-            gives them. There nothing is looked at before the end, so that every test takes its full time.
+            gives them. There no value is read before the end, so that every test takes its full time.
         on_step: called after each step with its number and the largest number.
         beside: entered with the envs before their reset, and left before they are closed, such as a recorder.
 
@@ -140,7 +140,7 @@ def tested_learning(config: Config, command: tuple[float, float, float] | None) 
     """
     learning = config.task_configs[0].learning
     if learning is None:
-        raise ValueError('task_configs[0].learning is missing: it says what the policy sees and does')
+        raise ValueError('task_configs[0].learning is missing: it defines what the policy observes and does')
     name = velocity_command(learning)
     if name is not None:
         return walking_test(learning, command), name

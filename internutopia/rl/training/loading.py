@@ -78,7 +78,7 @@ def load_trained(
 
     Raises:
         OSError, ImportError: the file cannot be read, or a library is missing.
-        ValueError: there is no run or policy, nothing says what the task is, it is no installed one and the source is
+        ValueError: there is no run or policy, the task is not recorded, it is no installed one and the source is
             not trusted, or an option is wrong.
     """
     options = options or {}
@@ -89,7 +89,7 @@ def load_trained(
     if not source.is_dir():
         policy = load_policy(source, device)
         # described in a YAML file, it is run by its controller, which gets the commands
-        act = _as_told if source.suffix == '.yaml' else policy
+        act = _as_commanded if source.suffix == '.yaml' else policy
         training = policy.metadata.training
         if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
@@ -173,7 +173,7 @@ def step_length(config: Config) -> float:
     return float(config.simulator.physics_dt) * config.simulator.substeps * repeat
 
 
-def _as_told(commands: Any) -> Any:
+def _as_commanded(commands: Any) -> Any:
     return commands
 
 

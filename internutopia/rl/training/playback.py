@@ -1,4 +1,4 @@
-"""Pictures and videos of a policy, by a camera beside the robots: a strip of pictures over time, or a video.
+"""Pictures and videos of a policy, by a camera that follows each robot: a strip of pictures over time, or a video.
 
 Every env has a tile with the camera that follows its robot. Pictures are rendered by MuJoCo, off screen.
 """

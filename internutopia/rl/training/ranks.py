@@ -103,10 +103,10 @@ def _start(rank: int, devices: Sequence[str], port: int, *work: Any) -> _Rank:
 
 def _wait(ranks: Sequence[_Rank], report: Callable[[Any], None], stopped: Callable[[], bool]) -> Any:
     """Wait until all ranks are done; returns the result of the first."""
-    running, results, told = {rank.connection: rank for rank in ranks}, {}, False
+    running, results, notified = {rank.connection: rank for rank in ranks}, {}, False
     while running:
-        if not told and stopped():
-            told = True
+        if not notified and stopped():
+            notified = True
             with suppress(OSError):  # it may just have died, which shows below
                 ranks[0].connection.send('stop')
         errors = []
@@ -174,7 +174,7 @@ def _run(
         connection.send(('result', value))
     except Exception as error:
         connection.send(('error', located(error, name, (ValueError, KeyError, OSError))))
-    with suppress(EOFError):  # who leaves before all are done breaks the connections of the others
+    with suppress(EOFError):  # a process that leaves before all are done breaks the connections of the others
         while True:
             connection.recv()
     if distributed.is_initialized():

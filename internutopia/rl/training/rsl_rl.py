@@ -22,7 +22,7 @@ class _Deferred(ModuleType):
     """A module that is imported at the first access to one of its attributes."""
 
     def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(self.__name__) is self:  # who looks through all modules wants nothing of it
+        if sys.modules.get(self.__name__) is self:  # code that goes through all modules needs none of it
             raise AttributeError(name)
         return getattr(import_module(self.__name__), name)
 

@@ -132,9 +132,9 @@ def check_new(folder: Path) -> None:
         raise ValueError(f'{folder} is not empty and holds no training run: use another --out')
 
 
-def check_same(folder: Path, record: RunRecord, asked: Mapping[str, Any]) -> None:
+def check_same(folder: Path, record: RunRecord, requested: Mapping[str, Any]) -> None:
     """Raise ValueError naming the fields of a RunRecord, or its settings, in which a run differs from the request."""
-    for name, wanted in asked.items():
+    for name, wanted in requested.items():
         there = getattr(record, name) if name in RunRecord.model_fields else getattr(record.training, name)
         if there != wanted:
             raise ValueError(

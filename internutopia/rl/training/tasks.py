@@ -102,7 +102,7 @@ def look_up_task(env_id: str, options: Mapping[str, Any] | None = None, named: s
         error = f'there is no task {name!r}; {did_you_mean(name, known)}'
         if prefix != named:
             error += (
-                f'\nThe file says that module {prefix!r} has it, and files import nothing: say --trust (trust=True) to '
+                f'\nThe file names module {prefix!r} for it, and files import nothing: use --trust (trust=True) to '
                 f'import that module, or name the task yourself, --id {env_id}'
             )
         raise ValueError(error)

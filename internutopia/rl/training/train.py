@@ -123,7 +123,7 @@ def train(
     Raises:
         ValueError: the folder holds another run, another process trains in it, none of its checkpoints can be read, an
             option or setting is wrong, the envs cannot be shared out evenly, both `workers` and several processes are
-            asked for, or there are too few GPUs. Nothing was written.
+            requested, or there are too few GPUs. Nothing was written.
         ImportError: the package of the logger, llvmlite for `compiled`, or Ray for workers, is missing. Nothing was
             written.
         ChildProcessError: one of several processes died; all have ended.
@@ -258,8 +258,8 @@ def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -
 def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | None, trust: bool) -> RunRecord:
     """Return the record of the run to continue, with the requested number of updates."""
     record = read_run(folder)
-    asked = task.settings(**settings)
-    changes = {name: getattr(asked, name) for name in settings}
+    requested = task.settings(**settings)
+    changes = {name: getattr(requested, name) for name in settings}
     iterations = changes.pop('iterations', record.training.iterations)
     seeds = {} if seed is None else {'seed': seed}
     check_same(folder, record, {'id': task.id, 'options': record.options | dict(task.options)} | seeds | changes)
