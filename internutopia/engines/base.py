@@ -177,8 +177,8 @@ class World(ABC):
 class DeviceWorld(World):
     """World whose views return and accept torch tensors, and which the host need not wait for.
 
-    What `World` says of float32 arrays holds for tensors on `device`. Some envs are selected by a mask `(env_num,)`,
-    which the host need not know; see `EnvIds`.
+    What holds for float32 arrays of a `World` holds for tensors on `device`. Some envs are selected by a mask
+    `(env_num,)`, which the host does not read; see `EnvIds`.
     """
 
     device: Any  # torch.device

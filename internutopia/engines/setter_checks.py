@@ -85,7 +85,7 @@ class TargetCheck:
         joint = np.arange(len(self._view.dof_names))[joints][column]
         log.warning(
             'env %d: robot %r, joint %r: position target %.4g is far outside of its limits, %.3g to %.3g; are targets '
-            'in radians (of sliding joints in metres)? This is said once.',
+            'in radians (of sliding joints in metres)? This is logged once.',
             *(to_host(env_ids)[row], self._view.name, self._view.dof_names[joint]),
             *(np.broadcast_to(values, (len(env_ids), np.size(bounds)))[row, column], *self._view.joint_ranges[joint]),
         )

@@ -290,7 +290,7 @@ class MujocoArticulationView(View, ArticulationView):
     @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
         if self.name.startswith(SCENE_PREFIX):
-            raise ValueError(f'{self.name}: what collides in a scene, its file says')
+            raise ValueError(f'{self.name}: collisions within a scene are set in its file')
         self._world.set_self_collisions(self.name, env_ids, enabled)
 
     @override

@@ -97,7 +97,7 @@ class BatchArrays(ABC):
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         """Recompute what follows from masses and inertias that were changed per slot.
 
-        Of the slots, `mask` (bool like them, None for all) says which.
+        `mask` selects some of the slots, bool like them; None: all.
         """
 
     @abstractmethod
@@ -116,6 +116,7 @@ class EnvBatch(BatchArrays):
     """`capacity` slots for envs of one model structure."""
 
     fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values
+    structure: bytes  # key of the models that can share the batch
 
     def __init__(self, scene: CompiledScene, capacity: int):
         self.id = next(_IDS)
@@ -152,7 +153,7 @@ class EnvBatch(BatchArrays):
 
     def reserve(self, count: int, limit: int) -> None:
         """Make room for `count` more envs, of `limit` that can ever be needed."""
-        if self.used + count > self.capacity:
+        if count > len(self._free):
             capacity = min(limit, max(self.used + count, 2 * self.capacity))
             self._resize(capacity)
             more = capacity - self.capacity
@@ -208,7 +209,7 @@ class EnvBatch(BatchArrays):
         The objects are the same as long as nothing changes: to compare all models after each step would cost more than
         the step of a small robot.
         """
-        self._forget_changed_models()
+        self._drop_changed_models()
         states: list[PhysicsState] = []
         for slot, scene in zip(slots.tolist(), scenes, strict=True):
             kept = self._model_states.get(slot)
@@ -217,8 +218,8 @@ class EnvBatch(BatchArrays):
             states.append(kept[1])
         return states
 
-    def _forget_changed_models(self) -> None:
-        """Forget the model states of slots whose fields have changed; all slots are compared at once."""
+    def _drop_changed_models(self) -> None:
+        """Drop the model states of slots whose fields have changed; all slots are compared at once."""
         if self.model_version == self._version_then:
             return
         self._version_then = self.model_version

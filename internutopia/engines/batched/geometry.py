@@ -5,7 +5,6 @@ A footprint is what links collide with, and how that shrinks along x and y of ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -100,7 +99,7 @@ class Footprint:
     halves: NDArray[np.float64]
 
 
-def footprint_of(model: mujoco.MjModel, bodies: Sequence[int]) -> Footprint:
+def footprint_of(model: mujoco.MjModel, bodies: NDArray[np.intp]) -> Footprint:
     """Return the footprint of links, in the model's own size."""
     solid = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
     geoms = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & solid)

@@ -219,7 +219,7 @@ class View:
         return self._slices
 
     def close(self) -> None:
-        """Let go of the batches: robots that keep the view must not keep their memory."""
+        """Drop the batches, whose memory robots that keep the view would keep, too."""
         self._slices = []
         self._targets.clear()
         self._readouts.clear()

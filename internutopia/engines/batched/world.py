@@ -358,10 +358,11 @@ class BatchedWorld(World):
     def _env_batch_for(self, structure: bytes, scene: CompiledScene, count: int) -> EnvBatch:
         """Return the batch of a structure, with room for `count` more envs."""
         for env_batch in self.env_batches:
-            if self._structure(env_batch.scene) == structure:
+            if env_batch.structure == structure:
                 env_batch.reserve(count, self.env_num)
                 return env_batch
         env_batch = self._new_env_batch(scene, count)
+        env_batch.structure = structure
         self.env_batches.append(env_batch)
         return env_batch
 
@@ -370,11 +371,9 @@ class BatchedWorld(World):
 
     def _clean_up(self) -> None:
         """Drop the oldest empty batches, those of scenes that the cache dropped, and views of what is gone."""
-        empty = [env_batch for env_batch in self.env_batches if not env_batch.used]
-        kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
-        for env_batch in empty:
-            if env_batch not in kept:
-                self.env_batches.remove(env_batch)
+        if empty := [env_batch for env_batch in self.env_batches if not env_batch.used]:
+            kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
+            self.env_batches = [env_batch for env_batch in self.env_batches if env_batch.used or env_batch in kept]
         if len(self._views) > _VIEWS_KEPT:
             self._views = {key: view for key, view in self._views.items() if view.slices()}
         self._update_placement()

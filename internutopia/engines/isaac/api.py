@@ -147,7 +147,7 @@ class ArticulationHandle(MovingHandle):
 
 
 class CameraHandle(PrimHandle):
-    """Cameras; they look along their -z axis, +y is up in the picture. `sensor` has one picture of all of them."""
+    """Cameras, which point along their -z axis, +y is up in the picture. `sensor` has one picture of all of them."""
 
     def __init__(self, sensor: Any, *args: Any):
         super().__init__(*args)

@@ -293,7 +293,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     def on_new_stage(self) -> None:
         """Write the robot's settings to a new stage."""
-        self.links.masses.forget()
+        self.links.masses.drop()
         self.joints.on_new_stage()
 
     def finite(self) -> NDArray[np.bool_]:

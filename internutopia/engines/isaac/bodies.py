@@ -24,7 +24,7 @@ def kind_of(prims: EnvPrims, name: str) -> str:
 
 
 class IsaacBodyView(IsaacView, BodyView):
-    """A body; `kind` as `kind_of` says."""
+    """A body; `kind` as `kind_of` returns it."""
 
     def __init__(self, world: IsaacContext, name: str, kind: str):
         super().__init__(world)

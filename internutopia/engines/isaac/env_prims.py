@@ -23,7 +23,7 @@ from internutopia.model.compiled import CompiledScene
 from internutopia.model.compose import robot_prefix
 from internutopia.model.spec import IDENTITY_QUAT, NO_SCALE, Quat, SceneSpec, Vec3
 
-_DENSITY = 1000.0  # kg/m3, of objects that say nothing else
+_DENSITY = 1000.0  # kg/m3, of objects without mass and density
 _ENV = re.compile(r'^/World/env_(\d+)')
 
 

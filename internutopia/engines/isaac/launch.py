@@ -2,8 +2,8 @@
 
 This is the only module that imports Isaac Sim, and only inside functions. Isaac Sim has had three sets of names: those
 of `omni.isaac` (4.x; aliases in 5.x), those of `isaacsim.core` (4.5 and 5.x), and the experimental ones that replace
-them in 6.x. `load_names` takes the newest set that is complete. `legacy.py` speaks the first two,
-`experimental.py` the third; both are an `IsaacSim`.
+them in 6.x. `load_names` takes the newest set that is complete. `legacy.py` is an `IsaacSim` for the first two,
+`experimental.py` for the third.
 
 Signatures: github.com/isaac-sim/IsaacSim (Apache-2.0), tags v5.0.0, v5.1.0 and v6.0.1.
 """

@@ -1,7 +1,7 @@
 """Link views of a robot on Isaac Sim: poses, velocities, masses, contact forces.
 
 Isaac Sim moves links along with joints and roots at the next substep only. Until then, in the envs where something was
-set, the host's model of the robot says where the links are.
+set, links are where the host's model of the robot has them.
 """
 
 from __future__ import annotations

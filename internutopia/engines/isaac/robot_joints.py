@@ -1,7 +1,7 @@
 """Joints of a robot on Isaac Sim: positions, velocities, efforts, and the targets and gains of their drives.
 
 Joints have the names and the order of the host's model of the robot; Isaac Sim's order is mapped to it by name. The
-drives' targets live here: Isaac Sim forgets them when joints are set, and takes efforts for one substep.
+drives' targets are kept here: Isaac Sim drops them when joints are set, and takes efforts for one substep.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class IsaacJoints(IsaacView):
             self.set_gains(env_ids, *gains)
 
     def move(self, env_ids: EnvIds, positions: Any, velocities: Any) -> None:
-        """Set all joints, leaving the targets as they are known here."""
+        """Set all joints, leaving the targets as they are kept here."""
         _, rows = self.by_env.rows_of(env_ids)
         if self._names:
             self.by_env.handle.set_joint_positions(self._native(positions), rows[:, 0])

@@ -89,9 +89,9 @@ def check_scene(scene: SceneSpec, compiled: CompiledScene) -> None:
             )
 
 
-def host_name(name: str, known: Collection[str], robot: RobotSpec) -> str:
-    """Return the name of a joint or link of an asset in the host's model of a robot, which has the names `known`."""
-    return name if name in known else robot.synonyms.get(name, name)
+def host_name(name: str, own: Collection[str], robot: RobotSpec) -> str:
+    """Return the name of a joint or link of an asset in the host's model of a robot, which has the names `own`."""
+    return name if name in own else robot.synonyms.get(name, name)
 
 
 def prim_paths(file: Path) -> dict[str, str]:

@@ -171,8 +171,8 @@ class Masses:
             first = np.concatenate([self._first.pop(env_id) for env_id in changed.tolist()])
             self._bodies.handle.scale_masses(first, self._bodies.rows[changed].reshape(-1))
 
-    def forget(self) -> None:
-        """Forget all changes, for a new stage."""
+    def drop(self) -> None:
+        """Drop all changes, for a new stage."""
         self._first.clear()
 
 

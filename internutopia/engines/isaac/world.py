@@ -5,7 +5,7 @@ gets another scene the stage is built anew as a whole, and the states of all oth
 everything on its stage: what shall stand still is put back after each step.
 
 Robots, objects and scenes are USD. What Isaac Sim does not provide comes from the host's model of the same scene, or is
-refused: see `docs/isaac_sim.md`.
+an error: see `docs/isaac_sim.md`.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class IsaacWorld(World):
         for view in self._robots.values():
             view.on_new_stage()
         for view in self._bodies.values():
-            view.masses.forget()
+            view.masses.drop()
         for view, own, state in kept:
             view.set_state(own, state)
         self.version += 1

@@ -5,7 +5,7 @@ leaves out those that are fixed to the world where things may fall asleep (`mjEN
 many of them may do that, and nothing in it may: each tree has the policy never to sleep. Results are the same to the
 bit. Such a batch is persistent, which is an `MjData` for each simulation.
 
-From 60 degrees of freedom on, MuJoCo's constraint Jacobian is sparse unless the model says otherwise. MuJoCo 4.0.0 then
+From 60 degrees of freedom on, MuJoCo's constraint Jacobian is sparse unless the model sets another. MuJoCo 4.0.0 then
 factors the Hessian of its Newton solver wrongly where robots touch one another: steps take many times the iterations,
 and robots fly away. 4.0.1 puts it right. With a dense Jacobian, 4.0.0 agrees with it to rounding, and takes about as
 long.

@@ -51,7 +51,7 @@ class MujocoEnvBatch(EnvBatch):
         self._fields: dict[str, NDArray[Any]] = {}
         self._derived: set[str] = set()  # fields that are bound and follow from the state
         self._stale = np.zeros(capacity, bool)  # slots where they do not describe it
-        self._wanted = False  # whether they were read since the last step
+        self._was_read = False  # since the last step
 
     @property
     def nthread(self) -> int:
@@ -98,7 +98,7 @@ class MujocoEnvBatch(EnvBatch):
                 self._derived.add(name)
                 self._stale[:] = self.envs >= 0
         if name in self._derived:
-            self._wanted = True
+            self._was_read = True
             self._derive()
         return array
 
@@ -182,8 +182,8 @@ class MujocoEnvBatch(EnvBatch):
         self._sensors[stepped] = self._step_sensors[stepped]
         self._unmeasured[stepped] = False
         self._stale[stepped] = not goes_on
-        if self._wanted:  # and will be again: here, batches are served on several threads
-            self._wanted = False
+        if self._was_read:  # and will be again: here, batches run on several threads
+            self._was_read = False
             self._derive()
         counts = batch.warning[:, _FATAL, 1]
         if counts.any():

@@ -181,7 +181,7 @@ def find_overflow(
     report: wp.array2d[int],
     all_flags: wp.array[int],
 ):
-    """Note for each row which buffers were too small: what the engine flagged, and what its counters say.
+    """Note for each row which buffers were too small: by the engine's flags, and by its counters.
 
     `all_flags` `(1,)` collects them.
     """

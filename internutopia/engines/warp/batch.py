@@ -48,7 +48,7 @@ _NOT_OF_MASSES = (
 )
 _O = mjw.OverflowType
 _UNBOUNDED = _O.HFIELD | _O.EPA_HORIZON | _O.TACTILE  # limits of the engine itself
-_HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of what is known of where a ray hits
+_HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of a hit: distance, geom, normal
 
 _Calls = dict[tuple[Any, ...], Any]  # by what is called: those that were made, with their graph once it is captured
 
@@ -147,7 +147,7 @@ class WarpBatch:
     def launch_step(self, substeps: int, kinematics: bool) -> None:
         """Advance the worlds in `selected`, without waiting for it.
 
-        `failed` then says which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
+        `failed` then has which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
         """
         self._launch(*self._step_call(substeps, kinematics))
 
@@ -191,9 +191,9 @@ class WarpBatch:
         self._invalidate()
 
     def trace(self, name: str, tracer: object, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
-        """Let `trace`, a fixed sequence of kernels of a tracer, follow rays; after `kinematics`. `name` says what for.
+        """Call `trace`, a fixed sequence of kernels of a tracer of rays, after `kinematics`.
 
-        Its captured graph is dropped together with the tracer.
+        Its captured graph, `name` among those of the tracer, is dropped together with the tracer.
         """
         calls = self._tracer_calls.setdefault(tracer, {})
         self._launch((name,), lambda: trace(self._model, self._data), calls)
@@ -336,7 +336,7 @@ class WarpBatch:
         self._begin()
         for _ in range(substeps):
             mjw.step(self._model, data)
-        self._look_for_overflow()
+        self._find_overflow()
         for kind, values in enumerate((data.ctrl, data.qpos, data.qvel, data.qacc), 1):
             wp.launch(find_bad, self.n, [values, kind, _MAX_VALUE], [self._report.array])
         wp.launch(find_failed, self.n, [self.selected.array, self._report.array], [self.failed.array])
@@ -346,24 +346,24 @@ class WarpBatch:
             self._copy_rows(self.selected, False, self._before[name], array)
         for name, array in self._state.items():
             self._copy_rows(self.failed, True, self._defaults[name], array)
-        self._forget(self.failed)
+        self._clear_results(self.failed)
         if kinematics:
             self._kinematics()
 
     def _reset_selected(self) -> None:
-        self._forget(self.selected)
+        self._clear_results(self.selected)
         for name, rows in self._resettable():
             self._copy_rows(self.selected, True, self._starts[name], rows)
 
-    def _forget(self, worlds: HostMirror) -> None:
-        """Forget the measurements of these worlds."""
+    def _clear_results(self, worlds: HostMirror) -> None:
+        """Zero the measurements of these worlds."""
         for mirror, zeros in zip(self._results, self._zeros, strict=True):
             self._copy_rows(worlds, True, zeros, mirror.array)
 
     def _forward(self) -> None:
         self._begin()
         mjw.forward(self._model, self._data)
-        self._look_for_overflow()
+        self._find_overflow()
         for name, array in self._moving.items():  # the warm start of the solver
             wp.copy(array, self._before[name])
 
@@ -378,7 +378,7 @@ class WarpBatch:
         self._data.overflow.zero_()
         self._report.array.zero_()
 
-    def _look_for_overflow(self) -> None:
+    def _find_overflow(self) -> None:
         data = self._data
         counters = [data.overflow, data.nefc, data.nacon, data.ncollision]
         limits = [data.njmax, data.naconmax, int(_O.NEFC), int(_O.NARROWPHASE)]

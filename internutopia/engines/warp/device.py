@@ -1,8 +1,8 @@
 """GPU world whose views return and accept torch tensors: nothing in a step makes the host wait for the device.
 
 What envs read and write are the engine's own arrays. Batches of different structure are stepped side by side, each on
-a CUDA stream of its own. That buffers were too small is known a little later than it happened: contacts can then be
-missing in a step or two, a warning says so, and there is more room from then on.
+a CUDA stream of its own. That buffers were too small is found a little later than it happened: contacts can then be
+missing in a step or two, a warning is logged, and there is more room from then on.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
     @override
     def batch_arrays(self, env_batch: EnvBatch) -> TensorArrays:
         if env_batch.id not in self._tensor_arrays:
-            known = {known.id for known in self.env_batches}
-            self._tensor_arrays = {id: arrays for id, arrays in self._tensor_arrays.items() if id in known}
+            current = {batch.id for batch in self.env_batches}
+            self._tensor_arrays = {id: arrays for id, arrays in self._tensor_arrays.items() if id in current}
             self._tensor_arrays[env_batch.id] = TensorArrays(cast(WarpEnvBatch, env_batch), self.upload)
         return self._tensor_arrays[env_batch.id]
 

@@ -45,18 +45,18 @@ class WarpScene:
 
     def __init__(self, scene: CompiledScene):
         self.model = _with_friction(scene.model)
-        refused = None
+        unsupported = None
         if scene.model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
-            refused = 'the option flag sleep=enable'
+            unsupported = 'the option flag sleep=enable'
         else:
             try:
                 self._warp_model = put_model(self.model, 'cpu')
                 with wp.ScopedDevice('cpu'):
                     mjw.make_data(self.model, nconmax=1, njmax=1)
             except (NotImplementedError, ValueError) as error:
-                refused = str(error)
-        if refused is not None:
-            raise ValueError(f"mujoco_warp cannot run this scene: {refused}; backend='mujoco' can")
+                unsupported = str(error)
+        if unsupported is not None:
+            raise ValueError(f"mujoco_warp cannot run this scene: {unsupported}; backend='mujoco' can")
         digest = hashlib.blake2b(scene.structure, digest_size=16)
         for part in _shared_parts(self._warp_model):
             digest.update(part)
