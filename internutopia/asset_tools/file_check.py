@@ -12,9 +12,9 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.asset_tools.description import describe
 from internutopia.asset_tools.stage_facts import StageFacts, read_stage
 from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
-from internutopia.model.description import describe
 from internutopia.model.importers.load import is_mjcf, is_urdf, load_spec
 from internutopia.model.importers.mjcf import read_mjcf
 from internutopia.model.importers.urdf.document import Document
@@ -29,6 +29,9 @@ _PER_MESH = 5e-4
 _PER_TRIANGLE = 1.4e-5
 _PER_CONCAVE_TRIANGLE = 2e-4
 _START = 0.3
+# of a stage that are passed on as they are
+_FACTS = ('meters_per_unit', 'says_unit', 'up_axis', 'says_up_axis', 'foreign_units', 'prims', 'meshes', 'triangles')
+_FACTS += ('materials', 'materials_not_found', 'grey_meshes', 'bodies', 'joints')
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
         return _check_xml(path, 'mjcf', missing)
     facts = read_stage(path)
     loaded = _load(path) if load else _Loaded()
+    cached = _START + _PER_MESH * facts.meshes + _PER_TRIANGLE * facts.triangles
+    first = cached + _PER_CONCAVE_TRIANGLE * facts.concave_triangles
     return FileCheck(
         file=str(path),
         format='usd',
@@ -132,24 +137,12 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
             for kind, names in facts.missing.items()
             for name, needed_by in names.items()
         ],
-        meters_per_unit=facts.meters_per_unit,
-        says_unit=facts.says_unit,
-        up_axis=facts.up_axis,
-        says_up_axis=facts.says_up_axis,
-        foreign_units=facts.foreign_units,
         extent=None if facts.extent is None else [round(float(length), 6) for length in facts.extent],
         size_warning=_size_warning(facts),
-        prims=facts.prims,
-        meshes=facts.meshes,
-        triangles=facts.triangles,
-        materials=facts.materials,
-        materials_not_found=facts.materials_not_found,
-        grey_meshes=facts.grey_meshes,
-        bodies=facts.bodies,
-        joints=facts.joints,
-        load=_load_time(facts, loaded.seconds),
+        load=LoadTime(first, cached, loaded.seconds),
         dropped=loaded.dropped,
         error=loaded.error,
+        **{name: getattr(facts, name) for name in _FACTS},
     )
 
 
@@ -160,11 +153,6 @@ def _load(path: Path) -> _Loaded:
     except ValueError as error:
         return _Loaded(error=str(error))
     return _Loaded(dropped, time.perf_counter() - start)
-
-
-def _load_time(facts: StageFacts, measured: float | None) -> LoadTime:
-    cached = _START + _PER_MESH * facts.meshes + _PER_TRIANGLE * facts.triangles
-    return LoadTime(cached + _PER_CONCAVE_TRIANGLE * facts.concave_triangles, cached, measured)
 
 
 def _size_warning(facts: StageFacts) -> str:

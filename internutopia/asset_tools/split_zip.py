@@ -28,7 +28,6 @@ _TAIL = (1 << 16) + 128  # bytes at the end, where the table of contents is foun
 _LOCATOR = struct.Struct('<4sLQL')  # of the Zip64 record: signature, its part, its place there, number of parts
 _END = struct.Struct('<4xH16x')  # record at the end: number of its part, from 0 on
 _RECORD = 56  # bytes of the Zip64 record, which stands before its locator
-_LOCATOR = struct.Struct('<4sLQL')  # of the Zip64 record: signature, its part, its place there, number of parts
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.appearance import bound_material
 from internutopia.model.importers.usd.composition import missing_arcs, quiet
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.model.importers.usd.stage_opening import open_stage
 from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
 from internutopia.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
+from internutopia.model.importers.usd.values import bound_material
 from internutopia.model.scene_bounds import is_sky
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _Materials:
         self._unknown: set[str] = set()  # paths of materials of unknown appearance
 
     def collect(self) -> None:
-        from pxr import UsdShade
+        from pxr import UsdGeom, UsdShade
 
         files: dict[str, str] = {}  # .mdl files that are missing, by path of the material
         images: dict[str, list[str]] = {}
@@ -167,7 +167,7 @@ class _Materials:
         needed: dict[str, list[str]] = {name: [] for name in files.values()}
         grey: set[str] = set()
         for prim in self._found if files else ():
-            if not (prim.IsA(UsdShade.Material) or prim.IsA(UsdShade.Shader)) and _is_surface(prim):
+            if prim.IsA(UsdGeom.Gprim) or prim.GetTypeName() == 'GeomSubset':
                 bound = str(material.GetPath()) if (material := bound_material(prim)) else ''
                 if bound in files:
                     mesh = prim if prim.GetTypeName() != 'GeomSubset' else prim.GetParent()
@@ -202,9 +202,3 @@ class _Materials:
             folder = Path(attribute.GetPropertyStack()[0].layer.realPath or '.').parent
             if '<UDIM>' not in asset.path and self._mdl.files.find(asset.path, folder) is None:
                 yield asset.path
-
-
-def _is_surface(prim: Usd.Prim) -> bool:
-    from pxr import UsdGeom
-
-    return prim.IsA(UsdGeom.Gprim) or prim.GetTypeName() == 'GeomSubset'

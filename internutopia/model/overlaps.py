@@ -35,17 +35,15 @@ def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> 
 
     `keys`: equal for robots that are made of the same.
     """
-    excludes = [_contact_excludes(robot, key, timestep) for robot, key in zip(scene.robots, keys, strict=True)]
+    excludes = []
+    for robot, key in zip(scene.robots, keys, strict=True):
+        lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
+        excludes.append(lone.contact_excludes(robot.joint_positions) if lone is not None else ())
     pairs = list(zip(scene.robots, excludes, strict=True))
     if all(robot.contact_excludes == own for robot, own in pairs):
         return scene
     robots = tuple(dataclasses.replace(robot, contact_excludes=own) for robot, own in pairs)
     return dataclasses.replace(scene, robots=robots)
-
-
-def _contact_excludes(robot: RobotSpec, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
-    lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
-    return lone.contact_excludes(robot.joint_positions) if lone is not None else ()
 
 
 class _LoneRobot:

@@ -146,10 +146,7 @@ def _frames(joint: JointSpec, scene: SceneSpec, bodies: tuple[_Frame, _Frame]) -
 def _start(scene: SceneSpec, unjoined: CompiledScene) -> dict[str, _Frame]:
     """Return the poses of the bodies at the start, env frame."""
     model = unjoined.model
-    data = mujoco.MjData(model)
-    for name, values in unjoined.initial_state(scene).items():
-        getattr(data, name)[:] = values
-    mujoco.mj_kinematics(model, data)
+    data = unjoined.data_at_start(scene)
     return {model.body(i).name: _Frame(data.xpos[i].copy(), data.xquat[i].copy()) for i in range(model.nbody)}
 
 

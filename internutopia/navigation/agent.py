@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,10 +88,7 @@ def _bounds(robot: RobotCfg) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     ahead = quat_multiply(quat_from_yaw(-yaw_of(orientation)), orientation)
     spec = look_up(BaseRobot.robots, 'robot', robot.type).model(robot.update(orientation=ahead))
     scene = SCENES.get(SceneSpec(robots=(spec,)), _TIMESTEP)
-    model, data = scene.model, mujoco.MjData(scene.model)
-    for name, values in scene.initial_state(scene.source).items():
-        getattr(data, name)[:] = values
-    mujoco.mj_kinematics(model, data)
+    model, data = scene.model, scene.data_at_start(scene.source)
     placed = scene.robots[spec.name]
     own = np.flatnonzero(np.isin(model.geom_bodyid, [body.body for body in placed.bodies.values()]))
     bounds = np.array([geom_bounds(model, data, int(geom), 0) for geom in own])

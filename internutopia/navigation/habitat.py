@@ -97,7 +97,9 @@ def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None 
         )
     by_category = values.get('goals_by_category')
     if by_category is None:
-        return collect_episodes(path, items, lambda item: _point_goal(item, scenes))
+        return collect_episodes(
+            path, items, lambda item: _episode(item, str(item['episode_id']), point_goals(item), scenes, {})
+        )
     objects: dict[str, list[NavigationGoal]] = {}
     places = {id(item): index for index, item in enumerate(items)}
 
@@ -151,10 +153,6 @@ def _episode(
         geodesic_distance=own.get('geodesic_distance'),
         info={**info, **{key: value for key, value in own.items() if key != 'geodesic_distance'}},
     )
-
-
-def _point_goal(item: Mapping[str, Any], scenes: Mapping[str, str] | None) -> NavigationEpisode:
-    return _episode(item, str(item['episode_id']), point_goals(item), scenes, {})
 
 
 def point_goals(item: Mapping[str, Any], place: Callable[[Any, str], Point] = z_up) -> list[NavigationGoal]:

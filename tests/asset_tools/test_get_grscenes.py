@@ -22,7 +22,7 @@ from benchmarks.homes import write_home
 from internutopia.asset_tools.grscenes import Progress, get_scene
 from internutopia.asset_tools.hub import REVISION
 from internutopia.asset_tools.split_zip import Part, SplitZip
-from internutopia.model.description import describe
+from internutopia.asset_tools.description import describe
 
 pytest.importorskip('huggingface_hub')
 

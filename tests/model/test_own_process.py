@@ -7,7 +7,7 @@ import pytest
 
 from internutopia.config import AssetLimitsCfg
 from internutopia.model.asset_files import limited_by
-from internutopia.model.description import describe
+from internutopia.asset_tools.description import describe
 from internutopia.model.scene_cache import SceneCache
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 

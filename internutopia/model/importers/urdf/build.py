@@ -153,7 +153,7 @@ _EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may caus
 
 def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> None:
     """Give the bodies of a spec, by link, their masses and inertias; a mass without inertia is a point."""
-    if not document.has_masses:
+    if not any(link.inertial for link in document.links.values()):  # a mass may be 0
         if any(shape.collides for link in document.links.values() for shape in link.shapes):
             document.warnings.add('no link has a mass; the collision shapes are taken as 1000 kg/m3', document.root)
         spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS

@@ -127,11 +127,6 @@ class Document:
     warnings: FileWarnings = field(default_factory=FileWarnings)
     unread: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def has_masses(self) -> bool:
-        """True if the file gives the mass of any of its links, even if it is 0."""
-        return any(link.inertial for link in self.links.values())
-
 
 def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[dict[str, Link], list[Joint], str]:
     """Sort joints so that parents come before children, and find the root.

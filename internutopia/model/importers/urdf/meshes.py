@@ -56,7 +56,8 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
     if separator and scheme in _PACKAGES:
         name, _, inside = rest.lstrip('/').partition('/')
         yield from (folder / name / inside for folder in folders)
-        for folder in _searched():
+        entries = (entry for variable in _SEARCHED for entry in os.environ.get(variable, '').split(os.pathsep))
+        for folder in map(Path, filter(None, entries)):
             # the folder of packages, the package itself, or an installation
             yield from (folder / name / inside, folder.parent / name / inside, folder / 'share' / name / inside)
         yield from (folder / inside for folder in folders)
@@ -68,11 +69,6 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
         name = os.path.basename(name)
     for place in (folders[0] / settings.get('meshdir', '') / name, *(folder / name for folder in folders)):
         yield Path(os.path.normpath(place))
-
-
-def _searched() -> list[Path]:
-    entries = (entry for variable in _SEARCHED for entry in os.environ.get(variable, '').split(os.pathsep))
-    return [Path(entry) for entry in entries if entry]
 
 
 _MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'

@@ -40,11 +40,6 @@ class Collider(Enum):
     BOX = 'a box around it'
     SPHERE = 'a sphere around it'
 
-    @property
-    def is_hull(self) -> bool:
-        """True if it is the convex hull."""
-        return self in (Collider.HULL, Collider.FALLBACK)
-
 
 _ALWAYS = {
     'convexHull': Collider.HULL,

@@ -33,7 +33,7 @@ from internutopia.model.contacts import (
     make_rigid,
 )
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.values import value
+from internutopia.model.importers.usd.values import bound_material, value
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd
@@ -194,11 +194,8 @@ def physics_material(prim: Usd.Prim, warnings: FileWarnings) -> PhysicsMaterial 
     Raises:
         ValueError: A coefficient is negative, or a combine mode unknown.
     """
-    from pxr import UsdPhysics, UsdShade
-
-    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
-    owner = material.GetPrim() if material else None
-    if not owner or not owner.HasAPI(UsdPhysics.MaterialAPI):
+    owner = bound_material(prim, 'physics')
+    if owner is None:
         return None
     names = ('staticFriction', 'dynamicFriction', 'restitution')
     static, dynamic, restitution = given = [float(value(owner, f'physics:{name}')) for name in names]

@@ -27,11 +27,12 @@ from internutopia.model.importers.usd.colliders import (
     collider_of,
     part_of,
 )
-from internutopia.model.importers.usd.shapes import Shape, enclosed_volume
+from internutopia.model.importers.usd.shapes import Shape
 from internutopia.model.importers.usd.transforms import Array, Frame, polar, to_quat
 from internutopia.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.model.meshes.decomposition import MAX_TRIANGLES, decompose
 from internutopia.model.meshes.hulls import hull_faces
+from internutopia.model.meshes.surfaces import signed_volume
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -109,7 +110,7 @@ class Geometry:
         flat = shape.is_flat()
         solid = shape.thickened() if flat else shape
         visuals = self._visual_builder.of(prim, shape) if shown else []
-        if kind.is_hull and len(visuals) < 2 and not (flat and visuals):
+        if kind in (Collider.HULL, Collider.FALLBACK) and len(visuals) < 2 and not (flat and visuals):
             visual = visuals[0] if visuals else Visual(path, solid, self._visual_builder.rgba(prim))
             colliders = [self._geom(target, path, visual.shape, BOTH_GROUP if shown else COLLIDER_GROUP, visual)]
         else:
@@ -152,7 +153,9 @@ class Geometry:
             geom = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name)
             if geom < 0 or not model.geom_contype[geom]:
                 continue  # it has no hull
-            hull = _hull_volume(model, int(model.geom_dataid[geom]))
+            mesh = int(model.geom_dataid[geom])
+            corners = model.mesh_vertadr[mesh] + hull_faces(model, mesh)
+            hull = abs(signed_volume(model.mesh_vert[corners].astype(float)))
             if hull > HULL_RATIO * shape.volume:
                 ratio = hull / max(shape.volume, 1e-9)
                 self._warnings.add(f'collides as its convex hull, which has {ratio:.3g} times its volume', prim)
@@ -254,9 +257,3 @@ def _rounded(shape: Shape) -> Array:
 def _may_be_plane(shape: Shape, target: GeomTarget, *, collides: bool) -> bool:
     """Return True if a plane can stay one: MuJoCo's do not move, and collide as if they were infinite."""
     return target.body.name == 'world' and (not collides or target.boundless or shape.rotation[2, 2] > 0.99)
-
-
-def _hull_volume(model: mujoco.MjModel, mesh: int) -> float:
-    """Return the volume [m3] of a mesh's convex hull."""
-    corners = model.mesh_vertadr[mesh] + hull_faces(model, mesh)
-    return enclosed_volume(model.mesh_vert[corners].astype(float))

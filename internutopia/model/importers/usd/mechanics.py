@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Collider = tuple[Usd.Prim, mujoco.MjsGeom]
 
 _UNREAD = ('physics:velocity', 'physics:angularVelocity', 'physxRigidBody:linearDamping')
-_ITERATIONS = (
+_ITERATIONS = (  # of PhysX's solver, for a body, articulation or scene: at least so many
     'physxRigidBody:solverPositionIterationCount',
     'physxArticulation:solverPositionIterationCount',
     'physxScene:minPositionIterationCount',
@@ -69,7 +69,7 @@ class Mechanics:
         self._spec, self._found, self._transforms, self._warnings = spec, found, transforms, warnings
         for prim in found:
             check_mass(prim)
-        self._prims = {str(prim.GetPath()): prim for prim in found if physics.is_body(prim)}
+        self._prims = {str(prim.GetPath()): prim for prim in found if physics.body_of(prim) == prim}
         self.frames = {WORLD: Frame()} | {path: transforms.frame(prim) for path, prim in self._prims.items()}
         joints = (read_joint(p, physics, transforms, warnings) for p in found if p.IsA(UsdPhysics.Joint))
         self._joints = [joint for joint in joints if joint is not None]
@@ -94,7 +94,8 @@ class Mechanics:
         self._names = names | {path: path for path in self.holders}
         spec.compiler.degree = False
         self._set_gravity()
-        self._set_iterations()
+        iterations = [value(prim, name) or 0 for prim in found for name in _ITERATIONS]
+        spec.option.iterations = max(spec.option.iterations, *iterations)
 
     def weigh_shapeless(self) -> None:
         """Give masses to bodies whose geoms have none, which would not compile without."""
@@ -158,11 +159,6 @@ class Mechanics:
         else:
             direction = np.array([0.0, 0.0, -1.0])
         self._spec.option.gravity = magnitude * direction
-
-    def _set_iterations(self) -> None:
-        """Set the solver iterations to at least those that PhysX has for any body, articulation or scene."""
-        given = [value(prim, name) or 0 for prim in self._found for name in _ITERATIONS]
-        self._spec.option.iterations = max(self._spec.option.iterations, *given)
 
     def _filter(self, colliders: Sequence[Collider]) -> None:
         from pxr import UsdPhysics

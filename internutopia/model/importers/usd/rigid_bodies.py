@@ -22,7 +22,7 @@ import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.transforms import Array, Frame, from_quat, to_quat
-from internutopia.model.importers.usd.values import named_by_prim, value
+from internutopia.model.importers.usd.values import bound_material, named_by_prim, value
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -67,16 +67,12 @@ class PhysicsReader:
         owner = self._nearest(prim, self._schema.CollisionAPI)
         if owner is None or owner == prim or _MERGE_API not in owner.GetPrimTypeInfo().GetAppliedAPISchemas():
             return None
-        return owner if self._material(prim) == self._material(owner) else None
+        return owner if bound_material(prim, 'physics') == bound_material(owner, 'physics') else None
 
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
         """Return the nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
         owner = self._nearest(prim, self._schema.RigidBodyAPI)
         return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
-
-    def is_body(self, prim: Usd.Prim) -> bool:
-        """Return True for a rigid body."""
-        return self.body_of(prim) == prim
 
     def is_kinematic(self, body: Usd.Prim) -> bool:
         """Return True if a rigid body is moved by its author only, not by forces."""
@@ -88,20 +84,10 @@ class PhysicsReader:
 
     def density(self, prim: Usd.Prim, body: Usd.Prim) -> float:
         """Return the density [kg/m3] of a geometry prim of a rigid body."""
-        given = value(prim, 'physics:density') or value(body, 'physics:density') or self._material_density(prim)
+        given = value(prim, 'physics:density') or value(body, 'physics:density')
+        if not given and (material := bound_material(prim, 'physics')):
+            given = value(material, 'physics:density')
         return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
-
-    def _material_density(self, prim: Usd.Prim) -> float:
-        material = self._material(prim)
-        return value(material, 'physics:density') or 0.0 if material else 0.0
-
-    def _material(self, prim: Usd.Prim) -> Usd.Prim | None:
-        """Return the physics material of a prim, which may be bound to one above it."""
-        from pxr import UsdShade
-
-        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
-        bound = material.GetPrim() if material else None
-        return bound if bound and bound.HasAPI(self._schema.MaterialAPI) else None
 
     def _merged(self, owner: Usd.Prim) -> Usd.CollectionMembershipQuery | None:
         """Return the collection of meshes that are one collider, if there is one that lists anything."""
