@@ -102,8 +102,8 @@ def _show(replay: Replay, camera: ReplayCamera | None, video: Path | None, addre
 def convert(folder: _Dataset) -> int:
     """Rebuild the tables, videos and data card of a dataset from its episode files, such as after a crash."""
     from internutopia.recording import Dataset
+    from internutopia.recording.dataset import FolderLock
     from internutopia.recording.export import export
-    from internutopia.recording.folder_lock import FolderLock
 
     dataset = Dataset(folder)
     with FolderLock(folder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from internutopia.cli.film import Film
     from internutopia.cli.run_file import RunFile
     from internutopia.config import Config
-    from internutopia.core.vec_env import Env
 
 PATIENCE = 2.0
 """Time [s] that a step, or the start of episodes, may continue after a signal."""
@@ -154,8 +152,7 @@ def run(
     return _run(
         run_file,
         picture=picture,
-        film=functools.partial(Film, path=video, size=size, camera=camera, env_id=video_env, fps=fps),
-        video=video,
+        video=video and functools.partial(Film, path=video, size=size, camera=camera, env_id=video_env, fps=fps),
         viewer=viewer_address or (LOOPBACK if viewer else None),
         record=recording,
         max_steps=steps,
@@ -168,8 +165,7 @@ def _run(
     run_file: RunFile,
     *,
     picture: Path | None,
-    film: Callable[[Env], Film],
-    video: Path | None,
+    video: functools.partial[Film] | None,
     viewer: str | None,
     record: RecordOptions,
     max_steps: int | None,
@@ -186,7 +182,7 @@ def _run(
     total = len(config.task_configs) if config.episode_order == 'once' else None
     recorder = record.recorder(config)
     with interrupts() as interruption, closing(Env(config)) as env, ExitStack() as stack:
-        filmed = stack.enter_context(film(env)) if video else None
+        film = stack.enter_context(video(env)) if video else None
         if viewer is not None:
             stack.enter_context(open_viewer(env, viewer))
         if not config.resume:  # not before: a config that does not work must not cost the old results
@@ -197,8 +193,8 @@ def _run(
 
         def on_step(stats: RunStats) -> None:
             progress.update(stats)
-            if filmed is not None:
-                filmed.on_step()
+            if film is not None:
+                film.on_step()
 
         with interruption_hint(None if quiet else hint), interruption.deferred(PATIENCE):
             stats = run_episodes(
@@ -214,8 +210,8 @@ def _run(
         stack.close()
         if not quiet:
             assert config.results_file is not None
-            written = [file for file in (picture, video, record.folder) if file and stats.steps]
-            print_summary(stats, [Path(config.results_file), *written])
+            written = (picture, video and video.keywords['path'], record.folder)
+            print_summary(stats, [Path(config.results_file), *(file for file in written if file and stats.steps)])
             if not env.done:
                 print(hint, flush=True)
         return 0 if env.done else interruption.exit_code

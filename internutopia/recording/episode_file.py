@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from internutopia.recording.leaves import Leaves, numeric_leaves
 from internutopia.recording.states import States
-from internutopia.recording.video_files import ADVICE, read_video
+from internutopia.recording.streams import ADVICE, read_video
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 

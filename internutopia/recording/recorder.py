@@ -16,13 +16,11 @@ from typing import Any
 from internutopia.config import Config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.vec_env import Env
-from internutopia.recording.dataset import FORMATS, Dataset, Format, Only
+from internutopia.recording.dataset import FORMATS, Dataset, FolderLock, Format, Only
 from internutopia.recording.export import export
-from internutopia.recording.folder_lock import FolderLock
 from internutopia.recording.sources import Api, source_of
 from internutopia.recording.streams import CODEC, check_codec
-from internutopia.recording.watcher import EpisodeWatcher
-from internutopia.recording.worker_recording import WorkerRecording
+from internutopia.recording.watcher import EpisodeWatcher, WorkerRecording
 from internutopia.util import did_you_mean
 from internutopia.util.imports import install_hint
 

@@ -8,13 +8,13 @@ from pydantic import BeforeValidator, Field
 
 from internutopia.remote.encoding import MAX_ITEMS, DoubleMatrix, Doubles, Ints, Octets, Pixels
 from internutopia.remote.protocol import Id, Reply, Request, whole
-from internutopia.viewer.wishes import MOST_SHOWN
+from internutopia.viewer.frames import MOST_SHOWN
 
 EnvId = Annotated[int, Field(ge=0, lt=MAX_ITEMS), BeforeValidator(whole)]
 Name = Annotated[str, Field(max_length=256)]
 ViewerId = Annotated[str, Field(pattern='^[0-9a-f]{16}$')]
 Digest = Annotated[str, Field(pattern='^[0-9a-f]{32}$')]
-Told = Annotated[float, Field(ge=-1e6, le=1e6)]
+Target = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 class RobotCamera(Request):
@@ -24,18 +24,18 @@ class RobotCamera(Request):
     camera: Name
 
 
-class ToldRobot(Request):
+class CommandedRobot(Request):
     """Command of a viewer to a robot in one env."""
 
     env: EnvId
     robot: Name
-    joints: Annotated[dict[Name, Told], Field(max_length=256)] = {}
+    joints: Annotated[dict[Name, Target], Field(max_length=256)] = {}
     """Targets at which joints are held [rad or m], by name."""
-    speeds: Annotated[list[Told], Field(min_length=3, max_length=3)] | None = None
+    speeds: Annotated[list[Target], Field(min_length=3, max_length=3)] | None = None
     """Commanded velocity: forward and lateral [m/s], yaw rate [rad/s]; null: the task's command."""
 
 
-class LookAtEnvs(Request):
+class ViewEnvs(Request):
     """POST session/look: the states that a viewer requests, and its commands to robots until the next request.
 
     Idempotent.
@@ -56,7 +56,7 @@ class LookAtEnvs(Request):
     """True to request figures and pictures."""
     cameras: Annotated[list[RobotCamera], Field(max_length=16)] = []
     """Cameras whose pictures are requested."""
-    robots: Annotated[list[ToldRobot], Field(max_length=1024)] = []
+    robots: Annotated[list[CommandedRobot], Field(max_length=1024)] = []
 
 
 class GetScene(Request):

@@ -329,7 +329,7 @@ def test_a_second_recorder_of_a_folder_is_refused(tmp_path: Path, config: Config
             Recorder(tmp_path / 'data', config, 'hdf5', resume=True)
         assert caught.value.filename == str(tmp_path / 'data')
         recorder.attach(env)
-        code = f'from internutopia.recording.folder_lock import FolderLock; FolderLock({str(tmp_path / "data")!r})'
+        code = f'from internutopia.recording.dataset import FolderLock; FolderLock({str(tmp_path / "data")!r})'
         second = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
         assert refused in second.stderr
     Recorder(tmp_path / 'data', config, 'hdf5', resume=True).close()

@@ -1,4 +1,4 @@
-"""Requests of viewers to a session, handled between its calls: fields of the messages of `look_protocol`."""
+"""Requests of viewers to a session, handled between its calls: fields of the messages of `viewer_protocol`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.episodes.record import plain
+from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.viewer.env_view import EnvView
-from internutopia.viewer.frames import Frame
-from internutopia.viewer.looks import LastLook, Look, Seen
+from internutopia.viewer.frames import Frame, RobotFacts, ShownScene, ViewRequest
 from internutopia.viewer.robot_controls import RobotCommand, VelocityControl
-from internutopia.viewer.robot_panel import RobotFacts
-from internutopia.viewer.shown_scene import ShownScene
-from internutopia.viewer.wishes import Wishes
+from internutopia.viewer.source import CloseCall, FrameCall, FrameReply
 
 _PART = 1 << 22  # bytes of a model in a reply: others wait for the server while it is passed on
 _MOST_VIEWERS = 8  # of a session; for one more, the oldest is forgotten
@@ -29,7 +27,7 @@ class SessionViews:
 
     def __init__(self, core: BatchedRLEnv):
         self._core = core
-        self._saved: tuple[bytes, NDArray[np.uint8]] = b'', np.zeros(0, np.uint8)  # the last model that was asked for
+        self._saved: tuple[bytes, NDArray[np.uint8]] = b'', np.zeros(0, np.uint8)  # the last model that was requested
 
     def look(
         self,
@@ -42,35 +40,35 @@ class SessionViews:
         cameras: Sequence[Mapping[str, str]],
         robots: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
-        """Apply a viewer's commands and return env states; see `look_protocol.LookAtEnvs` and `SeenEnvs`.
-
-        NotImplementedError if the envs are on an engine that cannot be shown.
-        """
+        """Apply a viewer's commands and return env states; see `viewer_protocol.ViewEnvs` and `SeenEnvs`."""
         if last:
-            LastLook(viewer)(self._core, 0)
-            return _seen_envs(Seen(Frame(), (), {}))
-        wishes = Wishes(
+            CloseCall(viewer)(self._core, 0)
+            return _seen_envs(FrameReply(Frame(), (), {}))
+        view = ViewRequest(
             env_id=env,
             all_envs=in_place,
             cameras=frozenset((each['robot'], each['camera']) for each in cameras),
-            joints={(told['env'], told['robot']): told['joints'] for told in robots if told['joints']},
+            joints={(robot['env'], robot['robot']): robot['joints'] for robot in robots if robot['joints']},
             commands={
-                (told['env'], told['robot']): RobotCommand(tuple(told['speeds']))
-                for told in robots
-                if told['speeds'] is not None
+                (robot['env'], robot['robot']): RobotCommand(tuple(robot['speeds']))
+                for robot in robots
+                if robot['speeds'] is not None
             },
         )
-        seen = Look(viewer, wishes, env_ids, report, frozenset())(self._core, 0)
+        try:
+            seen = FrameCall(viewer, view, env_ids, report, frozenset())(self._core, 0)
+        except NotImplementedError as error:  # of an engine that cannot be shown
+            raise invalid(str(error)) from None
         views = [each for each in self._core.runner.watchers if isinstance(each, EnvView)]
         for forgotten in views[:-_MOST_VIEWERS]:
             forgotten.close()
         return _seen_envs(seen)
 
-    def scene(self, digest: str, start: int) -> dict[str, Any] | None:
-        """Return a part of the model that an env runs, as `look_protocol.ScenePart`; None if no env runs it."""
+    def scene(self, digest: str, start: int) -> dict[str, Any]:
+        """Return a part of the model that an env runs, as `viewer_protocol.ScenePart`."""
         scene = self._find(bytes.fromhex(digest))
         if scene is None:
-            return None
+            raise ServiceError(409, 'conflict', f'no env runs scene {digest} now')
         if self._saved[0] != scene.digest:
             model = np.zeros(mujoco.mj_sizeModel(scene.model), np.uint8)
             mujoco.mj_saveModel(scene.model, None, model)
@@ -85,14 +83,14 @@ class SessionViews:
 
     def _find(self, digest: bytes) -> ShownScene | None:
         runner = self._core.runner
-        world: Any = runner.world  # looks were taken of it, so it has scenes
+        world: Any = runner.world  # it can be shown, so it has scenes
         scenes = (world.scene(env_id) for env_id, slot in enumerate(runner.envs) if slot is not None)
         found = next((scene for scene in scenes if scene.digest == digest), None)
         return None if found is None else ShownScene.of(found)
 
 
-def _seen_envs(seen: Seen) -> dict[str, Any]:
-    """Return the fields of `look_protocol.SeenEnvs`."""
+def _seen_envs(seen: FrameReply) -> dict[str, Any]:
+    """Return the fields of `viewer_protocol.SeenEnvs`."""
     scenes = list(seen.scenes)
     report = seen.frame.report
     pictures = {} if report is None else report.pictures
