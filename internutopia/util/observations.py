@@ -8,33 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.util.layouts import LEAF, Layout, builder
-
 
 def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
     """Return one dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values.
 
     Lists have one entry per env, whose sizes may differ.
     """
-    columns: list[Iterable[Any]] = []
-    layout = _flatten(tree, env_ids, columns)
-    return builder(layout)(range(len(env_ids)), *columns)
-
-
-def _flatten(tree: Mapping[str, Any], env_ids: NDArray[np.intp], columns: list[Iterable[Any]]) -> Layout:
-    """Return the layout of one env's part of a tree; adds the values of all envs, leaf by leaf."""
-    layouts: list[Layout] = []
-    for item in tree.values():
+    observations: list[dict[str, Any]] = [{} for _ in range(len(env_ids))]
+    for name, item in tree.items():
+        values: Iterable[Any]
         if isinstance(item, Mapping):
-            layouts.append(_flatten(item, env_ids, columns))
-            continue
-        layouts.append(LEAF)
-        if isinstance(item, list):
-            columns.append([own_values(item[env_id]) for env_id in env_ids.tolist()])
+            values = split_rows(item, env_ids)
+        elif isinstance(item, list):
+            values = [own_values(item[env_id]) for env_id in env_ids.tolist()]
         else:
             rows = np.asarray(item)[env_ids]
-            columns.append(rows if rows.ndim > 1 else rows.tolist())
-    return 'dict', dict, tuple(tree), tuple(layouts)
+            values = rows if rows.ndim > 1 else rows.tolist()
+        for observation, value in zip(observations, values, strict=True):
+            observation[name] = value
+    return observations
 
 
 def own_values(tree: Any) -> Any:
