@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from internutopia.viewer.frames import ArmPose
 from internutopia.core.episodes import Episode
 from internutopia.core.vec_env import Env
 from internutopia.teleoperation.device import Device, DeviceInput, Signal
 from internutopia.teleoperation.steering import Steering
 from internutopia.util.rotations import quat_from_yaw, yaw_of
 from internutopia.viewer.access import access_to
+from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.viewer import Viewer
 
 Script = Callable[[Episode], Callable[[], Mapping[str, Any]]]

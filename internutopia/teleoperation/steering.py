@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.viewer.frames import ArmPose
 from internutopia.teleoperation.device import Twist
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, unit_quat
+from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.robot_controls import RobotCommand, RobotControls
 
 BASE = 'base'
