@@ -187,7 +187,7 @@ def performance(
 ) -> None:
     """An env goes up by `step` after an episode in which a reward term was at least `high`, and down below `low`.
 
-    What counts is its mean over `duration` [s], without weight: a robot that fell before that has got nothing for the rest.
+    What counts is its mean over `duration` [s], without weight: a robot that fell earlier has got nothing for the rest.
     """
     xp, mean = state.xp, state.reward_sums[reward][env_ids] / duration
     change = step * (xp.astype(mean >= high, xp.float32) - xp.astype(mean < low, xp.float32))
