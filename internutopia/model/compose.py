@@ -67,14 +67,7 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     spec = mujoco.MjSpec()
     base = None
     if scene.asset:
-        options = LoadOptions(
-            scale=scene.scale,
-            raw_lengths=scene.raw_lengths,
-            ignore_usd_defaults=scene.ignore_usd_defaults,
-            decompose=scene.decompose,
-            timestep=timestep,
-        )
-        base = load_scene_asset(resolve(scene.asset), options)
+        base = load_scene_asset(resolve(scene.asset), _options(scene, timestep, decompose=scene.decompose))
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
     robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
@@ -105,15 +98,7 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
 def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
     """Load the asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
-    scale = robot.scale, robot.scale, robot.scale
-    options = LoadOptions(
-        short_names=True,
-        scale=scale,
-        raw_lengths=robot.raw_lengths,
-        ignore_usd_defaults=robot.ignore_usd_defaults,
-        timestep=timestep,
-    )
-    return _robot_asset(path, content_key(path), options).copy()
+    return _robot_asset(path, content_key(path), _options(robot, timestep, short_names=True)).copy()
 
 
 @functools.lru_cache(16)
@@ -123,12 +108,17 @@ def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSp
 
 def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     """Load the asset of an object; None for a cube, which has none."""
-    if obj.asset is None:
-        return None
-    options = LoadOptions(
-        scale=obj.scale, raw_lengths=obj.raw_lengths, ignore_usd_defaults=obj.ignore_usd_defaults, timestep=timestep
+    return None if obj.asset is None else load_spec(resolve(obj.asset), _options(obj, timestep))
+
+
+def _options(part: SceneSpec | RobotSpec | ObjectSpec, timestep: float, **more: bool) -> LoadOptions:
+    return LoadOptions(
+        scale=part.scale if isinstance(part.scale, tuple) else (part.scale,) * 3,
+        raw_lengths=part.raw_lengths,
+        ignore_usd_defaults=part.ignore_usd_defaults,
+        timestep=timestep,
+        **more,
     )
-    return load_spec(resolve(obj.asset), options)
 
 
 def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> list[str]:

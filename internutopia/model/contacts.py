@@ -48,6 +48,9 @@ _BOUNCE_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)  # MuJoCo's greatest
 _BOUNCE_WEIGHT = 1000.0
 # Speed [m/s] after a fall from 1 m, and gravity [m/s2]: for these the depth is made up for exactly, else nearly so
 _SPEED, _GRAVITY = 4.43, 9.81
+SELF_COLLISIONS_OFF = 'self_collisions/'
+"""Prefix of the names of excludes that stand for `enabledSelfCollisions` of a USD file alone."""
+_FILTER = int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
 
 
 def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
@@ -124,10 +127,6 @@ def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
     return child.parent is not None and _mover(child.parent) == parent and parent.parent is not None
 
 
-SELF_COLLISIONS_OFF = 'self_collisions/'
-"""Prefix of the names of excludes that stand for `enabledSelfCollisions` of a USD file alone."""
-
-
 def defines_self_collisions(spec: mujoco.MjSpec) -> bool:
     """Return True if an MJCF asset has its own filter of colliding links: by excludes, pairs, or bits of geoms."""
     bits = {(geom.contype, geom.conaffinity) for geom in spec.geoms}
@@ -150,9 +149,6 @@ def filter_links(child: mujoco.MjSpec, robot: RobotSpec) -> None:
     for pair in list(child.pairs):  # those count whatever is excluded
         if frozenset(child.geom(name).parent.name for name in (pair.geomname1, pair.geomname2)) in contact_excludes:
             child.delete(pair)
-
-
-_FILTER = int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
 
 
 def keep_base_contacts(spec: mujoco.MjSpec, bases: Collection[str]) -> None:

@@ -31,6 +31,9 @@ TARGET_KINDS = DRIVE_KINDS[:2]
 # What refers to nothing in the tree that is attached is not attached. To delete an element takes MuJoCo time for all
 # that the spec has: half a minute for the drives of a thousand joints.
 _NOWHERE = '/'
+SAG = 0.03  # [rad]
+SLIDE_SAG = 0.01  # [m]
+_GRAVITY = 9.81  # [m/s2]
 
 
 class Drive(NamedTuple):
@@ -176,11 +179,6 @@ def _asset_drives(child: mujoco.MjSpec) -> dict[str, Drive]:
             field = 'stiffness' if kind == 'position' else 'damping'
             drives[actuator.target] = before._replace(**{field: gain}, targets={**before.targets, kind: target})
     return drives
-
-
-SAG = 0.03  # [rad]
-SLIDE_SAG = 0.01  # [m]
-_GRAVITY = 9.81  # [m/s2]
 
 
 def default_gains(asset: mujoco.MjSpec, least: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:

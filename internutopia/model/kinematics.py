@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from internutopia.util.arrays import ArrayMaker, namespace_of
 
 Array = NDArray[np.float64]
+LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,6 @@ def _cross(a: Array, b: Array) -> Array:
     # by components: np.cross is an order of magnitude slower on small batches
     (ax, ay, az), (bx, by, bz) = (tuple(v[..., k] for k in range(3)) for v in (a, b))
     return namespace_of(ax).stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
-
-
-LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
 
 
 def joint_ranges(model: mujoco.MjModel, joints: NDArray[np.intp]) -> NDArray[np.float64]:

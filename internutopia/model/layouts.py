@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -53,9 +54,9 @@ class ArticulationLayout:
     controls: Ints
     control_names: tuple[str, ...]
     bodies: Mapping[str, BodyLayout]
-    contact_links: tuple[str, ...]
-    contacts: Ints
-    probes: Mapping[Probe, Ints]
+    contact_links: tuple[str, ...] = ()
+    contacts: Ints = dataclasses.field(default_factory=lambda: np.zeros(0, np.intp))
+    probes: Mapping[Probe, Ints] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
@@ -92,25 +93,16 @@ def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
         if model.actuator(a).name.startswith(prefix)
     }
     root = next((b for b in bodies.values() if b.qpos >= 0), None)
-    layout = _layout(
+    sensors = (model.sensor(contact_sensor(robot.name, link)) for link in robot.contact_links)
+    return _layout(
         model,
         robot.name,
         root or body_layout(model, f'robots/{robot.name}', robot.name),
         {names[i]: joints[i] for i in order},
         bodies,
         actuators,
-    )
-    return dataclasses.replace(
-        layout,
         contact_links=robot.contact_links,
-        contacts=np.array(
-            [
-                model.sensor(contact_sensor(robot.name, link)).adr[0] + i
-                for link in robot.contact_links
-                for i in range(3)
-            ],
-            np.intp,
-        ),
+        contacts=np.array([sensor.adr[0] + i for sensor in sensors for i in range(3)], np.intp),
         probes={
             probe: addresses[order] if probe == Probe('effort') else addresses
             for probe, addresses in probe_addresses(model, robot).items()
@@ -178,8 +170,9 @@ def _layout(
     dofs: Mapping[str, int],
     bodies: Mapping[str, BodyLayout],
     actuators: Mapping[str, int],
+    **measured: Any,
 ) -> ArticulationLayout:
-    """Return the layout of joints (ids by name), bodies, and their actuators by name."""
+    """Return the layout of joints (ids by name), bodies, and their actuators by name, with what is `measured`."""
     joints = list(dofs.values())
     drives = {kind: [f'{model.joint(j).name}/{kind}' for j in joints] for kind in DRIVE_KINDS}
     present = {model.actuator(a).name for a in actuators.values()}
@@ -202,9 +195,7 @@ def _layout(
         controls=np.array(list(actuators.values()), np.intp),
         control_names=tuple(actuators),
         bodies=bodies,
-        contact_links=(),
-        contacts=np.zeros(0, np.intp),
-        probes={},
+        **measured,
     )
 
 

@@ -56,18 +56,7 @@ _WEAK_TO_STRONG = {
     'solver': (_Solver.mjSOL_PGS, _Solver.mjSOL_CG, _Solver.mjSOL_NEWTON),
     'cone': (_Cone.mjCONE_PYRAMIDAL, _Cone.mjCONE_ELLIPTIC),
 }
-_NAMED = {
-    'Euler': _Integrator.mjINT_EULER,
-    'RK4': _Integrator.mjINT_RK4,
-    'implicit': _Integrator.mjINT_IMPLICIT,
-    'implicitfast': _Integrator.mjINT_IMPLICITFAST,
-    'discrete': _Integrator.mjINT_DISCRETE,
-    'pyramidal': _Cone.mjCONE_PYRAMIDAL,
-    'elliptic': _Cone.mjCONE_ELLIPTIC,
-    'PGS': _Solver.mjSOL_PGS,
-    'CG': _Solver.mjSOL_CG,
-    'Newton': _Solver.mjSOL_NEWTON,
-}
+_NAMED = {each.name.rpartition('_')[2].lower(): each for values in _WEAK_TO_STRONG.values() for each in values}
 _GREATER_IS_STRONGER = ('impratio', 'iterations', 'ls_iterations', 'noslip_iterations', 'ccd_iterations')
 _SMALLER_IS_STRONGER = ('tolerance', 'ls_tolerance', 'noslip_tolerance', 'ccd_tolerance')
 # Flags that change how something is computed, not what: robots may switch these off
@@ -188,7 +177,7 @@ def _apply(options: Any, contact: ContactCfg) -> None:
     """Write the settings of a config."""
     for name, value in contact:
         if value is not None:
-            setattr(options, name, _NAMED.get(value, value))
+            setattr(options, name, _NAMED.get(str(value).lower(), value))
 
 
 def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:

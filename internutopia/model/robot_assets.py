@@ -22,6 +22,9 @@ _REFERENCES = (
     ('excludes', ('bodyname1', 'bodyname2')),
     ('sensors', ('objname', 'refname')),
 )
+_FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
+_GEOM = mujoco.mjtObj.mjOBJ_GEOM
+_COPY = 'copy!'
 
 
 def conform(child: mujoco.MjSpec, robot: RobotSpec) -> None:
@@ -62,11 +65,6 @@ def _rename(child: mujoco.MjSpec, synonyms: Mapping[str, str]) -> None:
                 old = getattr(element, attribute)
                 if old in new:
                     setattr(element, attribute, new[old])
-
-
-_FLOORS = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD
-_GEOM = mujoco.mjtObj.mjOBJ_GEOM
-_COPY = 'copy!'
 
 
 def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: bool) -> list[str]:

@@ -41,6 +41,8 @@ from internutopia.util.memory import return_free_memory
 
 CAPACITY = 8 << 30
 """Maximum size of all files [bytes]; scenes that were used least recently are deleted."""
+_COMPILED_PER_RETURN = 64 << 20  # [bytes] of models that are compiled until memory is given back
+_DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
 
 
 class SceneFiles:
@@ -106,10 +108,6 @@ def _digest(model: hashlib._Hash, warnings: list[Any]) -> str:
     """Return the digest that is compared with the one written."""
     model.update(json.dumps(warnings).encode())
     return model.hexdigest()
-
-
-_COMPILED_PER_RETURN = 64 << 20  # [bytes] of models that are compiled until memory is given back
-_DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
 
 
 class SceneCache:

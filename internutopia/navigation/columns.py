@@ -25,6 +25,8 @@ _STEEP = float(np.cos(np.pi / 4))  # upward component of the normal below which 
 _LEVEL = 1.0 - 1e-6
 _HALF = 0.5 - 1e-6  # of a column: what ends at its border is not in it
 _HEIGHT_FIELD_STEEP = np.sqrt(2.0)  # rise of a column from corner to corner, in widths, where that is 45 degrees
+_BOX = np.vstack([np.eye(3), -np.eye(3)])
+Ints = NDArray[np.intp]
 
 
 def _directions(rings: int, sides: int) -> Array:
@@ -37,7 +39,6 @@ def _directions(rings: int, sides: int) -> Array:
 
 _BALL = _directions(rings=15, sides=24)
 _CYLINDER = _directions(rings=1, sides=32)
-_BOX = np.vstack([np.eye(3), -np.eye(3)])
 
 
 @dataclass(frozen=True)
@@ -208,9 +209,6 @@ def _height_field(model: mujoco.MjModel, field: int, place: Array, axes: Array) 
     width, depth, top, base = model.hfield_size[field]
     heights = model.hfield_data[first : first + rows * columns].reshape(rows, columns).astype(float) * top
     return HeightField(heights, np.array([width, depth]), place.copy(), axes[:2, :2].copy(), float(place[2] - base))
-
-
-Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ Array = NDArray[np.float64]
 
 _SPARE = 256  # moves: of 32 goals, or more
 _LOCK = threading.Lock()  # one for all, so that maps can be copied
+Ints = NDArray[np.intp]
+_STRAIGHT = 0.995  # of the length of a way over moves in 80 directions, that of the straight one is at least so much
+_CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal is in the same cell, on the same floor
 
 
 class Search:
@@ -57,12 +60,6 @@ class Search:
         self._data, self._indices = (np.empty(known + spare, each.dtype) for each in (lengths.data, lengths.indices))
         self._data[:known], self._indices[:known] = lengths.data, lengths.indices
         self.lengths = csr_array((self._data[:known], self._indices[:known], lengths.indptr), shape=lengths.shape)
-
-
-Ints = NDArray[np.intp]
-
-_STRAIGHT = 0.995  # of the length of a way over moves in 80 directions, that of the straight one is at least so much
-_CLOSE = 4.0  # cells: a way over the nearest ones is no longer where the goal is in the same cell, on the same floor
 
 
 class CellMap(Protocol):

@@ -19,6 +19,8 @@ from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, 
 
 _GZIP = b'\x1f\x8b'
 _LARGEST = 2 * 2**30  # bytes of text
+Point = tuple[float, float, float]
+_ZERO = 1e-6  # length of a quaternion that is no rotation
 
 
 def read_episode_list(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str, Any]]:
@@ -67,11 +69,6 @@ def scene_of(scene_id: Any, scenes: Mapping[str, str] | None) -> str:
     if scene_id not in scenes:
         raise ValueError(f'scene {scene_id!r} is not among those of `scenes`')
     return scenes[scene_id]
-
-
-Point = tuple[float, float, float]
-
-_ZERO = 1e-6  # length of a quaternion that is no rotation
 
 
 def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None = None) -> list[NavigationEpisode]:

@@ -32,6 +32,8 @@ _CANDIDATES = 24  # obstacles that are tested around a point: those of other flo
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 _LEVELS_CLOSE = 0.01  # m: obstacles of nearly the same level count once
 _LEVEL_WEIGHT = 0.3  # what a difference in height counts as, where the candidates are searched
+EMPTY_EXTENT = 5.0
+"""Extent on a map of a scene of nothing but a ground, from its origin [m]."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +135,6 @@ def _distinct(groups: list[Array]) -> tuple[Ints, Array]:
     low = rounded[:, 1].min(initial=0)
     key = np.unique(rounded[:, 0] * (1 << 24) + rounded[:, 1] - low)
     return key >> 24, ((key & ((1 << 24) - 1)) + low) * _LEVELS_CLOSE
-
-
-EMPTY_EXTENT = 5.0
-"""Extent on a map of a scene of nothing but a ground, from its origin [m]."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ import mujoco
 from internutopia.model.asset_files import check_bound, check_file, read_xml
 from internutopia.model.meshes.images import check_png
 
+_MOST_ATTACHED = 50  # models inside each other; MuJoCo's reader calls itself for each, and runs out of stack
+_CUBE_SIDES = 6
+_WITH_FIGURES = ('hfield', 'texture', 'mesh', 'size')
+
 
 def load(path: Path) -> mujoco.MjSpec:
     """Read an MJCF file at an absolute path. ValueError if it is broken or a file it refers to is missing."""
@@ -34,11 +38,6 @@ def dependencies(path: Path) -> set[Path]:
     models = read_mjcf(path)
     documents = {document for model in models.values() for document in model.documents}
     return documents | {file for model in models.values() for _, file in model.references}
-
-
-_MOST_ATTACHED = 50  # models inside each other; MuJoCo's reader calls itself for each, and runs out of stack
-_CUBE_SIDES = 6
-_WITH_FIGURES = ('hfield', 'texture', 'mesh', 'size')
 
 
 @dataclass

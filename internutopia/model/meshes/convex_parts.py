@@ -131,7 +131,7 @@ def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
     if len(found) > _MANY_PLATES:
         while len(found := plates(sheet, thickness, tolerance)) > MAX_PLATES:
             sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
-    return [ConvexPart(plate.vertices, plate.volume, plate.axes) for plate in found]
+    return found
 
 
 def _nearly_convex(piece: Surface, tolerance: float, *, closed: bool) -> ConvexPart | None:

@@ -37,6 +37,10 @@ _GEOMS = {
 }
 # Options of MuJoCo's compiler that are handled, or decided, here
 _OURS = ('angle', 'eulerseq', 'discardvisual', 'fusestatic', 'strippath', 'meshdir', 'texturedir', 'assetdir')
+LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
+"""[kg], [kg·m2]: too light to matter for any real link, heavy enough to keep the mass matrix regular."""
+_ROUNDING = 0.01  # excess of a principal moment, as part of it, that three written digits may cause
+_EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
 
 
 def empty_spec(document: Document) -> mujoco.MjSpec:
@@ -142,13 +146,6 @@ def group_geoms(spec: mujoco.MjSpec) -> None:
         if not all(geom.contype for geom in geoms):
             for geom in geoms:
                 geom.group = COLLIDER_GROUP if geom.contype else VISUAL_GROUP
-
-
-LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
-"""[kg], [kg·m2]: too light to matter for any real link, heavy enough to keep the mass matrix regular."""
-
-_ROUNDING = 0.01  # excess of a principal moment, as part of it, that three written digits may cause
-_EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
 
 
 def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> None:

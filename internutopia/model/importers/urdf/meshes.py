@@ -27,6 +27,9 @@ from internutopia.model.meshes.obj import ObjMaterial, obj_material
 
 _PACKAGES = ('package', 'model')
 _SEARCHED = ('ROS_PACKAGE_PATH', 'AMENT_PREFIX_PATH', 'GAZEBO_MODEL_PATH', 'GZ_SIM_RESOURCE_PATH')
+_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
+_PLACES_SHOWN = 6
+_CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
 def find(document: Document, reference: str) -> tuple[Path | None, list[Path]]:
@@ -69,11 +72,6 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
         name = os.path.basename(name)
     for place in (folders[0] / settings.get('meshdir', '') / name, *(folder / name for folder in folders)):
         yield Path(os.path.normpath(place))
-
-
-_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
-_PLACES_SHOWN = 6
-_CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
 class Meshes:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _COORDINATES = ('st', 'st0', 'st_0', 'UVMap', 'map1')  # what exporters call texture coordinates
 _SAME_COLOUR = 1 / 255
+DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
+_PLAIN = Appearance()
+_BLENDED = 0.99  # opacity from which on MuJoCo ignores the opacity of a texture
 
 
 class Primvars:
@@ -127,11 +130,6 @@ def _at_corners(mesh: Usd.Prim, shape: Shape, values: Any, interpolation: str, w
         return None
     used, index = np.unique(index, return_inverse=True)
     return Indexed(values[used], index.reshape(-1, 3).astype(np.int32))
-
-
-DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
-_PLAIN = Appearance()
-_BLENDED = 0.99  # opacity from which on MuJoCo ignores the opacity of a texture
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _BITS = 31  # of contype and conaffinity that are not a sign
 
 _Sides = tuple[set[str], set[str]]  # colliders that do not meet those of the other side, by path
+MAX_PAIRS = 256  # MuJoCo tests each of them in each step
+_MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
 
 
 class CollisionFilter:
@@ -172,10 +174,6 @@ class CollisionFilter:
         """Return the paths of the colliders at or below a path."""
         paths = (str(prim.GetPath()) for prim, _ in self._colliders)
         return {p for p in paths if p == path or p.startswith(path + '/')}
-
-
-MAX_PAIRS = 256  # MuJoCo tests each of them in each step
-_MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,16 @@ from internutopia.model.importers.usd.textures import (
 _CONSTRUCTORS = ('color', 'float2', 'float3', 'float4', 'double2', 'double3', 'double4', 'int2', 'int3', 'int4')
 ALPHA = 3
 """Channel of an image that is its opacity."""
+_BUILT_IN = ('Omni', 'UsdPreviewSurface', 'gltf', 'Default')  # how files begin that come with Omniverse
+_FIXED = {
+    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # 0.5 in sRGB
+    'DayMaterial': Appearance(color=(1.0, 1.0, 1.0), emission=emission_of(1.0)),
+}
+_GLASS = re.compile('glass|translucent', re.IGNORECASE)
+# names of inputs, without what they are for and underscores
+_SCALES = ('tiling', 'uvtiling', 'tile', 'uvscale', 'texturescale')
+_OFFSETS = ('offset', 'uvoffset', 'texturetranslate')
+_SWITCHES = {'opacity_constant': 'enable_opacity', 'emissive_color': 'enable_emission'}
 
 
 class Value(NamedTuple):
@@ -105,18 +115,6 @@ def _laid_out(image: Texture, numbers: Mapping[str, float]) -> Texture:
     channel = int(numbers.get('mapchannel', 1))
     coordinates = f'st{channel - 1}' if channel > 1 else image.coordinates
     return replace(image, layout=place, wrap=wrap, coordinates=coordinates)
-
-
-_BUILT_IN = ('Omni', 'UsdPreviewSurface', 'gltf', 'Default')  # how files begin that come with Omniverse
-_FIXED = {
-    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # 0.5 in sRGB
-    'DayMaterial': Appearance(color=(1.0, 1.0, 1.0), emission=emission_of(1.0)),
-}
-_GLASS = re.compile('glass|translucent', re.IGNORECASE)
-# names of inputs, without what they are for and underscores
-_SCALES = ('tiling', 'uvtiling', 'tile', 'uvscale', 'texturescale')
-_OFFSETS = ('offset', 'uvoffset', 'texturetranslate')
-_SWITCHES = {'opacity_constant': 'enable_opacity', 'emissive_color': 'enable_emission'}
 
 
 @dataclass(frozen=True)

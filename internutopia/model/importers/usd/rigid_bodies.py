@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
 _MERGE_API, _MERGED = 'PhysxMeshMergeCollisionAPI', 'collisionmeshes'  # of PhysX, and the name of its collection
+BALL_RADIUS = 0.1  # [m], of the ball that stands for a body without shapes
+_UNKNOWN_MASS = 1.0  # [kg]
 
 
 class PhysicsReader:
@@ -110,10 +112,6 @@ class PhysicsReader:
         owner = self._owners.get((schema, prim), prim or None)
         self._owners |= {(schema, each): owner for each in passed}
         return owner
-
-
-BALL_RADIUS = 0.1  # [m], of the ball that stands for a body without shapes
-_UNKNOWN_MASS = 1.0  # [kg]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,19 @@ from internutopia.model.meshes.images import decode_image, resized, scaled_down
 if TYPE_CHECKING:
     from pxr import Sdf
 
+Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
+Pixels = NDArray[np.uint8]
+Tiles = tuple[tuple[int, int], tuple[int, int]]
+"""Range of the repetitions of an image along u and v in a texture: from, up to."""
+ONE_TILE: Tiles = ((0, 1), (0, 1))
+_IDENTITY: Layout = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+_PADDING: dict[str, Any] = {'clamp': 'edge', 'mirror': 'symmetric', 'black': 'constant'}  # modes of `np.pad`
+_SLACK = 1e-3  # of an image, that coordinates may stick out of it
+_MOST_TILES = 8  # that a texture is extended to along an axis
+GLASS_OPACITY = 0.3
+"""Opacity of glass without a value of its own."""
+_GLOW = 0.6  # emission of what glows most; lights add to it
+
 
 def encode_srgb(linear: ArrayLike) -> NDArray[np.float64]:
     """Encode linear values as sRGB, both 0 to 1, of any shape; values outside are clipped."""
@@ -44,17 +57,6 @@ def decode_srgb(encoded: ArrayLike) -> NDArray[np.float64]:
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
-Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
-Pixels = NDArray[np.uint8]
-
-Tiles = tuple[tuple[int, int], tuple[int, int]]
-"""Range of the repetitions of an image along u and v in a texture: from, up to."""
-
-ONE_TILE: Tiles = ((0, 1), (0, 1))
-_IDENTITY: Layout = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-_PADDING: dict[str, Any] = {'clamp': 'edge', 'mirror': 'symmetric', 'black': 'constant'}  # modes of `np.pad`
-_SLACK = 1e-3  # of an image, that coordinates may stick out of it
-_MOST_TILES = 8  # that a texture is extended to along an axis
 _ENCODED = np.round(255 * encode_srgb(np.arange(256) / 255)).astype(np.uint8)  # by linear value
 
 
@@ -162,11 +164,6 @@ def _with_alpha(image: Pixels, alpha: NDArray[np.uint8], threshold: float) -> Pi
     if alpha.min() == 255:
         return image
     return np.dstack([resized(image, (width, height)), resized(alpha, (width, height))])
-
-
-GLASS_OPACITY = 0.3
-"""Opacity of glass without a value of its own."""
-_GLOW = 0.6  # emission of what glows most; lights add to it
 
 
 @dataclass(frozen=True)
