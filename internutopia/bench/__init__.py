@@ -109,7 +109,7 @@ def _save(rows: Mapping[str, Sequence[Row]], facts: Mapping[str, str | int], fol
 
 
 def _cells(row: Row) -> list[str]:
-    """One text per header."""
+    """Return one text per header."""
     ratio = f'{row.ratio.median:.2f} ({row.ratio.low:.2f} to {row.ratio.high:.2f})' if row.ratio else ''
     bound = '' if row.bound is None else f'{row.limit} {row.bound:g}'
     what = f'{row.what} ({row.note})' if row.note else row.what

@@ -28,7 +28,7 @@ from internutopia_extension.configs.robots.h1 import joint_controller
 
 
 def list_api(quick: bool) -> list[Row]:
-    """`vec_env.Env` against the engine alone."""
+    """Measure `vec_env.Env` against the engine alone."""
     env_num, rounds, steps = (16, 1, 20) if quick else (64, 16, 100)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -50,7 +50,7 @@ def list_api(quick: bool) -> list[Row]:
 
 
 def array_api(quick: bool) -> list[Row]:
-    """`rl.VectorEnv` against the engine alone, and what that means to a learner."""
+    """Measure `rl.VectorEnv` against the engine alone, and its share in a step of training."""
     env_num, rounds, steps = (16, 1, 20) if quick else (256, 8, 100)
     with tempfile.TemporaryDirectory() as folder, closing(h1_envs(Path(folder), env_num)) as envs:
         envs.reset()
@@ -106,7 +106,7 @@ def h1_joint_targets(envs: VectorEnv, steps: int) -> NDArray[np.float32]:
 
 
 def _policy(envs: VectorEnv) -> Callable[[int], Any]:
-    """A small network from observations to actions, numpy to numpy."""
+    """Return a small network from observations to actions, numpy to numpy."""
     import torch
 
     obs = envs.core.compute_observations()

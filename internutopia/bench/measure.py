@@ -54,7 +54,7 @@ class Row:
         return 'ok' if (value >= self.bound if self.limit == 'at least' else value <= self.bound) else 'missed'
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain JSON."""
+        """Return the row as plain JSON."""
         ratio = self.ratio or Ratio(math.nan, math.nan, math.nan)
         ratios = {f'ratio{end}': value for end, value in zip(('', '_low', '_high'), ratio, strict=True)}
         values = vars(self) | ratios | {'verdict': self.verdict}
@@ -68,11 +68,11 @@ class Race:
         self._seconds = seconds
 
     def median(self, name: str) -> float:
-        """Seconds per step of one contender."""
+        """Return the seconds per step of one contender."""
         return float(np.median(self._seconds[name]))
 
     def quartiles(self, name: str) -> Ratio:
-        """Seconds per step of one contender, and how much its turns differ."""
+        """Return the seconds per step of one contender, and how much its turns differ."""
         return _with_quartiles(self._seconds[name])
 
     def speed(self, name: str, reference: str) -> Ratio:

@@ -38,12 +38,12 @@ BOUNDS = {
 
 
 def efficiency(physics: float, serial: float, cores: int) -> float:
-    """Share of the speed that physics alone would have on so many cores; both times in the same unit."""
+    """Return the share of the speed of physics alone on that many cores; both times in the same unit."""
     return physics / cores / (physics / cores + serial)
 
 
 def overhead(quick: bool) -> list[Row]:
-    """A row for each workload, API and number of envs: what a step takes outside physics, and physics on one thread.
+    """Return rows by workload, API and number of envs: time of a step outside physics, and physics on one thread.
 
     `compiled`: with `LearningCfg.compiled`.
     """
@@ -91,7 +91,7 @@ def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -
 def measure_parts(
     world: World, reset: Callable[[], object], step: Callable[[], object], turns: int
 ) -> tuple[float, Ratio]:
-    """Seconds of physics, and of a step without it, in turns of two steps each."""
+    """Return the seconds of physics, and of a step without it, in turns of two steps each."""
     reset()
     batch = mujoco_world(world).batch(0)[0]
     calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that are read

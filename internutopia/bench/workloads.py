@@ -55,7 +55,7 @@ def write_scenes(folder: Path, count: int, obstacles: int = 24) -> list[Path]:
 
 
 def h1_config(env_num: int, scenes: Sequence[str | Path], x: float = 0.0, y: float = 0.0) -> Config:
-    """H1 with joint control at a place [m], one episode per scene, again and again."""
+    """Return the config of an H1 with joint control at a place [m], one episode per scene, again and again."""
     robot = H1RobotCfg(position=(x, y, 1.05), controllers=[joint_controller])
     return Config(
         simulator=SimConfig(physics_dt=1 / 240, substeps=SUBSTEPS),
@@ -81,13 +81,13 @@ def h1_learning() -> LearningCfg:
 
 
 def mujoco_world(world: World) -> MujocoWorld:
-    """The same world, which runs on the CPU."""
+    """Return the same world, which has to run on the CPU."""
     assert isinstance(world, MujocoWorld)
     return world
 
 
 def h1_targets(env: Env, steps: int) -> NDArray[np.float32]:
-    """Joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
+    """Return joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
     obs = env.get_observations()[0]
     assert obs is not None
     noise = np.random.default_rng(0).normal(0.0, 0.05, (steps, env.env_num, len(joint_controller.joint_names)))
@@ -95,7 +95,7 @@ def h1_targets(env: Env, steps: int) -> NDArray[np.float32]:
 
 
 def h1_actions(targets: NDArray[np.float32]) -> list[list[dict[str, Any]]]:
-    """The targets as the list API takes them, one list of env actions per step."""
+    """Return the targets as the list API takes them, one list of env actions per step."""
     return [[{'h1': {joint_controller.name: [row]}} for row in rows] for rows in targets]
 
 

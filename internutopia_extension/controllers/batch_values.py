@@ -72,6 +72,6 @@ class BoxActionController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """Numbers up to `action_limits` each way."""
+        """Return the space of numbers up to `action_limits` each way."""
         limits = np.broadcast_to(np.array(self.action_limits, np.float32), self.action_shape)
         return Box(-limits, limits)

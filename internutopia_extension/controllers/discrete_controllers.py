@@ -84,7 +84,7 @@ class DiscreteController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """Numbers from 0 to 3."""
+        """Return the space of numbers from 0 to 3."""
         return Box(STOP, RIGHT, (1,))
 
 

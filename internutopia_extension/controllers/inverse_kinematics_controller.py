@@ -177,7 +177,7 @@ class InverseKinematicsController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """Positions up to 2 m along each axis from the origin of the reference frame, and quaternions."""
+        """Return the space of positions up to 2 m along each axis of the reference frame, and quaternions."""
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
 
     def _chain(self, tip: str) -> KinematicChain:

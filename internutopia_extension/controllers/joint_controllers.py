@@ -87,7 +87,7 @@ class JointController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """`[positions]` within the joint limits; a joint without limits goes half a turn (or pi metres) each way."""
+        """Return the space of `[positions]` within the joint limits; without any half a turn (pi metres) each way."""
         subset = self.joint_subset
         ranges = subset.articulation.view.joint_ranges[subset.joint_indices]
         low, high = np.where(np.isfinite(ranges), ranges, [-np.pi, np.pi]).astype(np.float32).T
@@ -131,7 +131,7 @@ class ActuatorController(BoxActionController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """Controls within their ranges; -1 to 1 where an actuator has none."""
+        """Return the space of controls within their ranges; -1 to 1 where an actuator has none."""
         ranges = self.robot.articulation.view.control_ranges
         low, high = np.where(np.isfinite(ranges), ranges, [-1.0, 1.0]).astype(np.float32).T
         return Box(low, high)

@@ -216,12 +216,12 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """Paths of one point, up to 100 m away from the origin along each axis."""
+        """Return the space of paths of one point, up to 100 m away from the origin along each axis."""
         return Box(-100.0, 100.0, (1, 1, 3))
 
     @override
     def observation_space(self) -> Space[Any]:
-        """The space of `get_obs`, whose `current_point` is a point from the first action on."""
+        """Return the space of `get_obs`, whose `current_point` is a point from the first action on."""
         count = Discrete(np.iinfo(np.int64).max)
         point = Box(-np.inf, np.inf, (3,))
         return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))

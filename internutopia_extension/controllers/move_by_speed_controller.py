@@ -165,7 +165,7 @@ class MoveBySpeedController(BoxActionController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """The speeds that the policy was trained on."""
+        """Return the space of the speeds that the policy was trained on."""
         return Box(to_host(self._lowest), to_host(self._highest))
 
     def columns_of(self, joints: Sequence[str], does: str) -> NDArray[np.intp]:

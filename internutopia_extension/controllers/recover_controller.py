@@ -76,6 +76,6 @@ class RecoverController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """`[position]` up to 100 m away from the origin along x and y, on the ground."""
+        """Return the space of `[position]` up to 100 m away from the origin along x and y, on the ground."""
         reach = np.array([[100.0, 100.0, 0.0]], np.float32)
         return Box(-reach, reach)
