@@ -150,9 +150,10 @@ class BatchedRLEnv:
         """Start the next episodes in these envs; those that get none stop running."""
         env_ids = envs.host_ids
         prepared = self.runner.reset(env_ids.tolist(), self.begin, shown=False)
-        where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
-        self.episode_ids[where] = -1
-        self._episodes.limits[where] = _NEVER
+        if len(prepared) < len(env_ids):
+            where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
+            self.episode_ids[where] = -1
+            self._episodes.limits[where] = _NEVER
         self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
         envs.put(self.returns, 0.0)
         if self._state is not None:
@@ -339,7 +340,8 @@ class BatchedRLEnv:
         state = self.state
         for array in (state.steps, state.actions, state.last_actions, *state.episode_values.values()):
             rows.put(array, 0)
-        self.rewards.reset(rows)
+        if state.reward_sums:
+            self.rewards.reset(rows)
         if self.learning.metrics:
             self.metrics.reset(rows)
         state.changed()

@@ -212,7 +212,8 @@ class ObservationManager:
         """Compute the first observations of episodes in these envs, `(m, dim)`, without touching the other envs."""
         if not self._terms:
             return selection.take(self.last)
-        values = [selection.take(value) for value in self._values(delayed=False)]
+        rows = slice(None) if self._state.arrays.on_device else selection.ids
+        values = [value[rows] for value in self._values(delayed=False)]
         with self._state.rng.for_envs(selection.ids) if self._noisy else nullcontext():
             first = self._joined(values)
         selection.put(self.last, first)

@@ -90,7 +90,8 @@ def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) 
 @term('randomization')
 def gains(state: RobotState, env_ids: Any, stiffness: Range = (1.0, 1.0), damping: Range = (1.0, 1.0)) -> None:
     """Multiply the gains of all joint drives by a factor per joint."""
-    kp, kd = (values[env_ids] for values in state.articulation.get_gains())
+    kp, kd = state.articulation.get_gains()
+    kp, kd = kp[env_ids], kd[env_ids]
     state.articulation.set_gains(
         kp * state.rng.uniform(*stiffness, kp.shape), kd * state.rng.uniform(*damping, kd.shape), env_ids=env_ids
     )
