@@ -48,7 +48,7 @@ class ActionFormat:
         return cls(spaces.Box(low, high, dtype=np.float32))
 
     def array(self, actions: Any, *batch: int) -> NDArray[Any]:
-        """Actions as an array `(*batch, k)` of float32 or, of choices, `batch` of int64, not copied where they are one.
+        """Return actions as an array `(*batch, k)` of float32 or, of choices, `batch` of int64; copied only if need be.
 
         ValueError for another shape or what are no real numbers (integers).
         """
@@ -77,7 +77,7 @@ class ActionFormat:
         env_ids: NDArray[np.intp] | None = None,
         counts: NDArray[np.bool_] | Literal[True] = True,
     ) -> None:
-        """ValueError naming the first env whose action is not finite, too large or none of the choices.
+        """Raise ValueError naming the first env whose action is not finite, too large or none of the choices.
 
         Args:
             actions: one row per env.
@@ -100,11 +100,11 @@ class ActionFormat:
             raise EnvValueError(env_id, f'action of env {env_id} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
-        """The actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice, which must not count, become one."""
+        """Return the actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice, which must not count, become one."""
         return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
 
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
-        """Actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
+        """Return actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
 
         ValueError for another shape or what are no real numbers (integers), but their values are not read.
         """
@@ -193,7 +193,7 @@ def offset_and_scale(
 
 
 def _by_joint(scale: Mapping[str, float], joints: Sequence[str], controller: str) -> list[float]:
-    """One factor for each joint of a controller. ValueError naming a joint that has none, or is none of its."""
+    """Return a factor for each joint of a controller. ValueError naming a joint without one, or of none of its."""
     for name in scale:
         if name not in joints:
             hint = did_you_mean(name, joints)

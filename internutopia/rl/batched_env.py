@@ -76,7 +76,7 @@ class BatchedRLEnv:
     Args:
         config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
-        share: what is different if these are some of the envs of a run; None means all.
+        share: the envs, if these are some of the envs of a run; None means all.
     """
 
     device_arrays = False  # whether arrays are tensors on the engine's device
@@ -143,7 +143,7 @@ class BatchedRLEnv:
             self._state.levels[:] = 0.0
 
     def select(self, mask: Bools) -> EnvSelection:
-        """The envs of a mask of the host, bool `(n,)`."""
+        """Return the envs of a mask of the host, bool `(n,)`."""
         return select_envs(self.runner.world, self.arrays.asarray(mask))
 
     def reset(self, envs: EnvSelection) -> None:
@@ -376,5 +376,5 @@ class BatchedRLEnv:
 
 
 def tasks_of_episodes(config: Config) -> list[TaskCfg]:
-    """The task configs that episodes get: what is learned is the same for all and need not be in each copy."""
+    """Return the task configs of episodes, without what is learned: it is the same for all."""
     return [task.model_copy(update={'learning': None}) for task in config.task_configs]

@@ -78,7 +78,7 @@ class RewardManager:
         return total
 
     def fault(self, env_id: int) -> str:
-        """Names the term whose value is not finite in an env."""
+        """Return a text that names the term whose value is not finite in an env."""
         return self._fault_in(np.array([not np.isfinite(value[env_id]) for value in self.values]))
 
     def device_faults(self, envs: Any) -> list[DeviceFaults]:
@@ -89,14 +89,14 @@ class RewardManager:
         return [DeviceFaults(envs, (envs & ~xp.isfinite(xp.stack(self.values))).any(axis=-1), self._fault_in)]
 
     def _fault_in(self, terms: NDArray[np.bool_]) -> str:
-        """Names the first of these terms, bool `(terms,)`; if it is none of them, their sum is too large."""
+        """Return a text that names the first of these terms, bool `(terms,)`; of none, that their sum is too large."""
         names = [cfg.term for cfg, _, _ in self._terms]
         if terms.any():
             return f'reward term {names[int(terms.argmax())]!r} gave a number that is not finite'
         return f'reward terms {", ".join(map(repr, names))} add up to a number that is not finite'
 
     def contributions(self, env_id: int) -> list[tuple[str, float]]:
-        """What each term added to the reward of an env in the last step; nothing before the first one."""
+        """Return the share of each term in the reward of an env in the last step; nothing before the first one."""
         return [
             (cfg.term, weight * float(value[env_id]))
             for (cfg, _, weight), value in zip(self._terms, self.values, strict=bool(self.values))
@@ -141,7 +141,7 @@ class MetricManager:
         self._last: dict[str, Array] = {}
 
     def compute(self, failed: Bools) -> dict[str, Array]:
-        """Their values `(n,)` after this step, by name; `failed` envs `(n,)` have nothing to measure."""
+        """Compute the values `(n,)` after this step, by name; `failed` envs `(n,)` keep those before."""
         xp, before = self._state.xp, self._last
         now = {
             name: xp.asarray(per_env(function(self._state), self._state, 'metric', cfg.term), copy=True)

@@ -296,7 +296,7 @@ class ObservationManager:
 
 
 def _check_delay(cfg: ObservationTermCfg, shape: Sequence[int]) -> None:
-    """ValueError if the values of a term that are remembered do not fit into the memory of the machine."""
+    """Raise ValueError if the values of a term that are remembered do not fit into the memory of the machine."""
     needed, memory = 4 * (cfg.delay + 1) * math.prod(shape), machine_memory()
     if memory is not None and needed > memory:
         raise ValueError(

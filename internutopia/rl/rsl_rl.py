@@ -94,7 +94,7 @@ class RslRlVecEnv(VecEnv):
     @override
     @reading
     def get_observations(self) -> TensorDict:
-        """Observations after the last step or reset."""
+        """Return the observations after the last step or reset."""
         return self._observations.clone()
 
     @override

@@ -199,32 +199,32 @@ class RobotState:
         return heights if self.elevation is None else heights - self.xp.mean(self.feet_ground, axis=-1)
 
     def ground_height(self, places: Array) -> Array:
-        """Heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
+        """Return heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
         if self.elevation is None:
             return self.xp.zeros_like(places[..., 0])
         return self.elevation.heights(places)
 
     def link_position(self, link: str) -> Array:
-        """Position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
+        """Return the position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
         return self._view.body(link).get_poses()[0]
 
     def chain(self, link: str) -> KinematicChain:
-        """The joints between the root and a link. KeyError with close matches."""
+        """Return the joints between the root and a link. KeyError with close matches."""
         return self._view.chain('', link, self._learner(f'link {link!r}'))
 
     def scene_object(self, name: str) -> BodyView:
-        """An object or movable scene body in all envs. KeyError with close matches."""
+        """Return an object or movable scene body in all envs. KeyError with close matches."""
         return self.world.body(name, self._learner(f'object {name!r}'))
 
     def object_positions(self, names: Sequence[str]) -> Array:
-        """Positions of objects `(n, k, 3)` [m]."""
+        """Return the positions of objects `(n, k, 3)` [m]."""
         return self.once(
             f'objects {names}',
             lambda: self.xp.stack([self.scene_object(name).get_poses()[0] for name in names], axis=1),
         )
 
     def dof_indices(self, joints: Sequence[str]) -> NDArray[np.intp]:
-        """Columns of the joint arrays that belong to joints. KeyError with close matches."""
+        """Return the columns of the joint arrays that belong to joints. KeyError with close matches."""
         key = tuple(joints)
         if key not in self._constants:
             columns = [self.articulation.get_dof_index(name) for name in joints]
@@ -232,14 +232,14 @@ class RobotState:
         return self._constants[key]
 
     def constant(self, values: Any, dtype: str = 'float32') -> Array:
-        """Numbers, a tuple of them or tuples of tuples as an array, uploaded to a device once."""
+        """Return numbers, a tuple of them or tuples of tuples as an array, uploaded to a device once."""
         key = 'constant', values, dtype
         if key not in self._constants:
             self._constants[key] = self.arrays.asarray(values, dtype)
         return self._constants[key]
 
     def command(self, name: str) -> Array:
-        """The current commands of that name `(n, k)`, read-only. KeyError with close matches."""
+        """Return the current commands of that name `(n, k)`, read-only. KeyError with close matches."""
         if name not in self._commands:
             raise KeyError(f'there is no command {name!r}; {did_you_mean(name, self._commands)}')
         return self._commands[name]
@@ -254,7 +254,7 @@ class RobotState:
         return self._commands
 
     def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
-        """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
+        """Return the envs of a mask `(n,)`, of the kind that all of these arrays are."""
         return select_envs(self.world, mask)
 
     def changed(self) -> None:
@@ -306,7 +306,7 @@ class RobotState:
         return self.robot.feet
 
     def _learner(self, wanted: str) -> int:
-        """The env that was bound."""
+        """Return the env that was bound."""
         if self._env_id is None:
             raise RuntimeError(f'{wanted}: only learners see the scene and the model')
         return self._env_id
@@ -317,7 +317,7 @@ class RobotState:
         return quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
 
     def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
-        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so.
+        """Return the result of `compute`, which holds until time goes on: computed by the first caller that names it so.
 
         What follows from a command, too, is `commanded`, and holds until `commands` are read to change them.
         """
@@ -327,13 +327,13 @@ class RobotState:
         return memory[name]
 
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`, which holds as long as there are these envs."""
+        """Return the result of `compute`, which holds as long as there are these envs."""
         if name not in self._lasting:
             self._lasting[name] = compute()
         return self._lasting[name]
 
     def episode_value(self, name: str) -> Array:
-        """What terms remember of an episode under this name, `(n,)` to write to: 0 when one starts."""
+        """Return what terms remember of an episode under this name, `(n,)` to write to: 0 when one starts."""
         if name not in self.episode_values:
             self.episode_values[name] = self.arrays.zeros(self.env_num)
         return self.episode_values[name]

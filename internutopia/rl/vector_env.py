@@ -224,7 +224,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return (result,) * self.num_envs
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute, repeated for every env."""
+        """Return an attribute, repeated for every env."""
         return (getattr(self, name),) * self.num_envs
 
     def set_attr(self, name: str, values: Any) -> None:
@@ -259,7 +259,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.core.close()
 
     def _first_observations(self, rows: EnvSelection, everywhere: bool) -> Array:
-        """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
+        """Return observations `(n, dim)` after a reset of some envs, of the others those that were returned last."""
         if not self._observed or everywhere:
             self._observed = True
             return self.core.compute_observations()

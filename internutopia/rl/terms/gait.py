@@ -124,7 +124,7 @@ def swing_bend_cost(
 def swing(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
 ) -> Array:
-    """Progress of the swing of the feet `(n, k)`, 0 to 1; 0 for feet in stance."""
+    """Compute the progress of the swing of the feet `(n, k)`, 0 to 1; 0 for feet in stance."""
     xp = state.xp
 
     def by_clock() -> Array:
@@ -146,7 +146,7 @@ def swing(
 def _arc(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
 ) -> Array:
-    """Half sine over the swing of the feet `(n, k)`, 0 to 1."""
+    """Compute a half sine over the swing of the feet `(n, k)`, 0 to 1."""
     return state.once(
         ('arc', name, period, tuple(offsets), stance),
         lambda: state.xp.sin(np.pi * swing(state, name, period, offsets, stance)),
