@@ -100,7 +100,7 @@ class ActionFormat:
             raise EnvValueError(env_id, f'action of env {env_id} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice, which must not count, become one."""
+        """Return the actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice become one."""
         return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
 
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:

@@ -317,7 +317,7 @@ class RobotState:
         return quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
 
     def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
-        """Return the result of `compute`, which holds until time goes on: computed by the first caller that names it so.
+        """Return the result of `compute`, kept until time goes on: computed by the first caller that names it so.
 
         What follows from a command, too, is `commanded`, and holds until `commands` are read to change them.
         """
