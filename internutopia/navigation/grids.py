@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
-from internutopia.navigation.distances import DistanceField
-from internutopia.navigation.map import NavigationMap
+from internutopia.navigation.map import DistanceField, NavigationMap
 from internutopia.util.arrays import ArrayMaker, HostArrays
 from internutopia.util.rotations import yaw_of, yaw_rotate
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,12 +157,7 @@ class Frame:
     @property
     def pictures(self) -> dict[PictureKind, NDArray[Any]]:
         """Arrays that are not None, by kind."""
-        pictures: dict[PictureKind, NDArray[Any] | None] = {
-            'rgba': self.rgba,
-            'depth': self.depth,
-            'labels': self.labels,
-            'occlusion': self.occlusion,
-        }
+        pictures = {kind: getattr(self, kind) for kind in get_args(PictureKind)}
         return {kind: picture for kind, picture in pictures.items() if picture is not None}
 
     @property
@@ -174,10 +169,7 @@ class Frame:
 
     def row(self, index: int) -> Frame:
         """Return the frame of one env."""
-        rgba, depth, labels, occlusion = (
-            None if array is None else array[index] for array in (self.rgba, self.depth, self.labels, self.occlusion)
-        )
-        return Frame(rgba, depth, labels, occlusion)
+        return Frame(**{kind: picture[index] for kind, picture in self.pictures.items()})
 
 
 @dataclass(frozen=True)
