@@ -30,13 +30,7 @@ Part = bytes | bytearray | memoryview
 
 
 class MessagePipe:
-    """The ends of two pipes, and memory of both directions: file descriptors that are closed with this object.
-
-    Args:
-        source: what messages come from.
-        target: where messages go to.
-        memories: where long messages come from, and where they go to; None sends them through the pipe.
-    """
+    """The ends of two pipes, and memory of both directions: file descriptors that are closed with this object."""
 
     def __init__(self, source: int, target: int, memories: tuple[int, int] | None = None):
         self._source, self._target = source, target

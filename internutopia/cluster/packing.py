@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.runner.step_result import StepResult
 from internutopia.engines.views import LARGEST_NUMBER
-from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, builder, reader
+from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, columns_of, values_of
 
 Column = NDArray[Any] | list[Any]
 
@@ -85,15 +85,10 @@ def stacked(packed: Packed) -> Any:
         return None
 
 
-def array_bytes(packed: Packed) -> int:
-    """Return the size of the arrays."""
-    return sum(c.nbytes for group in packed.groups for c in group.columns if isinstance(c, np.ndarray))
-
-
 def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
     """Group values that are all of the form of the first one. LayoutMismatchError if one is not."""
     layout = _layout(values[0])
-    return LeafGroup(rows, layout, list(map(_column, zip(*reader(layout)(values), strict=True))))
+    return LeafGroup(rows, layout, list(map(_column, columns_of(layout, values))))
 
 
 def _column(leaves: Sequence[Any]) -> Column:
@@ -141,7 +136,7 @@ def _layout(value: Any) -> Layout:
 def _form(value: Any) -> tuple[Any, ...]:
     """Return what the values of a group have in common: their layout, and type and shape of their arrays."""
     layout = _layout(value)
-    (leaves,) = reader(layout)([value])
+    leaves = (leaf for (leaf,) in columns_of(layout, [value]))
     return layout, tuple([(leaf.dtype.str, leaf.shape) if _is_nested(leaf) else None for leaf in leaves])
 
 
@@ -165,8 +160,8 @@ def _is_numbers(values: Sequence[Any]) -> bool:
 
 
 def _values(group: LeafGroup) -> list[Any]:
-    columns = [column if isinstance(column, list) else _rows(np.array(column)) for column in group.columns]
-    return builder(group.layout)(range(len(group.rows)), *columns)
+    columns = (column if isinstance(column, list) else _rows(np.array(column)) for column in group.columns)
+    return values_of(group.layout, len(group.rows), columns)
 
 
 def _rows(array: NDArray[Any]) -> Iterable[Any]:
@@ -175,8 +170,8 @@ def _rows(array: NDArray[Any]) -> Iterable[Any]:
 
 Signature = tuple[Any, ...]
 
-_SEQUENCES = frozenset({list, tuple})
-_NUMBERS = _SEQUENCES | {float, int}  # what else is in a sequence makes no array of numbers
+_ROWS = frozenset({list, tuple})
+_NUMBERS = _ROWS | {float, int}  # what else is in a sequence makes no array of numbers
 
 
 class SignatureCache:
@@ -213,7 +208,7 @@ def _kind(column: Column) -> str:
             return 'none'
         if not types <= _NUMBERS:
             return ''
-        form = sorted(each.__name__ for each in types & _SEQUENCES)
+        form = sorted(each.__name__ for each in types & _ROWS)
         try:
             numbers = np.asarray(column)
         except (ValueError, OverflowError):  # sequences of several lengths, or one that is none of numbers

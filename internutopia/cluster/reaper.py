@@ -1,6 +1,6 @@
 """Reaper: process that ends a Ray cluster with the program that started it, however that one ends.
 
-Ray does so, too, but not at once and not with everything: agents of a killed program look for their dead cluster for
+Ray does so, too, but not at once and not with everything: agents of a killed program search for their dead cluster for
 another minute, workers finish what they compute, and the folder of logs and sockets stays. So the processes of the
 cluster inherit an environment variable, by which this one finds them (on Linux). It sleeps until the program has ended
 or has closed the pipe to it, kills what is left, and removes the folder. It imports next to nothing.

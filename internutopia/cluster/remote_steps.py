@@ -16,12 +16,7 @@ from internutopia.core.runner.step_result import StepResult
 
 
 class RemoteSteps:
-    """Steps of groups of envs, each group in a worker of its own.
-
-    Args:
-        pool: the workers.
-        episodes: of all envs; updated with the results of steps.
-        results: get those of the episodes that end, in the order of groups.
+    """Steps of groups of envs, each group in a worker of its own; results are written in the order of groups.
 
     Attributes:
         counts: number of steps of each group.

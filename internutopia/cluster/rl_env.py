@@ -9,7 +9,6 @@ The episodes of a worker that dies go back to the queue, as in the list API; its
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.cluster.remote_episodes import LostEpisodes
 from internutopia.cluster.rl_worker import (
     OUTCOME,
     STATE,
@@ -36,7 +36,6 @@ from internutopia.config import DistributedConfig
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.runner.base import Question, StepWatcher
 from internutopia.core.runner.spacing import with_spacing
@@ -46,7 +45,6 @@ from internutopia.rl.batched_env import StepOutcome, tasks_of_episodes
 from internutopia.rl.checks import checked_learning, combined_seed
 from internutopia.rl.probe import EnvProbe
 from internutopia.rl.terms.registry import terms_of
-from internutopia.util import log
 from internutopia.util.arrays import HostArrays
 
 Array = NDArray[np.float32]
@@ -64,12 +62,6 @@ class DistributedRLEnv:
     """`proc_num * env_num` envs in workers; see `BatchedRLEnv`, whose methods these are.
 
     Worker `k` has the envs `k * env_num .. (k + 1) * env_num - 1`.
-
-    Args:
-        config: what to run.
-        distribution: where.
-        learning: what is learned; None takes that of the tasks, which must agree.
-        probe: what the envs are like.
     """
 
     device_arrays = False
@@ -97,8 +89,7 @@ class DistributedRLEnv:
         results = ResultsWriter(config)
         self.queue.skip(results.done)
         self.results: Results = results
-        self._retries = distribution.episode_retries
-        self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
+        self._losses = LostEpisodes(self.queue, results, distribution.episode_retries)
         self._episodes: list[Episode | None] = [None] * self.env_num
         self._lost: dict[int, str] = {}  # envs whose worker has died, until they have reported it; and why
         self._starting: set[int] = set()  # envs whose reset is under way: it is made again if their worker dies
@@ -155,7 +146,7 @@ class DistributedRLEnv:
         for env_id in env_ids:
             self._lost.pop(env_id, None)
         self._started = True
-        self._tell_change()
+        self._notify_change()
 
     def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
         """Apply actions `(n, k)` to the running envs, make a step, and evaluate it. Rows of other envs do not count.
@@ -183,7 +174,7 @@ class DistributedRLEnv:
         _raise_first(replies)
         errors = {env_id: text for reply in replies.values() for env_id, text in reply.errors.items()}
         outcome = self._outcome(errors)
-        self._tell_change()
+        self._notify_change()
         return outcome
 
     def compute_observations(self) -> Array:
@@ -239,7 +230,7 @@ class DistributedRLEnv:
             row_types=self._row_types,
         )
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         for watcher in self.watchers:
             watcher.on_change()
 
@@ -266,7 +257,7 @@ class DistributedRLEnv:
         """Start episodes in workers."""
         todo, done = self._by_worker(starts), list[int]()
         while todo:
-            self._check_retries(starts)
+            self._losses.check(episode for start in starts if (episode := self._episodes[start.env_id]) is not None)
             replies = self._exchange({worker: self._request('reset', own) for worker, own in todo.items()})
             exceptions = [reply.exception for reply in replies.values() if reply.exception is not None]
             done += [worker for worker, reply in replies.items() if reply.exception is None]
@@ -334,36 +325,17 @@ class DistributedRLEnv:
         rows = self._own(worker)
         for name in (*OUTCOME, *map(metric_field, self.learning.metrics)):
             self._rows[name][rows] = 0
-        back: list[Episode] = []
+        running: dict[int, tuple[Episode, str | None, int]] = {}
         for env_id in range(rows.start, rows.stop):
             episode = self._episodes[env_id]
-            active = self.running[env_id] or env_id in self._joining or env_id in self._starting
-            if episode is None or not active:
-                continue
-            self._deaths[episode.id] += 1
-            if env_id in self._starting:
-                continue
-            if self._deaths[episode.id] > self._retries:
-                text = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
-                self._lost[env_id] = text
+            if episode is not None and env_id in self._starting:
+                self._losses.count([episode])
+            elif episode is not None and (self.running[env_id] or env_id in self._joining):
                 task = self.config.task_configs[episode.task_index].type
-                steps = int(self.state.steps[env_id])
-                self.results.write(EpisodeRecord.of(episode, task, env_id, steps, False, True, {}, text))
-            else:
-                self._lost[env_id] = f'{reason}; the episode goes back to the queue'
-                back.append(episode)
-            self._episodes[env_id] = None
+                running[env_id] = episode, task, int(self.state.steps[env_id])
+                self._episodes[env_id] = None
         self.running[rows] = False
-        self.queue.put_back(back)
-        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
-
-    def _check_retries(self, starts: Sequence[Start]) -> None:
-        for start in starts:
-            if start.episode_id is not None and self._deaths[start.episode_id] > self._retries:
-                raise RuntimeError(
-                    f'episode {start.episode_id} (task_configs[{start.task_index}]): '
-                    f'{self._deaths[start.episode_id]} workers have died while it was started or run'
-                )
+        self._lost |= {env_id: text for env_id, (text, _) in self._losses.lose(running, reason).items()}
 
 
 def _raise_first(replies: Mapping[int, RLReply]) -> None:

@@ -203,7 +203,7 @@ class Worker(PipeServer):
         self._before = set_state(self.runner.simulator, state, env_ids)
 
     def undo_set_state(self) -> list[str]:
-        """Put envs back into the state they were in before `set_state`; says what could not be put back."""
+        """Put envs back into the state they were in before `set_state`; returns what could not be put back."""
         before, self._before = self._before, None
         assert before is not None
         return restore(self.runner.simulator, before)

@@ -94,13 +94,13 @@ def worker_resources(config: DistributedConfig, distribution: RayDistributionCfg
     threads = config.simulator.threads or max(1, int(resources.get('CPU', 1.0) / count))
     cpus = min(float(threads), ray.available_resources().get('CPU', 0.0) / count)
     cpus = float(int(cpus)) if cpus >= 1.0 else math.floor(cpus * 1e4) / 1e4  # Ray's own grain
-    asked = 'gpu_num_per_proc' in distribution.model_fields_set or config.simulator.device != 'cpu'
-    reserved = asked and conventions_of(config.compat)(config).reserves_gpus(config.simulator.device)
+    requested = 'gpu_num_per_proc' in distribution.model_fields_set or config.simulator.device != 'cpu'
+    reserved = requested and conventions_of(config.compat)(config).reserves_gpus(config.simulator.device)
     gpus = float(distribution.gpu_num_per_proc) if reserved else 0.0
     if gpus * count > resources.get('GPU', 0.0):
         raise ValueError(
             f'distribution_config: {count} workers with gpu_num_per_proc={distribution.gpu_num_per_proc:g} need '
-            f'{gpus * count:g} GPUs, the cluster has {resources.get("GPU", 0.0):g}; gpu_num_per_proc=0 asks for none'
+            f'{gpus * count:g} GPUs, the cluster has {resources.get("GPU", 0.0):g}; gpu_num_per_proc=0 requests none'
         )
     return WorkerResources(cpus, gpus, threads)
 

@@ -98,7 +98,7 @@ def _without_nan(items: Any) -> Any:
 def _decode_msgpack(body: bytes) -> Any:
     import msgpack
 
-    most = min(len(body), MAX_ITEMS)  # a short body cannot ask for room for many items
+    most = min(len(body), MAX_ITEMS)  # a short body cannot reserve room for many items
     left, arrays_left = _MAX_ITEMS_IN_ALL, _MAX_ARRAYS
 
     def extension(code: int, data: bytes) -> NDArray[Any]:

@@ -81,7 +81,11 @@ class RemoteSession:
             most = self.facts.limits.max_step_size
             if step_size > most:
                 raise LimitError(f'step_size={step_size}: the server {base_url} allows at most {most}', 'invalid')
-            self._add_episodes()
+            missing = self.num_envs - len(self.episode_ids)
+            if missing:
+                more = protocol.CreateEpisodes(session_id=self.session_id, count=missing)
+                self.episode_ids += self.client.post('episode/create', more, protocol.Episodes).episode_ids
+                logger.info('Created episodes %s', self.episode_ids)
         except BaseException:
             self.close()
             raise
@@ -129,13 +133,6 @@ class RemoteSession:
     def _notify_change(self) -> None:
         for watcher in self.watchers:
             watcher.on_change()
-
-    def _add_episodes(self) -> None:
-        missing = self.num_envs - len(self.episode_ids)
-        if missing:
-            request = protocol.CreateEpisodes(session_id=self.session_id, count=missing)
-            self.episode_ids += self.client.post('episode/create', request, protocol.Episodes).episode_ids
-            logger.info('Created episodes %s', self.episode_ids)
 
 
 def _end(client: Client, session_id: str, process: int) -> None:

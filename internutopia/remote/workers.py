@@ -108,7 +108,11 @@ class RemoteWorkers:
             if len(model) >= reply.size or not len(reply.part):
                 break
         robots = {name: ShownRobot(robot.root, robot.qpos.astype(np.intp)) for name, robot in reply.robots.items()}
-        return ShownScene(digest, _read_model(bytes(model)), robots)
+        try:
+            compiled = mujoco.MjModel.from_binary_path('scene.mjb', {'scene.mjb': bytes(model)})
+        except ValueError as error:
+            raise RemoteError(f'the server sent a scene that MuJoCo does not read: {error}') from None
+        return ShownScene(digest, compiled, robots)
 
 
 def _check_mujoco(session: RemoteSession) -> None:
@@ -124,14 +128,6 @@ def _check_mujoco(session: RemoteSession) -> None:
             f"{mujoco.__version__}: pip install 'mujoco=={theirs}'",
             'version',
         )
-
-
-def _read_model(data: bytes) -> mujoco.MjModel:
-    """Load a model from its bytes. RemoteError if they are not a model."""
-    try:
-        return mujoco.MjModel.from_binary_path('scene.mjb', {'scene.mjb': data})
-    except ValueError as error:
-        raise RemoteError(f'the server sent a scene that MuJoCo does not read: {error}') from None
 
 
 def _commands(view: ViewRequest) -> list[CommandedRobot]:

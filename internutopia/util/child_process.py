@@ -123,7 +123,7 @@ def call_limited(
         process.kill()
 
 
-def start_python(function: Callable[..., None], *args: int | str, **options: Any) -> subprocess.Popen[bytes]:
+def start_python(function: Callable[..., None], *args: int | str, **options: Any) -> subprocess.Popen[Any]:
     """Start a process that imports a function as this one would, and calls it.
 
     Its standard input is a pipe, and signals of the terminal, such as Ctrl-C, do not reach it.

@@ -33,9 +33,7 @@ class RateLimit:
 
     Args:
         rate: requests per second.
-        burst: size of the bucket.
         of: whose requests they are, for the message.
-        clock: gives the time [s].
     """
 
     def __init__(self, rate: float, burst: int, of: str, clock: Callable[[], float] = time.monotonic):

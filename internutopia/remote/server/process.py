@@ -51,9 +51,9 @@ class WorkerProcess:
         except (asyncio.IncompleteReadError, ConnectionError):
             raise WorkerDiedError(f'process {self.pid} ended') from None
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+    async def call(self, *call: Any) -> Any:
         """Run a call in the worker. WorkerDiedError if the process ends instead."""
-        self.send(pickle.dumps((name, arguments), pickle.HIGHEST_PROTOCOL))
+        self.send(pickle.dumps(call, pickle.HIGHEST_PROTOCOL))
         return await self.receive()
 
     def kill(self) -> None:

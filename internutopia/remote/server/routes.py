@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -31,21 +32,45 @@ from internutopia.remote.server.session_manager import SessionManager
 from internutopia.remote.server.user_session import Session
 from internutopia.remote.server.users import User
 from internutopia.remote.server.worker import Description
-from internutopia.remote.viewer_protocol import GetScene, LookAtEnvs, ScenePart, SeenEnvs
+from internutopia.remote.viewer_protocol import GetScene, ScenePart, SeenEnvs, ViewEnvs
 
 
-async def _caller(request: Request) -> User:
-    user = Context.of(request).user
-    assert user is not None  # the middleware refuses requests without one
-    return user
+@dataclass(frozen=True)
+class _Call:
+    """A request of a user, of which the middleware has checked the token."""
+
+    request: Request
+    user: User
+    sessions: SessionManager
+
+    @classmethod
+    async def of(cls, request: Request) -> _Call:
+        user = Context.of(request).user
+        assert user is not None  # the middleware refuses requests without one
+        return cls(request, user, _sessions(request))
+
+    def find(self, session_id: str, as_admin: bool = False) -> Session:
+        return self.sessions.find(self.user, session_id, as_admin)
+
+    async def run(self, session: Session, name: str, **arguments: Any) -> Body:
+        """Return the result of a call of a session."""
+        media_type = reply_type(self.request)
+        return Body(await session.call(name, media_type, **arguments), media_type)
+
+    async def once(self, kept: ReplyCache, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:
+        """Return the result of an action, or the reply that is kept for the key."""
+        mark = b'' if key is None else await fingerprint(self.request)
+        return response(await kept.once(key, mark, act))
+
+    def reply(self, message: Any) -> Body:
+        return reply(self.request, message)
 
 
-async def _session_manager(request: Request) -> SessionManager:
+def _sessions(request: Request) -> SessionManager:
     return request.app.state.session_manager
 
 
-Caller = Annotated[User, Depends(_caller)]
-Sessions = Annotated[SessionManager, Depends(_session_manager)]
+Call = Annotated[_Call, Depends(_Call.of)]
 SessionId = Annotated[protocol.Id, Path(description='Id of a session.')]
 Key = Annotated[
     str | None,
@@ -64,6 +89,8 @@ public = APIRouter(tags=['server'])
 simulator = APIRouter(prefix=PREFIX, tags=['simulator'])
 insight = APIRouter(tags=['insight'])
 
+_FLOAT_BYTES = 4
+
 
 @simulator.post(
     '/episode/vectorized_step',
@@ -71,27 +98,24 @@ insight = APIRouter(tags=['insight'])
     **body(protocol.StepEpisodes),
 )
 async def step_episodes(
-    request: Request,
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     message: Annotated[protocol.StepEpisodes, Depends(reader(protocol.StepEpisodes))],
     key: Key = None,
 ) -> Response:
     """Advance all envs of a session by up to `step_size` steps, and get every observation in between."""
-    session = sessions.find(user, message.session_id)
+    session = call.find(message.session_id)
 
     async def act() -> Body:
-        return await _called(
-            request,
+        return await call.run(
             session,
             'step',
-            env_ids=checked_step(session, message, sessions.description, sessions.settings),
-            actions=checked_actions(message, sessions.description.action_format.space),
+            env_ids=_checked_step(session, message, call.sessions.description, call.sessions.settings),
+            actions=_checked_actions(message, call.sessions.description.action_format.space),
             step_size=message.step_size,
             autoreset=message.autoreset,
         )
 
-    return await _once(request, session.reply_cache, key, act)
+    return await call.once(session.reply_cache, key, act)
 
 
 @simulator.post(
@@ -100,36 +124,32 @@ async def step_episodes(
     **body(protocol.ResetEpisodes),
 )
 async def reset_episodes(
-    request: Request,
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     message: Annotated[protocol.ResetEpisodes, Depends(reader(protocol.ResetEpisodes))],
     key: Key = None,
 ) -> Response:
     """Start the next episodes of the session's queue in some envs."""
-    session = sessions.find(user, message.session_id)
+    session = call.find(message.session_id)
 
     async def act() -> Body:
         env_ids = session.env_ids(message.episode_ids)
-        return await _called(request, session, 'reset', env_ids=env_ids, seed=message.seed)
+        return await call.run(session, 'reset', env_ids=env_ids, seed=message.seed)
 
-    return await _once(request, session.reply_cache, key, act)
+    return await call.once(session.reply_cache, key, act)
 
 
 @simulator.post('/session/create', **replies(protocol.Session, 400, 413, 415, 422), **body(protocol.CreateSession))
 async def create_session(
-    request: Request,
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     message: Annotated[protocol.CreateSession, Depends(reader(protocol.CreateSession))],
     key: Key = None,
 ) -> Response:
     """Make envs of the caller's own. They are built in the background."""
 
     async def act() -> Body:
-        return reply(request, sessions.describe(await sessions.create(user, message)))
+        return call.reply(call.sessions.describe(await call.sessions.create(call.user, message)))
 
-    return await _once(request, sessions.reply_cache(user), key, act)
+    return await call.once(call.sessions.reply_cache(call.user), key, act)
 
 
 @simulator.post(
@@ -138,77 +158,69 @@ async def create_session(
     **body(protocol.CreateEpisodes),
 )
 async def create_episodes(
-    request: Request,
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     message: Annotated[protocol.CreateEpisodes, Depends(reader(protocol.CreateEpisodes))],
     key: Key = None,
 ) -> Response:
     """Make handles of envs that have none yet. A handle stays the same over all episodes that the env runs."""
-    session = sessions.find(user, message.session_id)
+    session = call.find(message.session_id)
 
     async def act() -> Body:
         new = session.create_episodes(message.count)
-        return reply(request, {'episode_ids': new, 'total': len(session.episodes)})
+        return call.reply({'episode_ids': new, 'total': len(session.episodes)})
 
-    return await _once(request, session.reply_cache, key, act)
+    return await call.once(session.reply_cache, key, act)
 
 
 @simulator.post('/session/close', **replies(protocol.Closed, 400, 404, 413, 415, 422), **body(protocol.CloseSession))
 async def close_session(
-    request: Request,
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     message: Annotated[protocol.CloseSession, Depends(reader(protocol.CloseSession))],
     key: Key = None,
 ) -> Response:
     """Free the envs of a session, also in the middle of a call."""
 
     async def act() -> Body:
-        sessions.close_session(user, message.session_id)
-        return reply(request, {'closed': True})
+        call.sessions.close_session(call.user, message.session_id)
+        return call.reply({'closed': True})
 
-    return await _once(request, sessions.reply_cache(user), key, act)
+    return await call.once(call.sessions.reply_cache(call.user), key, act)
 
 
-@simulator.post('/session/look', **replies(SeenEnvs, 400, 404, 413, 415, 422), **body(LookAtEnvs))
-async def look(
-    request: Request, user: Caller, sessions: Sessions, message: Annotated[LookAtEnvs, Depends(reader(LookAtEnvs))]
-) -> Response:
+@simulator.post('/session/look', **replies(SeenEnvs, 400, 404, 413, 415, 422), **body(ViewEnvs))
+async def look(call: Call, message: Annotated[ViewEnvs, Depends(reader(ViewEnvs))]) -> Response:
     """Get the states of a session's envs for a viewer, and command their robots.
 
     It counts as use of the session: one that is viewed does not expire.
     """
     fields = message.model_dump(exclude={'session_id'})
-    return response(await _called(request, sessions.find(user, message.session_id), 'look', **fields))
+    return response(await call.run(call.find(message.session_id), 'look', **fields))
 
 
 @simulator.post('/session/scene', **replies(ScenePart, 400, 404, 409, 413, 415, 422), **body(GetScene))
-async def scene(
-    request: Request, user: Caller, sessions: Sessions, message: Annotated[GetScene, Depends(reader(GetScene))]
-) -> Response:
+async def scene(call: Call, message: Annotated[GetScene, Depends(reader(GetScene))]) -> Response:
     """Get the compiled model that an env of a session runs, part by part."""
     fields = message.model_dump(exclude={'session_id'})
-    return response(await _called(request, sessions.find(user, message.session_id), 'scene', **fields))
+    return response(await call.run(call.find(message.session_id), 'scene', **fields))
 
 
 @simulator.get('/session/{session_id}', **replies(protocol.SessionState, 404, 422))
-async def session_state(request: Request, user: Caller, sessions: Sessions, session_id: SessionId) -> Response:
+async def session_state(call: Call, session_id: SessionId) -> Response:
     """Get a live session, to resume it."""
-    return _answer(request, sessions.describe_state(sessions.find(user, session_id)))
+    return response(call.reply(call.sessions.describe_state(call.find(session_id))))
 
 
 @simulator.get('/sessions', **replies(protocol.Sessions))
-async def own_sessions(request: Request, user: Caller, sessions: Sessions) -> Response:
+async def own_sessions(call: Call) -> Response:
     """List the caller's live sessions."""
-    states = [sessions.describe_state(session) for session in sessions.of(user)]
-    return _answer(request, protocol.Sessions(sessions=states))
+    states = [call.sessions.describe_state(session) for session in call.sessions.of(call.user)]
+    return response(call.reply(protocol.Sessions(sessions=states)))
 
 
 @simulator.get('/status', **replies(protocol.Status))
-async def status(request: Request, user: Caller, sessions: Sessions) -> Response:
+async def status(call: Call) -> Response:
     """Get the progress of the caller's sessions; of all users' sessions for an admin."""
-    return _answer(request, sessions.status(user))
+    return response(call.reply(call.sessions.status(call.user)))
 
 
 @simulator.get(
@@ -216,8 +228,7 @@ async def status(request: Request, user: Caller, sessions: Sessions) -> Response
     **replies(None, 404, 422, content={'image/png': {'schema': {'type': 'string', 'format': 'binary'}}}),
 )
 async def picture(
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     session_id: SessionId,
     width: Pixels = 640,
     height: Pixels = 480,
@@ -230,15 +241,13 @@ async def picture(
 
     It is rendered about once a second; in between the last picture comes again.
     """
-    png = await sessions.find(user, session_id, as_admin=True).picture(width, height, env, camera)
+    png = await call.find(session_id, as_admin=True).picture(width, height, env, camera)
     return Response(png, media_type='image/png', headers={'Cache-Control': 'no-store'})
 
 
 @simulator.get('/session/{session_id}/env_at', **replies(protocol.EnvAt, 404, 422))
 async def env_at(
-    request: Request,
-    user: Caller,
-    sessions: Sessions,
+    call: Call,
     session_id: SessionId,
     x: Share,
     y: Share,
@@ -246,8 +255,8 @@ async def env_at(
     height: Pixels = 480,
 ) -> Response:
     """Get the env at a point of the picture of all envs, which goes from (0, 0), left and top, to (1, 1)."""
-    env = await sessions.find(user, session_id, as_admin=True).env_at(x, y, width, height)
-    return _answer(request, protocol.EnvAt(env=env))
+    env = await call.find(session_id, as_admin=True).env_at(x, y, width, height)
+    return response(call.reply(protocol.EnvAt(env=env)))
 
 
 @insight.get('/metrics', **replies(None, content={'text/plain': {'schema': {'type': 'string'}}}))
@@ -272,43 +281,25 @@ async def live(request: Request) -> Response:
 
 
 @public.get('/readyz', **replies(protocol.Health, 503))
-async def ready(request: Request, sessions: Sessions) -> Response:
+async def ready(request: Request) -> Response:
     """Check that calls are taken: the server is not shutting down, has capacity, and can start workers.
 
     Needs no token.
     """
-    await sessions.check_ready()
+    await _sessions(request).check_ready()
     if request.app.state.in_flight.full:
         raise retry_later(503, 'overloaded', 'as many requests are at work as may be')
     return _answer(request, protocol.Health(status='ok'))
 
 
 @public.get('/health', **replies(protocol.Health, 503))
-async def health(request: Request, sessions: Sessions) -> Response:
+async def health(request: Request) -> Response:
     """Check that the server works and is not shutting down. Needs no token."""
-    sessions.check_open()
+    _sessions(request).check_open()
     return _answer(request, protocol.Health(status='ok'))
 
 
-def _answer(request: Request, message: Any) -> Response:
-    return response(reply(request, message))
-
-
-async def _called(request: Request, session: Session, name: str, **arguments: Any) -> Body:
-    """Return the result of a call of a session."""
-    media_type = reply_type(request)
-    return Body(await session.call(name, **arguments, media_type=media_type), media_type)
-
-
-async def _once(request: Request, kept: ReplyCache, key: str | None, act: Callable[[], Awaitable[Body]]) -> Response:
-    mark = b'' if key is None else await fingerprint(request)
-    return response(await kept.once(key, mark, act))
-
-
-_FLOAT_BYTES = 4
-
-
-def checked_step(
+def _checked_step(
     session: Session, request: StepEpisodes, description: Description, settings: Settings
 ) -> NDArray[np.intp]:
     """Return the envs of a step, one per row. ServiceError if envs are missing or a limit is exceeded."""
@@ -328,7 +319,7 @@ def checked_step(
     return env_ids
 
 
-def checked_actions(request: StepEpisodes, space: spaces.Box | spaces.Discrete) -> NDArray[Any]:
+def _checked_actions(request: StepEpisodes, space: spaces.Box | spaces.Discrete) -> NDArray[Any]:
     """Return actions as the envs take them, `(m, a)` or choices `(m,)`. ServiceError names the first wrong one."""
     actions = request.actions
     width = space.shape or ()
@@ -352,3 +343,7 @@ def checked_actions(request: StepEpisodes, space: spaces.Box | spaces.Discrete) 
 
 def _short(values: NDArray[Any]) -> str:
     return reprlib.repr(values.tolist())
+
+
+def _answer(request: Request, message: protocol.Reply) -> Response:
+    return response(reply(request, message))

@@ -38,7 +38,7 @@ from internutopia.remote.server.users import Users
 from internutopia.util.interrupts import interrupts
 
 _BACKLOG = 2048
-_TICK = 0.05  # s between two looks whether calls are at work
+_TICK = 0.05  # s between two checks for calls at work
 _CLOSING = 3  # s that connections have to end after the last call
 
 
@@ -163,7 +163,7 @@ def listen(host: str, port: int, local_only: bool) -> socket.socket:
             f'--host {host}: others could reach this address, and without tokens anybody may use the server; give '
             'users tokens (internutopia token add NAME --file tokens.json) and the server --tokens tokens.json'
         )
-    # with the protocol, by which asyncio knows that small packets shall not wait for each other
+    # with the protocol, for which asyncio lets no small packet wait for another
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -18,11 +18,14 @@ class ServiceError(Exception):
     """
 
     def __init__(self, status: int, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None):
-        super().__init__(message)
+        super().__init__(status, code, message, headers)  # it can be pickled
         self.status = status
         self.code: ErrorCode = code
         self.message = message
         self.headers = dict(headers or {})
+
+    def __str__(self) -> str:
+        return self.message
 
     def copy(self) -> ServiceError:
         """Return a copy to raise again: an exception keeps the frames alive that it passed through."""

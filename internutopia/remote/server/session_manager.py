@@ -29,7 +29,7 @@ from internutopia.remote.server.worker import Description, Failed
 from internutopia.util import log
 
 _MAX_ENDED = 4096  # sessions that are over
-_SWEEP_INTERVAL = 0.5  # s between two looks for sessions that are over
+_SWEEP_INTERVAL = 0.5  # s between two checks for sessions that are over
 
 
 class ConfigError(ValueError):
@@ -37,13 +37,7 @@ class ConfigError(ValueError):
 
 
 class SessionManager:
-    """Manager that creates sessions, finds them and ends idle ones.
-
-    Args:
-        config: what every session runs.
-        settings: limits.
-        metrics: metrics to update.
-    """
+    """Manager that creates sessions of a config, finds them and ends idle ones."""
 
     def __init__(self, config: Config, settings: Settings, metrics: Metrics):
         self.settings = settings

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.remote.encoding import JSON
 from internutopia.remote.protocol import QueueStatus, SessionStatus
 from internutopia.remote.server.limits import Line
 from internutopia.remote.server.metrics import Metrics
@@ -19,8 +20,8 @@ from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
 from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.service_error import ServiceError, invalid
-from internutopia.remote.server.session_envs import Progress
-from internutopia.remote.server.worker import Done, Failed, Refused
+from internutopia.remote.server.session_calls import Progress
+from internutopia.remote.server.worker import Done, Failed
 from internutopia.util import log
 
 _RATE_WINDOW = 10.0  # s, over which steps per second are counted
@@ -28,13 +29,6 @@ _RATE_WINDOW = 10.0  # s, over which steps per second are counted
 
 class Session:
     """Envs of a user in a worker process, which does one call at a time.
-
-    Args:
-        user: name of the user.
-        num_envs: number of envs.
-        settings: limits.
-        metrics: metrics to update.
-        on_failure: called when the worker fails.
 
     Attributes:
         end: error for further calls once the session is over; None before.
@@ -106,13 +100,13 @@ class Session:
             raise invalid(f'episode_ids: {twice} is named twice')
         return np.array(env_ids, np.intp)
 
-    async def call(self, name: str, **arguments: Any) -> bytes:
+    async def call(self, name: str, media_type: str, **arguments: Any) -> bytes:
         """Run a call in the worker, after the calls made before.
 
         ServiceError if too many calls wait already, if it is refused (nothing has changed then), or if the session is
         over.
         """
-        body = await self._queue(name, arguments)
+        body = await self._queue(name, arguments, media_type)
         self._used = time.monotonic()
         return body
 
@@ -131,7 +125,7 @@ class Session:
                 left = self._rendered + self._settings.picture_interval - time.monotonic()
                 if view == self._view and (left > 0.0 or self._calls.full):
                     return self._picture
-                await asyncio.sleep(left if self._picture else 0.0)  # however many look at different envs
+                await asyncio.sleep(left if self._picture else 0.0)  # however many show different envs
                 arguments = {'width': width, 'height': height, 'env_id': env_id, 'camera': camera}
                 self._picture = await self._queue('picture', arguments)
                 self._view, self._rendered = view, time.monotonic()
@@ -170,18 +164,18 @@ class Session:
             self._on_failure(self)
         return self.end
 
-    async def _queue(self, name: str, arguments: dict[str, Any]) -> bytes:
+    async def _queue(self, name: str, arguments: dict[str, Any], media_type: str = JSON) -> bytes:
         with self._calls:
             async with self._lock:
-                return await self._send_call(name, arguments)
+                return await self._send_call(name, arguments, media_type)
 
-    async def _send_call(self, name: str, arguments: dict[str, Any]) -> bytes:
+    async def _send_call(self, name: str, arguments: dict[str, Any], media_type: str) -> bytes:
         if self.end is not None:
             raise self.end.copy()
         assert self.process is not None
         try:
             async with asyncio.timeout(self._settings.call_timeout):
-                answer = await self.process.call(name, arguments)
+                answer = await self.process.call(name, arguments, media_type)
         except (WorkerDiedError, TimeoutError) as error:
             raise self.fail(str(error) or f'no answer within {self._settings.call_timeout:g} s') from None
         except BaseException:  # the answer would be taken for that of the next call
@@ -189,8 +183,8 @@ class Session:
             raise
         if isinstance(answer, Failed):
             raise self.fail(answer.traceback)
-        if isinstance(answer, Refused):
-            raise ServiceError(answer.status, answer.code, answer.message)
+        if isinstance(answer, ServiceError):
+            raise answer
         assert isinstance(answer, Done)
         self._update_progress(answer.progress)
         return answer.body

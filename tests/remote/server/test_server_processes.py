@@ -92,8 +92,8 @@ def test_a_worker_that_fails(raw: Raw, other: RawSession, caplog: pytest.LogCapt
     """An exception is told to the log, not to the client."""
     from internutopia.remote.server.user_session import Session
 
-    async def call(self: Session, name: str, **arguments: Any) -> bytes:
-        return await original(self, name, **{**arguments, 'autoreset': None, 'actions': 'nonsense'})
+    async def call(self: Session, name: str, media_type: str, **arguments: Any) -> bytes:
+        return await original(self, name, media_type, **{**arguments, 'autoreset': None, 'actions': 'nonsense'})
 
     session, original = raw.session(ENVS), Session.call
     with pytest.MonkeyPatch.context() as patch:

@@ -126,7 +126,7 @@ def test_only_users_come_in(file: Path, serve: Callable[..., Any], config: Confi
     url = serve(config, tokens=file).url
     nobody, stranger, ada = Raw(url), Raw(url, token[:-1] + '='), Raw(url, token)
     assert 'a token is needed' in nobody.get('/status').message
-    assert 'does not know the token sent' in stranger.get('/status').message
+    assert 'the token is not valid for this server' in stranger.get('/status').message
     for raw in (nobody, stranger):
         for path in ('/status', '/sessions', '/session/x', '/nothing'):
             answer = raw.get(path)

@@ -1,6 +1,6 @@
 """Page at the server's root: static files, and the headers that a browser runs them under.
 
-They hold nothing but the page itself, so they need no token: it asks for one and fetches all it shows from the
+They hold nothing but the page itself, so they need no token: it prompts for one and fetches all it shows from the
 service. Its addresses are relative, so that it also works under a path of a reverse proxy.
 """
 
