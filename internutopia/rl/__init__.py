@@ -50,20 +50,13 @@ __all__ = [
     'term',
 ]
 
+_CONFIGS = [name for name in __all__ if name.endswith('Cfg')]
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        'ActionCfg': 'internutopia.config.learning',
-        'CommandTermCfg': 'internutopia.config.learning',
-        'ElevationCfg': 'internutopia.config.learning',
-        'LearningCfg': 'internutopia.config.learning',
+        **dict.fromkeys(_CONFIGS, 'internutopia.config.learning'),
         'Mirror': 'internutopia.rl.symmetry',
-        'ObservationTermCfg': 'internutopia.config.learning',
-        'RandomizationTermCfg': 'internutopia.config.learning',
-        'RewardTermCfg': 'internutopia.config.learning',
         'SingleEnv': 'internutopia.rl.single_env',
-        'TermCfg': 'internutopia.config.learning',
-        'TerminationTermCfg': 'internutopia.config.learning',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
     },

@@ -49,7 +49,7 @@ from internutopia.rl.state import RobotState
 from internutopia.util.arrays import masked_assign, to_host
 
 if TYPE_CHECKING:
-    from internutopia.rl.compiled import CompiledStep
+    from internutopia.rl.compiled.step import CompiledStep
 
 Bools = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
@@ -329,7 +329,7 @@ class BatchedRLEnv:
         self._events = *self.commands.events, *self.randomizations.events
         self._episodes.timers = [timer for timer, _ in self._events]
         if cfg.compiled:
-            from internutopia.rl.compiled import compile_step
+            from internutopia.rl.compiled.step import compile_step
 
             observers = (self.observer.policy, cfg.observations), (self.observer.critic, cfg.critic_observations)
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)

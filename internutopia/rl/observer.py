@@ -29,7 +29,7 @@ from internutopia.util.log import warn
 from internutopia.util.memory import machine_memory
 
 if TYPE_CHECKING:
-    from internutopia.rl.compiled import CompiledStep
+    from internutopia.rl.compiled.step import CompiledStep
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]

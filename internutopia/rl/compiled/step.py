@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from internutopia.rl.managers import (
 from internutopia.rl.observer import ObservationManager, columns
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import is_pure, look_up_term
+from internutopia.util.imports import install_hint
 from internutopia.util.log import warn_once
 
 Array = NDArray[np.float32]
@@ -177,6 +179,26 @@ class CompiledStep:
             if getattr(manager, name).shape != shape:
                 setattr(manager, name, np.zeros(shape, np.float32))
         return Kernel(inputs, [(observed, lambda: manager.last)])
+
+
+def compile_step(
+    learning: LearningCfg,
+    state: RobotState,
+    episodes: EpisodeArrays,
+    controller: BaseController,
+    rewards: RewardManager,
+    observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
+) -> CompiledStep | None:
+    """Compile the supported parts of a step, see `CompiledStep`; None, and a warning with the reason, if none is."""
+    world = state.world
+    if state.arrays.on_device or not isinstance(world, BatchedWorld):
+        reason = "the arrays are a device's" if state.arrays.on_device else 'the physics engine shows no arrays'
+    elif find_spec('llvmlite') is None:
+        reason = f'llvmlite is not installed: {install_hint("compile")}'
+    else:
+        return CompiledStep(learning, state, world, episodes, controller, rewards, observers)
+    warn_once('LearningCfg.compiled: terms are not compiled, %s', reason)
+    return None
 
 
 class _Kernels:

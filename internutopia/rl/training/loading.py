@@ -56,7 +56,7 @@ class Trained:
             return config
         if self.file.suffix == '.yaml':
             return _by_controller(config, self.file, self.metadata)
-        return _learning(config, observations=self.metadata.observations)
+        return with_learning(config, observations=self.metadata.observations)
 
 
 def load_trained(
@@ -203,11 +203,11 @@ def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Conf
     simulator = config.simulator.update(physics_dt=metadata.step_dt / substeps, substeps=substeps)
     config = config.model_copy(update={'task_configs': tasks, 'simulator': simulator})
     commands = ObservationTermCfg(term='command', params={'name': name})
-    return _learning(config, action=ActionCfg(controller='walk'), observations=[commands])
+    return with_learning(config, action=ActionCfg(controller='walk'), observations=[commands])
 
 
-def _learning(config: Config, **changes: Any) -> Config:
-    """Return the same envs with another learning config."""
+def with_learning(config: Config, **changes: Any) -> Config:
+    """Return the same envs with fields of their learning config changed."""
     tasks = [
         task.model_copy(update={'learning': None if task.learning is None else task.learning.update(**changes)})
         for task in config.task_configs

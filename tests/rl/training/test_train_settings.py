@@ -13,7 +13,7 @@ from toy_walker import ID
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.commands import app
-from internutopia.rl.compiled import CompiledStep
+from internutopia.rl.compiled.step import CompiledStep
 from internutopia.rl.managers import StepEvaluation
 from internutopia.rl.training.run_folder import read_progress, read_run
 
