@@ -121,7 +121,7 @@ class MujocoArticulationView(View, ArticulationView):
             bodies: Mapping[str, BodyLayout] = target.view_slice.layout.bodies
             through = tuple(body.body for body in bodies.values()) if through_robot else (bodies[link].body,)
             sight = Sight(tuple(groups), through)
-            rows = target.value_rows if is_tensor(directions) else to_host(target.value_rows)
+            rows = target.rows if is_tensor(directions) else to_host(target.rows)
             distances[rows] = target.batch.cast(target.slots, origins[rows], directions[rows], sight)
 
         self._world.run_batches(
@@ -204,17 +204,16 @@ class MujocoArticulationView(View, ArticulationView):
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
             key = kind, joints_key(joints)
             for target in targets:
-                ctrl = target.batch.write('ctrl')
-                if not self._layout.driven:
-                    self._set_own_targets(target, ctrl, kind, joints, values, kept)
-                elif kept is not None or target.mask is not None:
-                    target.assign(ctrl, target.view_slice.joints(kind, joints), values, kept)
+                ctrl, new = target.batch.write('ctrl'), values[target.rows]
+                if not self._layout.driven or kept is not None:
+                    own_kept = None if kept is None else kept[target.rows]
+                    self._assign_targets(target, ctrl, kind, joints, new, own_kept)
                 else:
                     where = target.cells.get(key)
                     if where is None:
                         columns = target.view_slice.joints(kind, joints)
                         where = target.cells[key] = cells(target.slots, columns)
-                    ctrl[where] = values[target.value_rows]
+                    ctrl[where] = new
 
     @override
     def get_gains(self) -> tuple[Array, Array]:
@@ -248,10 +247,10 @@ class MujocoArticulationView(View, ArticulationView):
                 columns = target.view_slice.joints(kind, joints)
                 if not arrays.on_device:
                     now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]
-                    if np.array_equal(now, new[target.value_rows]):
+                    if np.array_equal(now, new[target.rows]):
                         continue  # what the model has already: keep the field shared
-                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new)
-                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new)
+                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new[target.rows])
+                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new[target.rows])
         self._world.version += 1
 
     @override
@@ -260,7 +259,7 @@ class MujocoArticulationView(View, ArticulationView):
         new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
         for target in self._write_targets(env_ids):
             geoms = target.view_slice.once('geoms', lambda target=target: _geoms(target.view_slice))
-            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new)
+            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new[target.rows])
 
     @override
     def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
@@ -269,8 +268,8 @@ class MujocoArticulationView(View, ArticulationView):
         scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
         for target in self._write_targets(env_ids):
             geoms, middles, offsets, halves = self._footprint(target.view_slice, names)
-            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale * offsets)
-            ends = arrays.xp.linalg.vector_norm(scale * halves, axis=-1)
+            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale[target.rows] * offsets)
+            ends = arrays.xp.linalg.vector_norm(scale[target.rows] * halves, axis=-1)
             target.assign(target.batch.expand('geom_size')[..., 1], geoms, ends)
         self._world.version += 1
 
@@ -282,7 +281,7 @@ class MujocoArticulationView(View, ArticulationView):
                 continue
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), (len(env_ids), len(self.dof_names)))
             for target in self._write_targets(env_ids):
-                target.assign(target.batch.expand(name), target.view_slice.joints('dof'), new)
+                target.assign(target.batch.expand(name), target.view_slice.joints('dof'), new[target.rows])
                 if name == 'dof_armature':  # other constants follow from it
                     target.batch.set_constants(target.slots, target.mask)
         self._world.version += 1
@@ -297,7 +296,7 @@ class MujocoArticulationView(View, ArticulationView):
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write('ctrl'), target.view_slice.joints('controls'), values)
+            target.assign(target.batch.write('ctrl'), target.view_slice.joints('controls'), values[target.rows])
 
     @property
     @override
@@ -378,7 +377,7 @@ class MujocoArticulationView(View, ArticulationView):
         shape = (len(env_ids), len(getattr(self._layout, address)[joints]))
         new = arrays.xp.broadcast_to(arrays.asarray(values), shape)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new)
+            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new[target.rows])
             self._mark_dirty(target)
 
     def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:
@@ -393,20 +392,24 @@ class MujocoArticulationView(View, ArticulationView):
                 f'robot {self.name!r} has actuators of its own and no joint drives: their gains belong to its model'
             )
 
-    def _set_own_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
-        """Set targets of a robot with its own actuators. ValueError if a joint takes none of that kind."""
-        columns = target.view_slice.layout.targets[kind][joints]
+    def _assign_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, new: Any, kept: Any) -> None:
+        """Set targets but for those that are kept. ValueError if a joint takes none of that kind."""
+        view_slice = target.view_slice
+        if self._layout.driven:
+            target.assign(ctrl, view_slice.joints(kind, joints), new, kept)
+            return
+        columns = view_slice.layout.targets[kind][joints]
         has = columns >= 0
-        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept[target.value_rows].all(axis=0)
+        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept.all(axis=0)
         if missing.any():
             names = ', '.join(np.array(self.dof_names)[joints][missing])
             raise ValueError(
                 f'robot {self.name!r} keeps the actuators of its model, and none takes a {kind} target for: {names}'
             )
         if not has.all():
-            values, kept = values[:, has], None if kept is None else kept[:, has]
-        where = target.view_slice.once(('own', kind, joints_key(joints)), lambda: target.view_slice.index(columns[has]))
-        target.assign(ctrl, where, values, kept)
+            new, kept = new[:, has], None if kept is None else kept[:, has]
+        where = view_slice.once(('own', kind, joints_key(joints)), lambda: view_slice.index(columns[has]))
+        target.assign(ctrl, where, new, kept)
 
 
 def _bodies(view_slice: ViewSlice, links: Sequence[str]) -> NDArray[np.intp]:

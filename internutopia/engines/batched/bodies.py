@@ -53,12 +53,11 @@ class MujocoBodyView(View, BodyView):
                     f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed'
                 )
             if positions is not None:
-                target.assign(position, slice(None), arrays.asarray(positions))
+                target.assign(position, slice(None), arrays.asarray(positions)[target.rows])
             if orientations is not None:
-                quat = arrays.asarray(orientations, arrays.double)
-                target.assign(
-                    orientation, slice(None), quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
-                )
+                quat = arrays.asarray(orientations, arrays.double)[target.rows]
+                unit = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
+                target.assign(orientation, slice(None), unit)
             self._mark_dirty(target)
 
     @override
@@ -72,12 +71,12 @@ class MujocoBodyView(View, BodyView):
                 raise ValueError(f'body {self.name!r} does not move freely: its velocity cannot be set')
             qvel = target.batch.write('qvel')
             if linear is not None:
-                target.assign(qvel, slice(body.dof, body.dof + 3), arrays.asarray(linear))
+                target.assign(qvel, slice(body.dof, body.dof + 3), arrays.asarray(linear)[target.rows])
             if angular is not None:
                 # a free joint's angular velocity is in the body frame
                 quat = target.batch.read('qpos')[target.slots, body.qpos + 3 : body.qpos + 7]
-                value = arrays.asarray(angular, arrays.double)[target.value_rows]
-                target.assign_own(qvel, slice(body.dof + 3, body.dof + 6), quat_rotate_inverse(quat, value))
+                value = arrays.asarray(angular, arrays.double)[target.rows]
+                target.assign(qvel, slice(body.dof + 3, body.dof + 6), quat_rotate_inverse(quat, value))
             self._mark_dirty(target)
 
     @override
@@ -87,9 +86,9 @@ class MujocoBodyView(View, BodyView):
         for target in self._write_targets(env_ids):
             mass, inertia = target.batch.expand('body_mass'), target.batch.expand('body_inertia')
             body = target.view_slice.layout.body
-            factor = new[target.value_rows] / mass[target.slots, body]
-            target.assign_own(inertia, body, inertia[target.slots, body] * factor[:, None])
-            target.assign(mass, body, new)
+            factor = new[target.rows] / mass[target.slots, body]
+            target.assign(inertia, body, inertia[target.slots, body] * factor[:, None])
+            target.assign(mass, body, new[target.rows])
             target.batch.set_constants(target.slots, target.mask)
             self._world.version += 1
 

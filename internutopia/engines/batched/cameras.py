@@ -59,14 +59,14 @@ class MujocoCameraView(View, CameraView):
             batch, slots, layout = target.batch, target.slots, target.view_slice.layout
             mount_quat = batch.read('xquat')[slots, layout.body]
             if positions is not None:
-                position = arrays.asarray(positions, arrays.double)[target.value_rows]
+                position = arrays.asarray(positions, arrays.double)[target.rows]
                 arm = position - batch.read('xpos')[slots, layout.body]
-                target.assign_own(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
+                target.assign(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
             if orientations is not None:
-                quat = arrays.asarray(orientations, arrays.double)[target.value_rows]
+                quat = arrays.asarray(orientations, arrays.double)[target.rows]
                 quat = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
                 own = quat_multiply(quat_conjugate(mount_quat), quat)
-                target.assign_own(batch.expand('cam_quat'), layout.camera, own)
+                target.assign(batch.expand('cam_quat'), layout.camera, own)
             self._world.version += 1
 
     @override

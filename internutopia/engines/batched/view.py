@@ -118,12 +118,12 @@ class ViewSlice:
                 that take them.
             joints: indices or a slice.
         """
-
-        def find() -> Index:
-            targets = self.layout.targets
-            return self.index((targets[address] if address in targets else getattr(self.layout, address))[joints])
-
-        return self.once((address, joints_key(joints)), find)
+        key = address, joints_key(joints)
+        found = self._found.get(key)
+        if found is None:
+            ids = self.layout.targets.get(address)
+            found = self._found[key] = self.index((getattr(self.layout, address) if ids is None else ids)[joints])
+        return found
 
     def field(self, name: str, columns: Any) -> Cells:
         """Return cells of a field of the state, or of poses or velocities of bodies."""
@@ -141,23 +141,18 @@ class WriteTarget:
     view_slice: ViewSlice
     batch: BatchArrays  # of the slice
     slots: Index
-    value_rows: Index
+    rows: Index
     mask: Any = None  # `(slots,)`, those that are written; None for all
     cells: dict[Hashable, Any] = field(default_factory=dict)  # that setters of each step have found
 
-    def assign(self, array: Any, columns: Any, values: Any, kept: Any = None) -> None:
-        """Write values `(n, ...)` of all batches, as far as they are for this one, into columns of its array.
+    def assign(self, array: Any, columns: Any, new: Any, kept: Any = None) -> None:
+        """Write values `(slots, ...)`, the `rows` of a setter's, into columns of an array of the batch.
 
-        Cells that are `kept`, bool like `values`, stay as they are.
+        Cells that are `kept`, bool like `new`, stay as they are.
         """
-        new = values[self.value_rows]
-        if kept is not None:
-            new = namespace_of(new).where(kept[self.value_rows], array[cells(self.slots, columns)], new)
-        self.assign_own(array, columns, new)
-
-    def assign_own(self, array: Any, columns: Any, new: Any) -> None:
-        """Write values `(slots, ...)` into columns of this batch's array."""
         where = cells(self.slots, columns)
+        if kept is not None:
+            new = namespace_of(new).where(kept, array[where], new)
         if self.mask is None:
             array[where] = new
         elif all(isinstance(index, slice | int) for index in where):

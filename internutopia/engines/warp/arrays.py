@@ -124,11 +124,6 @@ class _CompiledModules:
             self._logger.warning(message, category, stacklevel + 1)
 
 
-def new_array(values: NDArray[Any], dtype: Any) -> Any:
-    """Return an array with these values on the current device."""
-    return wp.array(values, dtype=dtype)
-
-
 def as_rows(array: Any) -> Any:
     """View an array `(n, ...)` of numbers, or of vectors or matrices of floats, as `(n, columns)`."""
     size = int(np.prod(array.shape[1:])) * wp.types.type_size(array.dtype)

@@ -29,7 +29,7 @@ from internutopia.engines.warp.arrays import (
     find_bad,
     find_failed,
     find_overflow,
-    new_array,
+    memory_checked,
 )
 from internutopia.engines.warp.model import GROWABLE, Capacities, put_model
 from internutopia.util import log
@@ -213,18 +213,22 @@ class WarpBatch:
         first: Any = wp.types.vector(mujoco.mjNGROUP, float)(1.0, *[0.0] * (mujoco.mjNGROUP - 1))
         model = copy.copy(self._model)
         with wp.ScopedDevice(self.device):
-            model.geom_group = new_array(np.where(seen, 0, 1), int)
-            starts, along = (new_array(values, wp.vec3) for values in (origins, directions))
-            excluded = new_array(np.full(shape[1], -1), int)
-            distances, geoms, normals = (new_array(np.zeros(shape + end), t) for end, t in _HIT)
+            new: Any = wp.array
+            model.geom_group = new(np.where(seen, 0, 1), dtype=int)
+            starts, along = (new(values, dtype=wp.vec3) for values in (origins, directions))
+            excluded = new(np.full(shape[1], -1), dtype=int)
+            distances, geoms, normals = (new(np.zeros(shape + end), dtype=t) for end, t in _HIT)
             mjw.rays(model, self._data, starts, along, first, True, excluded, distances, geoms, normals)
         return np.where(geoms.numpy() < 0, np.inf, distances.numpy())
 
     def _allocate(self) -> None:
         """Allocate arrays of the sizes in `capacities`. MemoryError if they do not fit on the device."""
         model, capacities = self.model, self.capacities
+        what = (
+            f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} constraints each'
+        )
         with wp.ScopedDevice(self.device):
-            try:
+            with memory_checked(what, 'a smaller env_num'):
                 self._data = mjw.make_data(
                     model,
                     self.n,
@@ -232,13 +236,6 @@ class WarpBatch:
                     njmax=capacities.constraints,
                     njmax_nnz=capacities.nonzeros,
                 )
-            except RuntimeError as error:
-                if 'allocate' not in str(error):
-                    raise
-                raise MemoryError(
-                    f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} '
-                    f'constraints each do not fit into the memory of {self.device}: use a smaller env_num ({error})'
-                ) from error
             self._model.opt.contact_sensor_maxmatch = capacities.matches
             arrays = {name: getattr(self._data, name) for name in _MOVING}
             self._moving = {name: as_rows(array) for name, array in arrays.items() if array.size}
