@@ -5,7 +5,7 @@ impedance defines, from 0 to 1. By default that is soft: a box under a hundred t
 
 Restitution is Newton's: a contact gives back the share `e` of the normal velocity in the one time step in which it
 becomes active, however long that is, and can only push from then on, so it adds no energy. That takes `b = (1 + e) / h`
-for a time step `h`, and an impedance near 1. Impacts are noticed late, at a depth of up to `v h`; `k` makes up for what
+for a time step `h`, and an impedance near 1. Impacts are detected late, at a depth of up to `v h`; `k` restores what
 is lost on the way out of it.
 
 Friction has the same parameters, and that is what keeps a tumbling box from gaining energy: normal restitution together
@@ -63,7 +63,7 @@ def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
 def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, timestep: float) -> None:
     """Make a geom or a pair of them return a share of the normal velocity, at a time step [s].
 
-    An impact is noticed at a depth of `a v h`, with `a` anywhere from 0 to 1. To rise from there to `e^2` times the
+    An impact is detected at a depth of `a v h`, with `a` anywhere from 0 to 1. To rise from there to `e^2` times the
     height of the fall, things have to leave at `(e + c) v`, where `c^2 + 2 e c = (1 - e^2) 2 g h / v` at `a = 1`. The
     spring `k = c / h^2` adds `a c v`.
     """

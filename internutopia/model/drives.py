@@ -113,7 +113,7 @@ def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) ->
 
 def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
     """Raise ValueError if a setting of the drives in the config names a joint that is not among these."""
-    for name in robot.drives.asked_for:
+    for name in robot.drives.configured:
         setting = getattr(robot.drives, name)
         unknown = next((j for j in setting if j not in joints), None) if isinstance(setting, Mapping) else None
         if unknown is not None:
@@ -125,10 +125,10 @@ def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
 
 def _refuse_settings(robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """Raise ValueError if the config has gains or limits of drives that the robot does not get."""
-    if robot.drives.asked_for:
+    if robot.drives.configured:
         kept = ', '.join(actuator.name for actuator in child.actuators)
         raise ValueError(
-            f'robot {robot.name!r}: {" and ".join(robot.drives.asked_for)} would have no effect: {robot.asset} brings '
+            f'robot {robot.name!r}: {" and ".join(robot.drives.configured)} would have no effect: {robot.asset} brings '
             f'actuators of its own, which are kept ({kept}). Leave it out, or take the actuators out of the file'
         )
 

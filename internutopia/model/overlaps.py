@@ -25,7 +25,7 @@ from internutopia.util.log import warn_once
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
 _NEXT_TO_NOTHING = 1e-3  # [kg]
 _NAMED = 20  # pairs in a message
-_KEPT = 64  # robots that are remembered
+_KEPT = 64  # robots, and their starts
 
 Pairs = frozenset[tuple[str, str]]
 

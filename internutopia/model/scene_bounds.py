@@ -38,7 +38,7 @@ def is_sky(name: str) -> bool:
 
 
 def geom_boxes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[Array, Array]:
-    """Return the lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes mean nothing."""
+    """Return the lowest and highest corners `(ngeom, 3)` of boxes around all geoms; those of planes are arbitrary."""
     centre, half = model.geom_aabb[:, :3], model.geom_aabb[:, 3:]
     axes = data.geom_xmat.reshape(-1, 3, 3)
     middle = data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)

@@ -42,7 +42,7 @@ from internutopia.util.memory import return_free_memory
 CAPACITY = 8 << 30
 """Maximum size of all files [bytes]; scenes that were used least recently are deleted."""
 _COMPILED_PER_RETURN = 64 << 20  # [bytes] of models that are compiled until memory is given back
-_DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
+_DROPPED_KEPT = 10_000  # keys of dropped scenes that are kept
 
 
 class SceneFiles:

@@ -9,7 +9,7 @@ Labels of a scene travel as custom texts of its model, so they are composed, cac
 A label holds for all geoms of a body and of what hangs on it, in USD for all that is below the prim. A thing within a
 labelled thing is one of its own, and has the labels of both, as in Omniverse Replicator: a `drawer` in a `cabinet` is
 `cabinet,drawer`. An object of a task is one thing, whose class is its name; labels in its file, and in those of robots,
-mean nothing.
+are ignored.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Drives:
     for joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
     `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
     asset brings drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
-    that carry more get more (see `internutopia.model.drives`). `asked_for`: which of the three numbers
-    the config gives, so that it is an error if they have no effect.
+    that carry more get more (see `internutopia.model.drives`). `configured`: names of those of the three numbers that
+    the config gives: it is an error if they have no effect.
     """
 
     stiffness: float | Mapping[str, float] = 0.0
@@ -49,7 +49,7 @@ class Drives:
     instead_of_motors: bool = False
     asset_first: bool = False
     sized: bool = False
-    asked_for: tuple[str, ...] = ()
+    configured: tuple[str, ...] = ()
 
     def gains(self, joint: str, passive: bool = False) -> tuple[float, float]:
         """Return stiffness and damping of one joint; `passive`: values for all joints are not for this one."""
@@ -205,7 +205,7 @@ class SceneSpec:
     """A scene asset (None: empty space, no ground) with the robots and objects in it, and joints between them.
 
     `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
-    count as they are written, whatever its `metersPerUnit`; means nothing for other files, nor does
+    count as they are written, whatever its `metersPerUnit`; ignored for other files, as is
     `ignore_usd_defaults`: one that states neither that nor its up axis is in metres with z up. `decompose`: concave
     meshes of other files that do not move collide as convex parts, as those of USD files do. Where joints are, the
     poses of robots and objects at the start are part of what is compiled.

@@ -201,7 +201,7 @@ class NavigationMap:
     def near(self, points: Array) -> tuple[NDArray[np.intp], Array]:
         """Return some cells near points `(n, 3)` `(n, k)`, and how far away they are seen from above [m].
 
-        Infinite: the cell is of another floor; its number means nothing.
+        Infinite: the cell is of another floor; its number is arbitrary.
         """
         nodes = np.zeros((len(points), _NEAREST), np.intp)
         distances = np.full((len(points), _NEAREST), np.inf)

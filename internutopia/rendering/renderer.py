@@ -36,7 +36,7 @@ class RenderJob:
 
 
 class Renderer:
-    """Renders on at most `threads` threads."""
+    """Renderer on at most `threads` threads."""
 
     def __init__(self, threads: int, quality: Quality):
         self._threads = threads

@@ -32,7 +32,7 @@ class FileWarnings:
         self.add(what, where)
 
     def kinds(self) -> dict[str, list[str]]:
-        """All prims by the warning that holds for them."""
+        """Return all prims by the warning that holds for them."""
         return {what: list(prims) for what, prims in self._prims.items()}
 
     def lines(self) -> list[str]:

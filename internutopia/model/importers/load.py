@@ -164,7 +164,7 @@ def _fingerprint(path: Path) -> Fingerprint:
     if stored is not None:
         return stored
     files = sorted(str(file) for file in reader.dependencies(path))
-    stamps = tuple((file, stamp_of(file)) for file in files)  # before reading: a later change is then noticed
+    stamps = tuple((file, stamp_of(file)) for file in files)  # before reading: a later change is then detected
     digest = hashlib.sha256()
     for file, stamp in stamps:
         # the place of a file counts, too: exchanging the contents of two meshes must give another key

@@ -203,7 +203,7 @@ def _degrees_of_freedom(
     for group in ('trans', 'rot'):
         for axis, letter in enumerate(_AXES):
             name = f'{group}{letter}'
-            # read also without LimitAPI: files in the wild forget to apply it
+            # read also without LimitAPI: some files do not apply it
             low, high = (value(prim, f'limit:{name}:physics:{side}') for side in ('low', 'high'))
             limits = -np.inf if low is None else low, np.inf if high is None else high
             dofs.append(_dof(prim, name, group == 'rot', axis, limits, frame, transforms))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pxr import Sdf
 
 _TEXT = b'#usda'
-_NO_NESTING = re.compile(  # strings, comments and asset paths, where brackets mean nothing
+_NO_NESTING = re.compile(  # strings, comments and asset paths, where brackets do not count
     rb'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
     rb'|#[^\n]*|@@@.*?@@@|@[^@\n]*@',
     re.DOTALL,

@@ -1,4 +1,4 @@
-"""Geometry: prims -> geoms of a body, visual and colliding ones.
+"""Geoms: geometry prims -> geoms of a body, visual and colliding ones.
 
 One geom does both where it can, in group 0. Else the visual meshes are in group 2 and collide with nothing, and the
 colliders are in group 3. A geom has the path of its prim as name, one of several materials that of its `GeomSubset`,
