@@ -42,7 +42,7 @@ class Conventions:
         fails_as_truncated: True if an env that fails is truncated; else it is terminated.
         metrics_see_end: True if metrics are updated in the last step of an episode.
         unrewarded: reward of a task without one, in the list API.
-        action_filter: selects what is applied of actions, `(action, task)` by env id; None for all of them.
+        action_filter: selects what is applied of actions, `(action, robots by name)` by env id; None for all of them.
     """
 
     label: ClassVar[str] = ''

@@ -168,7 +168,7 @@ class Conventions2x(Conventions):
         A robot whose class overrides `apply_action` gets its dict as it is.
         """
         return {
-            env_id: (self._of_robots(env_id, action, task.robots), task) for env_id, (action, task) in actions.items()
+            env_id: (self._of_robots(env_id, action, robots), robots) for env_id, (action, robots) in actions.items()
         }
 
     def _of_robots(self, env_id: int, action: Any, robots: Mapping[str, BaseRobot]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from internutopia.engines.base import World
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
 from internutopia.util.observations import own_values, split_rows
-
-if TYPE_CHECKING:
-    from internutopia.core.task.task import BaseTask
 
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 
@@ -257,24 +254,24 @@ class BatchedActions:
             robot.apply_action(robot_action)
 
 
-def validate_actions(actions: Mapping[int, tuple[Any, BaseTask]]) -> BatchedActions:
-    """Check actions, each with the task that runs in its env, by env id.
+def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]]) -> BatchedActions:
+    """Check actions, each with the robots of its env by name, by env id.
 
     EnvValueError or EnvKeyError for a bad one; nothing is commanded yet.
     """
     by_batch: dict[BatchedRobot, list[tuple[int, Any]]] = {}
     single: list[tuple[BaseRobot, Any]] = []
     custom: list[tuple[BaseRobot, Any]] = []
-    for env_id, (action, task) in actions.items():
+    for env_id, (action, robots) in actions.items():
         if action is None:
             continue
         if not isinstance(action, _MAPPINGS):
             expected = '{robot name: {controller name: action}} or None'
             raise EnvValueError(env_id, f'env {env_id}: expected {expected}, got {action!r}')
         for name, robot_action in action.items():
-            robot = task.robots.get(name)
+            robot = robots.get(name)
             if robot is None:
-                hint = did_you_mean(name, task.robots)
+                hint = did_you_mean(name, robots)
                 raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {hint}')
             if type(robot).apply_action is not BaseRobot.apply_action:
                 custom.append((robot, robot_action))

@@ -13,6 +13,7 @@ from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedActions, validate_actions
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
 from internutopia.core.runner.base import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
@@ -193,12 +194,12 @@ class LocalRunner:
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
         """Return checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
-        simulator, given = self.simulator, dict[int, tuple[Action, BaseTask]]()
+        simulator, given = self.simulator, dict[int, tuple[Action, Mapping[str, BaseRobot]]]()
         if simulator.overrides:
             actions = {i: self._overridden(i, actions[i]) for i in env_ids}
         simulator.actions = actions
         for env_id, slot in zip(env_ids, simulator.slots(env_ids), strict=True):
-            given[env_id] = actions[env_id], slot.task
+            given[env_id] = actions[env_id], slot.task.robots
         return validate_actions(given if self._action_filter is None else self._action_filter(given))
 
     def _overridden(self, env_id: int, action: Any) -> Any:
