@@ -240,7 +240,7 @@ class RandomizationManager:
                     selection.put(timer, state.rng.uniform(*interval, len(selection.ids)))
 
     def _repeat(
-        self, interval: tuple[float, float], function: Callable[..., Any], timer: Array, selection: EnvSelection
+        self, interval: tuple[float, float], function: Callable[..., Any], timer: Any, selection: EnvSelection
     ) -> None:
         state = self._state
         with selection.masked_writes(), state.rng.for_envs(selection.ids):

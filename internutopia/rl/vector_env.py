@@ -189,7 +189,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             obs, info = self._restart_at_once(obs, info)
         if self._pictures is not None:
             self._pictures.on_step()
-        rewards = outcome.rewards if core.device_arrays else outcome.rewards.astype(np.float64)
+        rewards: Any = outcome.rewards if core.device_arrays else outcome.rewards.astype(np.float64)
         result = obs, rewards, outcome.terminated, outcome.truncated, info
         return torch_views(result) if self._wraps else result
 

@@ -151,7 +151,7 @@ class CompiledStep:
             timers=[inputs.add(timer, written=True) for timer in episodes.timers],
         )
         evaluation = evaluate_step(state, traced, terminations, rewards)
-        found = [evaluation.invalid, *evaluation.expired]
+        found: list[Any] = [evaluation.invalid, *evaluation.expired]
         anywhere = inputs.add(self._in_each_env, written=True)
         anywhere |= np.stack(found, axis=-1)
         own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
