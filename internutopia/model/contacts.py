@@ -97,7 +97,7 @@ def can_touch(one: mujoco.MjsGeom, other: mujoco.MjsGeom, excluded: set[frozense
         return False
     if frozenset((one.parent.name, other.parent.name)) in excluded:
         return False
-    first, second = (_mover(geom.parent) for geom in (one, other))
+    first, second = (_holder(geom.parent) for geom in (one, other))
     if first == second:
         return False
     return not any(_hangs_on(*bodies) for bodies in ((first, second), (second, first)))
@@ -110,21 +110,14 @@ def excluded_bodies(spec: mujoco.MjSpec) -> set[frozenset[str]]:
 
 def is_loose(body: mujoco.MjsBody) -> bool:
     """Return True if a body moves freely and no other is joined to it."""
-    mover = _mover(body)
+    mover = _holder(body)
     free = [joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in mover.joints]
     return free == [True] and not any(below.joints for below in mover.find_all('body'))
 
 
-def _mover(body: mujoco.MjsBody) -> mujoco.MjsBody:
-    """Return the body that one is fixed to: the first one upwards that has joints, or the world."""
-    while not body.joints and body.parent is not None:
-        body = body.parent
-    return body
-
-
 def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
     """Return True if one body is below the other by its joints; on the world, MuJoCo lets them touch."""
-    return child.parent is not None and _mover(child.parent) == parent and parent.parent is not None
+    return child.parent is not None and _holder(child.parent) == parent and parent.parent is not None
 
 
 def defines_self_collisions(spec: mujoco.MjSpec) -> bool:
@@ -143,7 +136,7 @@ def filter_links(child: mujoco.MjSpec, robot: RobotSpec) -> None:
     if robot.self_collisions:
         for exclude in [e for e in child.excludes if e.name.startswith(SELF_COLLISIONS_OFF)]:
             child.delete(exclude)
-    excluded = {frozenset((exclude.bodyname1, exclude.bodyname2)) for exclude in child.excludes}
+    excluded = excluded_bodies(child)
     for one, other in sorted(tuple(sorted(pair)) for pair in contact_excludes - excluded):
         child.add_exclude(bodyname1=one, bodyname2=other)
     for pair in list(child.pairs):  # those count whatever is excluded

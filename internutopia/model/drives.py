@@ -100,15 +100,20 @@ def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) ->
     """
     for kind in DRIVE_KINDS:
         for joint, drive in drives.items():
-            actuator = spec.add_actuator(
-                name=f'{prefix}{joint}/{kind}', target=prefix + joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
-            )
-            actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
-            actuator.gainprm[0] = {'position': drive.stiffness, 'velocity': drive.damping, 'effort': 1.0}[kind]
-            actuator.biasprm[1] = -drive.stiffness if kind == 'position' else 0.0
-            actuator.biasprm[2] = -drive.damping if kind == 'velocity' else 0.0
+            gain = {'position': drive.stiffness, 'velocity': drive.damping, 'effort': 1.0}[kind]
+            actuator = add_actuator(spec, prefix + joint, kind, gain)
             if kind in drive.targets:
                 actuator.userdata = [1.0, drive.targets[kind]]
+
+
+def add_actuator(spec: mujoco.MjSpec, joint: str, kind: str, gain: float) -> mujoco.MjsActuator:
+    """Add the actuator of a drive for targets of one of `DRIVE_KINDS`, called `<joint>/<kind>`."""
+    actuator = spec.add_actuator(name=f'{joint}/{kind}', target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+    actuator.gainprm[0] = gain
+    if kind in TARGET_KINDS:
+        actuator.biasprm[1 + TARGET_KINDS.index(kind)] = -gain
+    return actuator
 
 
 def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:

@@ -197,7 +197,7 @@ def test_everything_that_is_missing_is_named(write: Any) -> None:
     code, out = check(file)
     assert code == 1 and 'missing: 6\n' in out
     assert '- material ./MI_gone.mdl, needed by /Root/a, /Root/b\n' in out
-    assert '1 materials are not known, which leaves 2 meshes grey' in out
+    assert '1 materials are unknown, which leaves 2 meshes grey' in out
 
 
 @pytest.fixture(scope='module')

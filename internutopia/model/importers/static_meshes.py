@@ -11,7 +11,7 @@ import numpy as np
 from mujoco import mjtGeom, mjtMeshInertia
 
 from internutopia.model.groups import COLLIDER_GROUP
-from internutopia.model.importers.usd.transforms import Frame, from_quat, to_quat
+from internutopia.model.importers.transforms import Frame, from_quat, to_quat
 from internutopia.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.model.meshes.decomposition import Mesh, decompose
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
+from internutopia.model.importers.transforms import principal, to_quat
 from internutopia.model.importers.urdf.document import WORLD, Document, Inertial, Joint, Link, Numbers
 from internutopia.model.importers.urdf.meshes import Meshes
 
@@ -200,11 +201,9 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
 def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return principal moments, in ascending order, and the quaternion of their axes on the link."""
     xx, xy, xz, yy, yz, zz = inertial.inertia or np.zeros(6)
-    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    axes[:, 0] *= np.linalg.det(axes)
-    turn, quat = np.zeros(4), np.zeros(4)
-    mujoco.mju_mat2Quat(turn, axes.ravel())
-    mujoco.mju_mulQuat(quat, inertial.pose.quat, turn)
+    moments, axes = principal([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    quat = np.zeros(4)
+    mujoco.mju_mulQuat(quat, inertial.pose.quat, to_quat(axes))
     return moments, quat
 
 

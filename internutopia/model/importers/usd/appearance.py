@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.importers.file_warnings import FileWarnings, listed
+from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
@@ -29,7 +30,6 @@ from internutopia.model.importers.usd.textures import (
     encode_srgb,
     read_image,
 )
-from internutopia.model.importers.usd.transforms import Array
 from internutopia.model.importers.usd.values import array, bound_material, value
 from internutopia.model.meshes.images import add_texture
 

@@ -12,6 +12,7 @@ import numpy as np
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
 from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array, Frame, polar
 from internutopia.model.importers.usd.geoms import Geometry, GeomTarget, Merger
 from internutopia.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.model.importers.usd.mechanics import Mechanics
@@ -19,7 +20,6 @@ from internutopia.model.importers.usd.rigid_bodies import PhysicsReader
 from internutopia.model.importers.usd.semantics import add_labels
 from internutopia.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
-from internutopia.model.importers.usd.transforms import Array, Frame, polar
 from internutopia.model.meshes.mesh_files import fault_of
 from internutopia.util.progress import progress_bar
 

@@ -17,8 +17,8 @@ import numpy as np
 from mujoco import mjtGeom
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.shapes import Shape
-from internutopia.model.importers.usd.transforms import Array
 from internutopia.model.importers.usd.values import value
 from internutopia.model.meshes.convex_parts import facing_out, is_room
 from internutopia.model.meshes.part_cache import ConvexPart

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from internutopia.model.groups import BOTH_GROUP, COLLIDER_GROUP, VISUAL_GROUP
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array, Frame, polar, to_quat
 from internutopia.model.importers.usd.appearance import Visual, VisualBuilder
 from internutopia.model.importers.usd.colliders import (
     Collider,
@@ -28,7 +29,6 @@ from internutopia.model.importers.usd.colliders import (
     part_of,
 )
 from internutopia.model.importers.usd.shapes import Shape
-from internutopia.model.importers.usd.transforms import Array, Frame, polar, to_quat
 from internutopia.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.model.meshes.decomposition import MAX_TRIANGLES, decompose
 from internutopia.model.meshes.hulls import hull_faces

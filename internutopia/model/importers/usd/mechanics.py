@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
 from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
@@ -22,7 +23,6 @@ from internutopia.model.importers.usd.rigid_bodies import (
     weigh_shapeless,
 )
 from internutopia.model.importers.usd.stage_transforms import StageTransforms
-from internutopia.model.importers.usd.transforms import Frame, polar
 from internutopia.model.importers.usd.trees import TreeBuilder, spanning_forest
 from internutopia.model.importers.usd.values import value
 

@@ -21,7 +21,7 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.transforms import Array, Frame, from_quat, to_quat
+from internutopia.model.importers.transforms import Array, Frame, from_quat, principal, to_quat
 from internutopia.model.importers.usd.values import bound_material, named_by_prim, value
 
 if TYPE_CHECKING:
@@ -203,9 +203,7 @@ def weigh(body: mujoco.MjsBody, given: GivenMass, model: mujoco.MjModel) -> None
     tensor = axes @ np.diag(known.inertia) @ axes.T
     arm = center - known.ipos  # as UsdPhysics: the inertia is moved along with a centre of mass that is given
     tensor += volume_mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    inertia, axes = np.linalg.eigh(tensor * (mass / volume_mass))
-    axes[:, 0] *= np.linalg.det(axes)
-    return _write(body, mass, center, inertia, axes)
+    return _write(body, mass, center, *principal(tensor * (mass / volume_mass)))
 
 
 def _write(body: mujoco.MjsBody, mass: float, center: Array | None, inertia: Array, axes: Array | None) -> None:

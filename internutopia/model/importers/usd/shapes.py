@@ -14,7 +14,7 @@ import numpy as np
 from mujoco import mjtGeom
 from numpy.typing import NDArray
 
-from internutopia.model.importers.usd.transforms import Array, axis_scales, equal, polar
+from internutopia.model.importers.transforms import Array, axis_scales, equal, polar
 from internutopia.model.importers.usd.values import array, named_by_prim, value
 from internutopia.model.meshes.sheets import flat_thickness
 from internutopia.model.meshes.surfaces import fans, principal_extents, signed_volume

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.importers.usd.transforms import Frame, polar
+from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.units import stage_units
 from internutopia.model.importers.usd.values import named_by_prim
 from internutopia.model.spec import NO_SCALE, Vec3

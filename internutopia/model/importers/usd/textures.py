@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.model.importers.usd.transforms import Array
+from internutopia.model.importers.transforms import Array
 from internutopia.model.meshes.images import decode_image, resized, scaled_down
 
 if TYPE_CHECKING:

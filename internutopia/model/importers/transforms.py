@@ -1,4 +1,4 @@
-"""Transforms: rotations and frames, and the split of their linear part into rotation, scale, shear."""
+"""Transforms: rotations and frames, and the split of their linear part into rotation, scale, shear; for all formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -51,6 +51,13 @@ def from_quat(quat: Array) -> Array:
     matrix = np.zeros(9)
     mujoco.mju_quat2Mat(matrix, np.asarray(quat, float) / np.linalg.norm(quat))
     return matrix.reshape(3, 3)
+
+
+def principal(tensor: ArrayLike) -> tuple[Array, Array]:
+    """Return principal moments `(3,)` of a symmetric tensor, ascending, and right-handed axes `(3, 3)`, as columns."""
+    moments, axes = np.linalg.eigh(tensor)
+    axes[:, 0] *= np.linalg.det(axes)
+    return moments, axes
 
 
 def about(axis: int, angle: float) -> Array:
