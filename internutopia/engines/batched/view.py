@@ -11,7 +11,7 @@ The same code serves numpy arrays and, in a `DeviceWorld`, torch tensors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -179,12 +179,23 @@ class _Readout:
     def __init__(self, *buffers: Any):
         self.version = -1
         self.placement: bytes | None = None
-        self.sources: list[tuple[Index, Source]] = []
+        self.copies: list[tuple[Any, Index, Cells]] = []  # by buffer and slice
+        self.computed: list[tuple[Index, Sequence[Cells], Callable[..., tuple[Any, ...]]]] = []  # by slice
         self.buffers = self.shown = buffers
         if isinstance(buffers[0], np.ndarray):  # tensors cannot be made read-only
             self.shown = tuple(buffer.view() for buffer in buffers)
             for buffer in self.shown:
                 buffer.flags.writeable = False
+
+    def bind(self, sources: Iterable[tuple[Index, Source]]) -> None:
+        """Fill the buffers from these sources, with the envs of each, from now on."""
+        self.copies, self.computed = [], []
+        for envs, source in sources:
+            if source.compute is None:
+                pairs = zip(self.buffers, source.cells, strict=False)
+                self.copies += [(buffer, envs, each) for buffer, each in pairs]
+            else:
+                self.computed.append((envs, source.cells, source.compute))
 
 
 class View:
@@ -230,16 +241,14 @@ class View:
             readout = self._readouts[key] = _Readout(*buffers)
         if readout.version != world.version:
             if readout.placement != world.placement:
-                readout.sources = [(view_slice.envs, find(view_slice)) for view_slice in self.slices()]
+                readout.bind((view_slice.envs, find(view_slice)) for view_slice in self.slices())
             readout.placement = world.placement
-            for envs, (inputs, compute) in readout.sources:
-                if compute is None:
-                    for buffer, (array, where) in zip(readout.buffers, inputs, strict=False):
-                        buffer[envs] = array()[where]
-                else:
-                    values = compute(*[array()[where] for array, where in inputs])
-                    for buffer, value in zip(readout.buffers, values, strict=True):
-                        buffer[envs] = value
+            for buffer, envs, (array, where) in readout.copies:
+                buffer[envs] = array()[where]
+            for envs, inputs, compute in readout.computed:
+                values = compute(*[array()[where] for array, where in inputs])
+                for buffer, value in zip(readout.buffers, values, strict=True):
+                    buffer[envs] = value
             readout.version = world.version
         return readout.shown
 
