@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TaskCfg,
     )
     from internutopia.config.distribution import RayDistributionCfg
-    from internutopia.core.gym_env import Env as GymEnv
+    from internutopia.core.gym_env import GymEnv
     from internutopia.core.object import BaseObject
     from internutopia.core.robot.articulation import IArticulation
     from internutopia.core.robot.articulation_action import ArticulationAction
@@ -93,7 +93,7 @@ __getattr__, __dir__ = lazy(
         'ControllerCfg': 'internutopia.config',
         'Drives': 'internutopia.model.spec',
         'Env': 'internutopia.core.vec_env',
-        'GymEnv': 'internutopia.core.gym_env:Env',
+        'GymEnv': 'internutopia.core.gym_env:GymEnv',
         'IArticulation': 'internutopia.core.robot.articulation',
         'IRigidBody': 'internutopia.core.robot.rigid_body',
         'IScene': 'internutopia.core.scene.scene',

@@ -22,7 +22,7 @@ from internutopia.util.conventions import conventions_of
 _BEFORE_RESET = StepResult({}, 0.0, False, False, None)  # of a step before the first reset, where that is allowed
 
 
-class Env(gymnasium.Env):
+class GymEnv(gymnasium.Env):
     """`gymnasium.Env` over a queue of episodes: `reset` starts the next one.
 
     Actions are `{controller name: controller action}`, observations those of the task's robot. `action_space` and
@@ -199,3 +199,6 @@ def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
         return spaces.Dict({key: c.action_space() for key, c in controllers.items()}), observation_space
     finally:
         probe.close()
+
+
+Env = GymEnv  # its name in 2.x

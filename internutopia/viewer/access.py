@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from internutopia.core.gym_env import Env as GymEnv
+from internutopia.core.gym_env import GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.batched.world import BatchedWorld
