@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the reaper imports nothing
     from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
     from internutopia.config.learning import LearningCfg
     from internutopia.core.episodes import EpisodeQueue
-    from internutopia.core.runner.base import EnvRunner
+    from internutopia.core.runner.interfaces import EnvRunner
     from internutopia.rl.probe import EnvProbe
 
 

@@ -11,9 +11,9 @@ from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.config.config import check_config
 from internutopia.core import vec_env
 from internutopia.core.gym_spaces import conform, space_of
-from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.step_result import StepResult
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading

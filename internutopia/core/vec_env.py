@@ -18,8 +18,8 @@ from internutopia.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
-from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.factory import create_runner
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing

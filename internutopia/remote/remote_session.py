@@ -28,7 +28,7 @@ from internutopia.remote.client import DEFAULT_TIMEOUT, Client
 from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
-    from internutopia.core.runner.base import StepWatcher
+    from internutopia.core.runner.interfaces import StepWatcher
 
 logger = logging.getLogger(__name__)
 

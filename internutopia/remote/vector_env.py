@@ -25,7 +25,7 @@ from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
-    from internutopia.core.runner.base import WorkerEnvs
+    from internutopia.core.runner.interfaces import WorkerEnvs
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]

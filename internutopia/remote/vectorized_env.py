@@ -26,7 +26,7 @@ from internutopia.rl.checks import check_open
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
-    from internutopia.core.runner.base import WorkerEnvs
+    from internutopia.core.runner.interfaces import WorkerEnvs
 
 logger = logging.getLogger(__name__)
 

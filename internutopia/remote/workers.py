@@ -10,7 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from internutopia.core.runner.base import Question
+from internutopia.core.runner.interfaces import Question
 from internutopia.remote.call_errors import RemoteError, VersionMismatchError
 from internutopia.remote.remote_session import RemoteSession
 from internutopia.remote.viewer_protocol import (
@@ -28,7 +28,7 @@ from internutopia.viewer.frames import EpisodeFacts, Frame, Report, RobotFacts, 
 from internutopia.viewer.robot_controls import RobotControls, VelocityControl
 from internutopia.viewer.source import CloseCall, EnvReply, FrameCall, FrameReply
 
-_TIMEOUT = 5.0  # s: the run waits for a look
+_TIMEOUT = 5.0  # s: the run waits for a frame
 _PAUSE = 1.0  # s, after one that failed
 _SCENE_TIMEOUT = 20.0  # s, of a part of a model
 
@@ -64,7 +64,7 @@ class RemoteWorkers:
             assert isinstance(question, FrameCall)
             if time.monotonic() < self._next_try:
                 return {}
-            answer = self._look(question)
+            answer = self._frame(question)
         except RemoteError:
             if not self._answered:
                 raise
@@ -73,7 +73,7 @@ class RemoteWorkers:
         self._answered = True
         return {group: answer}
 
-    def _look(self, call: FrameCall) -> FrameReply:
+    def _frame(self, call: FrameCall) -> FrameReply:
         view = call.view
         request = ViewEnvs(
             session_id=self._session.session_id,

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from internutopia.config import Config, DistributedConfig
 from internutopia.config.config import check_config
 from internutopia.config.learning import LearningCfg
-from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.engines.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome

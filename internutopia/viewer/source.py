@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.base import StepWatcher, WorkerEnvs
+from internutopia.core.runner.interfaces import StepWatcher, WorkerEnvs
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.viewer.access import EnvAccess, access_beside, access_to
 from internutopia.viewer.env_view import EnvView
@@ -85,7 +85,7 @@ class WorkerSource:
         self._frames: dict[int, Frame] = {}  # the last one of each group
         self._scenes: WeakValueDictionary[bytes, ShownScene] = WeakValueDictionary()
         call = FrameCall(self._name, ViewRequest(), (), False, frozenset())
-        self._workers.ask(dict.fromkeys(range(len(workers.groups)), call))  # whatever cannot be shown is found here
+        self._workers.ask(dict.fromkeys(range(len(workers.groups)), call))  # raises for envs that cannot be shown
 
     def command(self, view: ViewRequest) -> None:
         """Apply the commands of pages to robots from now on."""
@@ -119,7 +119,7 @@ class WorkerSource:
         envs = [env for group in sorted(self._frames) for env in self._frames[group].envs if env.env_id in shown]
         frame = self._frames.get(chosen, Frame())
         if frame.episode is not None and frame.episode.env_id != view.env_id:
-            frame = Frame()  # of another env, looked at before
+            frame = Frame()  # of another env, shown before
         return replace(frame, envs=envs)
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class WorkerSource:
     def _ask(self, questions: Mapping[int, Any]) -> dict[int, Any]:
         try:
             return self._workers.ask(questions) if questions else {}
-        except ConnectionError:  # Ray is gone: the run's own next call says so
+        except ConnectionError:  # Ray is gone: the run's own next call raises
             return {}
 
     def _group_of(self, env_id: int) -> int:
@@ -161,7 +161,7 @@ class FrameReply:
     Attributes:
         frame: the frame without its envs.
         envs: envs of the frame.
-        scenes: their scenes by digest, without those that were known.
+        scenes: their scenes by digest, without those the request excludes.
     """
 
     frame: Frame

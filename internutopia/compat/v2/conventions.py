@@ -30,7 +30,7 @@ from typing_extensions import override
 from internutopia.compat.omni.finder import install
 from internutopia.config import Config
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.runner.base import EnvRunner, EpisodeView
+from internutopia.core.runner.interfaces import EnvRunner, EpisodeView
 from internutopia.core.runner.step_result import StepResult
 from internutopia.model.asset_paths import PACKAGED_ASSETS, resolve
 from internutopia.model.spec import RobotSpec, SceneSpec

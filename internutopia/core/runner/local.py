@@ -15,7 +15,7 @@ from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedActions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
-from internutopia.core.runner.base import Action, Failures, Image
+from internutopia.core.runner.interfaces import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result

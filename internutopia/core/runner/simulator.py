@@ -24,8 +24,8 @@ from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.runner.base import Failures, Image, StepWatcher
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
+from internutopia.core.runner.interfaces import Failures, Image, StepWatcher
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
