@@ -178,7 +178,7 @@ class _Readout:
 
     def __init__(self, *buffers: Any):
         self.version = -1
-        self.placement: bytes | None = None
+        self.bound = False
         self.copies: list[tuple[Any, Index, Cells]] = []  # by buffer and slice
         self.computed: list[tuple[Index, Sequence[Cells], Callable[..., tuple[Any, ...]]]] = []  # by slice
         self.buffers = self.shown = buffers
@@ -189,13 +189,18 @@ class _Readout:
 
     def bind(self, sources: Iterable[tuple[Index, Source]]) -> None:
         """Fill the buffers from these sources, with the envs of each, from now on."""
-        self.copies, self.computed = [], []
+        self.bound = True
         for envs, source in sources:
             if source.compute is None:
                 pairs = zip(self.buffers, source.cells, strict=False)
                 self.copies += [(buffer, envs, each) for buffer, each in pairs]
             else:
                 self.computed.append((envs, source.cells, source.compute))
+
+    def unbind(self) -> None:
+        """Drop the sources, which keep the batches that they are of."""
+        self.bound = False
+        self.copies, self.computed = [], []
 
 
 class View:
@@ -213,6 +218,8 @@ class View:
         """Return the slices of batches that hold the view's rows; recomputed after envs moved."""
         if self._placement != self._world.placement:
             self._targets.clear()
+            for readout in self._readouts.values():
+                readout.unbind()
             self._slices = []
             for env_batch in self._world.env_batches:
                 # a batch's models have equal structure, names included: one layout serves all its envs
@@ -240,9 +247,10 @@ class View:
             buffers = (world.arrays.zeros((world.env_num, *shape)) for shape in shapes)
             readout = self._readouts[key] = _Readout(*buffers)
         if readout.version != world.version:
-            if readout.placement != world.placement:
-                readout.bind((view_slice.envs, find(view_slice)) for view_slice in self.slices())
-            readout.placement = world.placement
+            if self._placement is not world.placement:
+                self.slices()
+            if not readout.bound:
+                readout.bind((view_slice.envs, find(view_slice)) for view_slice in self._slices)
             for buffer, envs, (array, where) in readout.copies:
                 buffer[envs] = array()[where]
             for envs, inputs, compute in readout.computed:
