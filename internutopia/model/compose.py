@@ -113,7 +113,7 @@ def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
 
 def _options(part: SceneSpec | RobotSpec | ObjectSpec, timestep: float, **more: bool) -> LoadOptions:
     return LoadOptions(
-        scale=part.scale if isinstance(part.scale, tuple) else (part.scale,) * 3,
+        scale=part.scale if isinstance(part.scale, tuple) else (part.scale, part.scale, part.scale),
         raw_lengths=part.raw_lengths,
         ignore_usd_defaults=part.ignore_usd_defaults,
         timestep=timestep,

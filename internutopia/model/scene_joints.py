@@ -87,22 +87,21 @@ def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: Co
     if path is None:
         return _WORLD
     for robot in scene.robots:
-        root = _path(robot.prim_path, 'robots', robot.name)
-        if path == root or path.startswith(root + '/'):
+        if _is_at(path, robot.path):
             links = unjoined.robots[robot.name].bodies
-            below = path.removeprefix(root).strip('/')
+            below = path.removeprefix(robot.path).strip('/')
             link = below if below in links else below.rsplit('/', 1)[-1]  # by name, wherever its prim is
             if link not in links:
                 raise _unknown(joint, path, f'robot {robot.name!r} has no link {link!r}', link, links)
             return robot_prefix(robot.name) + link
-    objects = {_path(obj.prim_path, 'objects', obj.name): obj.name for obj in scene.objects}
+    objects = {obj.path: obj.name for obj in scene.objects}
     if path in objects:
         return object_body(objects[path])
     names = [unjoined.model.body(i).name for i in range(1, unjoined.model.nbody)]
     prefix = SCENE_PREFIX
     bodies = {f'/{prefix}{name.removeprefix(prefix).lstrip("/")}': name for name in names if name.startswith(prefix)}
     if path not in bodies:
-        robots = [_path(robot.prim_path, 'robots', robot.name) for robot in scene.robots]
+        robots = [robot.path for robot in scene.robots]
         raise _unknown(joint, path, 'the env has nothing there', path, [*robots, *objects, *bodies])
     return bodies[path]
 
@@ -163,13 +162,12 @@ def _scale(path: str | None, scene: SceneSpec) -> float | tuple[float, ...]:
     """Return the factors of lengths on the body at a prim path."""
     if path is None:
         return 1.0
-    parts = [(_path(each.prim_path, 'robots', each.name), each.scale) for each in scene.robots]
-    parts += [(_path(each.prim_path, 'objects', each.name), each.scale) for each in scene.objects]
-    return next((scale for root, scale in parts if path == root or path.startswith(root + '/')), scene.scale)
+    return next((each.scale for each in (*scene.robots, *scene.objects) if _is_at(path, each.path)), scene.scale)
 
 
-def _path(prim_path: str, kind: str, name: str) -> str:
-    return prim_path or f'/{kind}/{name}'
+def _is_at(path: str, root: str) -> bool:
+    """Return True if a path is a root or below it."""
+    return path == root or path.startswith(root + '/')
 
 
 def _unknown(joint: JointSpec, path: str, what: str, name: str, known: Iterable[str]) -> ValueError:

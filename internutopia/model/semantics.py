@@ -89,7 +89,7 @@ class SceneLabels:
                 if name not in merged:
                     merged[name] = _merge(semantics[each] for each in reversed(names[depth:]))
         index = {name: number for number, name in enumerate(members)}
-        paths = {body: obj.prim_path or f'/{body}' for body, obj in objects.items()}
+        paths = {body: obj.path for body, obj in objects.items()}
         self.things = tuple(
             Label(paths.get(name) or f'/{name.replace(_PRIM, SCENE_PREFIX)}', merged[name], np.array(geoms, np.intp))
             for name, geoms in members.items()

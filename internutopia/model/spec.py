@@ -146,6 +146,11 @@ class RobotSpec:
     self_collisions: bool | None = None
     contact_excludes: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def path(self) -> str:
+        """Prim path below its env."""
+        return self.prim_path or f'/robots/{self.name}'
+
     @cached_property
     def build(self) -> str:
         """Key that differs for robots of one asset that compile differently, `contact_excludes` and poses apart."""
@@ -180,6 +185,11 @@ class ObjectSpec:
     prim_path: str = ''
     raw_lengths: bool = False
     ignore_usd_defaults: bool = False
+
+    @property
+    def path(self) -> str:
+        """Prim path below its env."""
+        return self.prim_path or f'/objects/{self.name}'
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def from_quat(quat: Array) -> Array:
     return matrix.reshape(3, 3)
 
 
-def principal(tensor: ArrayLike) -> tuple[Array, Array]:
+def principal(tensor: Array) -> tuple[Array, Array]:
     """Return principal moments `(3,)` of a symmetric tensor, ascending, and right-handed axes `(3, 3)`, as columns."""
     moments, axes = np.linalg.eigh(tensor)
     axes[:, 0] *= np.linalg.det(axes)

@@ -201,7 +201,7 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
 def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return principal moments, in ascending order, and the quaternion of their axes on the link."""
     xx, xy, xz, yy, yz, zz = inertial.inertia or np.zeros(6)
-    moments, axes = principal([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    moments, axes = principal(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
     quat = np.zeros(4)
     mujoco.mju_mulQuat(quat, inertial.pose.quat, to_quat(axes))
     return moments, quat
