@@ -188,13 +188,13 @@ async def close_session(
 
 
 @simulator.post('/session/look', **replies(SeenEnvs, 400, 404, 413, 415, 422), **body(ViewEnvs))
-async def look(call: Call, message: Annotated[ViewEnvs, Depends(reader(ViewEnvs))]) -> Response:
+async def view(call: Call, message: Annotated[ViewEnvs, Depends(reader(ViewEnvs))]) -> Response:
     """Get the states of a session's envs for a viewer, and command their robots.
 
     It counts as use of the session: one that is viewed does not expire.
     """
     fields = message.model_dump(exclude={'session_id'})
-    return response(await call.run(call.find(message.session_id), 'look', **fields))
+    return response(await call.run(call.find(message.session_id), 'view', **fields))
 
 
 @simulator.post('/session/scene', **replies(ScenePart, 400, 404, 409, 413, 415, 422), **body(GetScene))

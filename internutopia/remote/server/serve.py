@@ -160,7 +160,7 @@ def listen(host: str, port: int, local_only: bool) -> socket.socket:
         raise OSError(error.errno, error.strerror, host) from None
     if local_only and not ipaddress.ip_address(address[0]).is_loopback:
         raise ValueError(
-            f'--host {host}: others could reach this address, and without tokens anybody may use the server; give '
+            f'--host {host}: others could reach this address, and without tokens any client may use the server; give '
             'users tokens (internutopia token add NAME --file tokens.json) and the server --tokens tokens.json'
         )
     # with the protocol, for which asyncio lets no small packet wait for another

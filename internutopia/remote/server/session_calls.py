@@ -71,7 +71,7 @@ class SessionCalls:
         self._core = BatchedRLEnv(config)
         views = SessionViews(self._core)
         own = {'reset': self.reset, 'step': self.step, 'picture': self.picture, 'env_at': self.env_at}
-        self.by_name: dict[str, Callable[..., Any]] = {**own, 'look': views.look, 'scene': views.scene}
+        self.by_name: dict[str, Callable[..., Any]] = {**own, 'view': views.view, 'scene': views.scene}
         self._format = action_format
         self._observed = False
         n = config.env_num

@@ -219,7 +219,7 @@ class SessionManager:
             raise retry_later(429, 'too_many_sessions', message)
         envs = sum(session.num_envs for session in own)
         if envs + num_envs > limits.user_envs:
-            message = f'num_envs: a user may have {limits.user_envs} envs, you have {envs} and want {num_envs} more'
+            message = f'num_envs: a user may have {limits.user_envs} envs, you have {envs} and request {num_envs} more'
             raise retry_later(429, 'too_many_envs', message)
         if len(self._sessions) >= limits.max_sessions:
             raise retry_later(503, 'overloaded', f'the server has {limits.max_sessions} sessions, the most it takes')

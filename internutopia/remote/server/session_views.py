@@ -29,7 +29,7 @@ class SessionViews:
         self._core = core
         self._saved: tuple[bytes, NDArray[np.uint8]] = b'', np.zeros(0, np.uint8)  # the last model that was requested
 
-    def look(
+    def view(
         self,
         viewer: str,
         last: bool,

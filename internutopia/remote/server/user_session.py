@@ -82,7 +82,7 @@ class Session:
         """Make handles of envs that have none yet. ServiceError if there are fewer of them."""
         left = self.num_envs - len(self.episodes)
         if count > left:
-            message = f'count: {count} episodes wanted, but only {left} of the {self.num_envs} envs have none yet'
+            message = f'count: {count} episodes requested, but only {left} of the {self.num_envs} envs have none yet'
             raise ServiceError(409, 'conflict', message)
         new = [str(uuid.uuid4()) for _ in range(count)]
         self.episodes.update(zip(new, range(len(self.episodes), self.num_envs), strict=False))

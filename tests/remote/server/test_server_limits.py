@@ -58,7 +58,7 @@ def test_sessions_and_envs(serve: Callable[..., Any], config: Config, users: tup
     ada, bob = (Raw(served.url, token) for token in tokens)
     assert ada.get('/version').status == 200
     limits = ada.post('/session/create', {'num_envs': 6})
-    assert limits.fault == (429, 'too_many_envs') and '5 envs, you have 0 and want 6 more' in limits.message
+    assert limits.fault == (429, 'too_many_envs') and '5 envs, you have 0 and request 6 more' in limits.message
     first = ada.session(3)
     assert ada.post('/session/create', {'num_envs': 3}).fault == (429, 'too_many_envs')
     second = ada.session(2)

@@ -115,7 +115,7 @@ def test_who_is_who(file: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 def test_others_can_only_reach_a_server_with_tokens(config: Config) -> None:
     for host in ('0.0.0.0', '::'):
-        with pytest.raises(ValueError, match='without tokens anybody may use the server'):
+        with pytest.raises(ValueError, match='without tokens any client may use the server'):
             run_server(config, host, 0, None, Settings())
     with pytest.raises(OSError, match='no-such-host.invalid'):
         run_server(config, 'no-such-host.invalid', 0, None, Settings())
