@@ -130,7 +130,7 @@ def _asset_folder(given: Path | None) -> Path:
     if folder == Path(PACKAGED_ASSETS_PATH):
         raise ValueError(
             'you have no asset folder of your own: set one with `python -m internutopia.set_assets_path FOLDER`, or '
-            'with the environment variable INTERNUTOPIA_ASSETS_PATH, or say --to FOLDER'
+            'with the environment variable INTERNUTOPIA_ASSETS_PATH, or use --to FOLDER'
         )
     if not folder.is_dir():
         raise ValueError(f'the asset folder {folder} does not exist; create it, or set another one')
@@ -206,7 +206,7 @@ def _lines(found: FileCheck) -> Iterator[str]:
     if len(found.missing) > _MISSING_SHOWN:
         yield f'  - and {len(found.missing) - _MISSING_SHOWN} more (--json lists all)'
     if found.materials_not_found:
-        yield f'  {found.materials_not_found} materials are not known, which leaves {found.grey_meshes} meshes grey'
+        yield f'  {found.materials_not_found} materials are unknown, which leaves {found.grey_meshes} meshes grey'
     if found.error:
         yield f'  it cannot be loaded: {found.error}'
     if found.dropped is None and not found.error:

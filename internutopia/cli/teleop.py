@@ -112,11 +112,11 @@ def teleop(
 
 
 def _robot_of(config: Config, name: str | None) -> str:
-    """Return the robot to steer. ValueError if a task has none of that name, or several and no name is given."""
+    """Return the robot to control. ValueError if a task has none of that name, or several and no name is given."""
     for index, task in enumerate(config.task_configs):
         names = [robot.name for robot in task.robots]
         if name is None and len(names) != 1:
-            raise ValueError(f'task_configs[{index}] has the robots {names}: say which one is steered, --robot NAME')
+            raise ValueError(f'task_configs[{index}] has the robots {names}: name the controlled one, --robot NAME')
         name = name or names[0]
         if name not in names:
             raise ValueError(f'--robot {name}: task_configs[{index}] has no such robot; {did_you_mean(name, names)}')
@@ -127,7 +127,7 @@ def _robot_of(config: Config, name: str | None) -> str:
 def _script(
     env: Env, actions: Sequence[TaskActions], steered: str, episode: Episode
 ) -> Callable[[], Mapping[str, Any]]:
-    """Return a function that gives the next actions of the robots of an episode but the steered one."""
+    """Return a function that gives the next actions of the robots of an episode but the controlled one."""
     from internutopia.cli.run_actions import EpisodeActions
 
     others = {robot: action for robot, action in actions[episode.task_index].items() if robot != steered}

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
+from internutopia.core.registry import look_up
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.part_boxes import geom_bounds
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.spec import SceneSpec
-from internutopia.util.registry import look_up
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, yaw_of
 
 STEP_OF_HEIGHT = 0.05

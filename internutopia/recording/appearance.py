@@ -1,4 +1,4 @@
-"""Looks: other colours, textures and lights for a scene, in which everything is and moves as it does without them."""
+"""Appearance: other colours, textures and lights for a scene, whose geometry and motion stay the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from internutopia.model.meshes.images import add_texture, decode_image, resized
 from internutopia.util import did_you_mean
 
 _FLAT = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH)
-_SHINE = 0.2  # of what a light adds, what shiny things reflect beside
+_SHINE = 0.2  # specular part of a light, relative to its diffuse one
 _PER_METRE = (2.0, 2.0)  # a repeat of MuJoCo's is 2 m
 _NO_COLOUR = (0.5, 0.5, 0.5, 1.0)  # of a geom whose material counts
 _LIGHTS = {
@@ -38,7 +38,7 @@ class GeomLook(BaseCfg):
     color: Vector = (1.0, 1.0, 1.0)
     """Red, green and blue, 0 to 1; a texture is multiplied with it."""
     texture: PathStr | None = None
-    """A picture on them: once per metre on planes, as their coordinates say on meshes, else once on each side."""
+    """A picture on them: once per metre on planes, by texture coordinates on meshes, else once on each side."""
 
 
 class Light(BaseCfg):
@@ -66,13 +66,13 @@ class Looks(BaseCfg):
     """Changes of the appearance of a scene in a replay."""
 
     geoms: list[GeomLook] = []
-    """Shapes with other looks; of two that name the same shape, the last one counts."""
+    """Shapes with another appearance; of two that name the same shape, the last one counts."""
     lights: list[Light] | None = None
     """Lights in place of all others but the dim one that every camera carries; None means the lights of the scene."""
 
     @classmethod
     def read(cls, path: Any) -> Looks:
-        """Read looks from a YAML file, textures beside it. OSError or ValueError, naming the file, if it is none."""
+        """Read them from a YAML file, textures from its folder. OSError or ValueError, naming the file, if that fails."""
         looks = cls.model_validate(read_mapping(path))
         for look in looks.geoms:
             if look.texture is not None:
@@ -80,7 +80,7 @@ class Looks(BaseCfg):
         return looks
 
     def model(self, scene: CompiledScene, timestep: float) -> mujoco.MjModel:
-        """Return the model of a scene with these looks; it takes the same states.
+        """Return the model of a scene with these changes; it takes the same states.
 
         Raises:
             ValueError: there are no shapes of a name, or a texture is no picture.

@@ -1,4 +1,4 @@
-"""Augmentation: a dataset once more with other pictures: other looks of what was there, and more cameras."""
+"""Augmentation: a dataset with newly rendered pictures: with another appearance of the scene, and more cameras."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ import sys
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError
@@ -171,7 +170,5 @@ class FolderLock:
     def __enter__(self) -> FolderLock:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()

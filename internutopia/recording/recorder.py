@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from internutopia.config import Config
@@ -38,7 +37,7 @@ class Recorder:
         folder: where to; made if it is not there.
         config: of the run; None means that of the envs.
         format: of tables and pictures.
-        only: which episodes; with `'success'`, those that were marked as one, or whose metric `success` says so.
+        only: which episodes; with `'success'`, those that were marked as one, or whose metric `success` is true.
         fps: frames per second; None means the whole frames per second that the steps allow.
         resume: go on with the dataset in the folder.
         codec: encoder of videos, a name of FFmpeg's.
@@ -135,9 +134,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _dataset(self, config: Config, api: Api, step_dt: float) -> Dataset:
@@ -170,13 +167,13 @@ class Recorder:
         if self._watcher is not None:
             return self._watcher
         if self._stop is not None:
-            raise NotImplementedError(f'{call}: the envs of this run are in other processes, and cannot be judged here')
+            raise NotImplementedError(f'{call}: the envs of this run are in other processes, and cannot be marked here')
         raise ValueError(f'{call}: attach the recorder to envs first')
 
 
 def _leave_recorded(dataset: Dataset, config: Config, queue: EpisodeQueue, running: Iterable[Episode]) -> None:
     """Leave out the episodes that a dataset has. ValueError if one of them runs already."""
-    if config.resume:  # the results file says what is done
+    if config.resume:  # the results file lists what is done
         return
     recorded = set(dataset.episode_ids)
     queue.skip({*queue.done, *recorded})

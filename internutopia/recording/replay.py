@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -40,7 +39,7 @@ class ReplayCamera(BaseCfg):
     position: Vector | None = None
     """Position of the camera, m, env frame."""
     target: Vector | None = None
-    """Point that it looks at, m, env frame."""
+    """Point that it is aimed at, m, env frame."""
     prim_path: str | None = None
     """Instead of both: a camera of the scene, below the env (`robots/World/h1/logo_link/Camera`)."""
     resolution: Resolution = (640, 480)
@@ -188,9 +187,7 @@ class Replay:
     def __enter__(self) -> Replay:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _start(self) -> None:

@@ -145,7 +145,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def check_codec(codec: str) -> None:
-    """Raise ValueError if videos cannot be encoded with a codec, ImportError without PyAV; both say what to do."""
+    """Raise ValueError if videos cannot be encoded with a codec, ImportError without PyAV; both with a remedy."""
     av = _pyav()
     if codec not in av.codec.codecs_available:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 Batched code asks `namespace_of(array)` for the functions that suit an array: numpy itself, or torch under numpy's
 names (`array_api_compat`). On a device nothing may depend on values on the way: no `if array.any()`, no `.item()`, no
-index that is a mask; each would make the host wait. `masked_assign` writes where a mask says.
+index that is a mask; each would make the host wait. `masked_assign` writes where a mask is True.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from functools import cache
 
 
 def machine_memory() -> int | None:
-    """Return the memory of this machine [bytes]; None where it is not known."""
+    """Return the memory of this machine [bytes]; None where it is unknown."""
     try:
         return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
     except (AttributeError, ValueError, OSError):

@@ -79,7 +79,7 @@ class EnvView:
             return Frame(envs, report=Report({}, {}) if report else None)
         facts, local = self._episode[1], chosen - self._first
         assert facts is not None
-        said = None
+        contents = None
         if report:
             figures = {'step': slot.step, **self._access.figures(local)}
             figures |= {f'last episode: {name}': value for name, value in self._result.items()}
@@ -87,9 +87,9 @@ class EnvView:
                 pictures = self._pictures(facts, slot)
             except NoOpenGLError as error:  # a click does not end the run
                 figures['no pictures'], pictures = str(error), {}
-            said = Report(figures, pictures)
+            contents = Report(figures, pictures)
         arms = {} if view.all_envs else self._arms(facts)
-        return Frame(envs, facts, float(to_host(self._world.times)[local]), said, arms)
+        return Frame(envs, facts, float(to_host(self._world.times)[local]), contents, arms)
 
     def on_step_start(self) -> None:
         """Do nothing; required of a `StepWatcher`."""

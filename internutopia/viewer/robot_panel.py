@@ -36,7 +36,7 @@ class RobotPanel:
         self._gui, self._controls, self._key = gui, controls, (env_id, robot.name)
         self._joints: dict[str, viser.GuiSliderHandle[float]] = {}
         self._speeds: list[viser.GuiSliderHandle[float]] = []
-        self._command: RobotCommand | None = None  # when it was looked at last
+        self._command: RobotCommand | None = None  # at the last update
         self._grippers: dict[str, viser.GuiCheckboxHandle] = {}
         self._pictures: dict[str, viser.GuiImageHandle] = {}
         self._plots: JointPlots | None = None

@@ -97,7 +97,7 @@ class Stage:
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
     def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
-        """Place the cameras of pages beside a robot, or above all envs."""
+        """Place the cameras of pages near a robot, or above all envs."""
         target = np.array([0.0, 0.0, 0.5])
         if len(envs) > 1 or follow is None:
             low, high = (limit([env.origin for env in envs], axis=0) for limit in (np.min, np.max))

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from internutopia.viewer.controls import Controls
@@ -50,7 +49,7 @@ class Viewer:
         self.server = start_server(host, port, token, self.routes)
         self.url = address_of(self.server, token)
         self.pages = 0
-        on_click: Any = self.server.scene.on_click()  # its type knows nothing of coroutines, which it takes
+        on_click: Any = self.server.scene.on_click()  # its type lacks coroutines, which it accepts
         on_click(self._click)
         self.server.on_client_connect(self._count_pages)
         self.server.on_client_disconnect(self._count_pages)
@@ -88,9 +87,7 @@ class Viewer:
     def __enter__(self) -> Viewer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def on_step_start(self) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from internutopia.config.task import ObjectCfg, TaskCfg
+from internutopia.core.registry import look_up, register_in
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import ObjectSpec
-from internutopia.util.registry import look_up, register_in
 
 
 class BaseObject:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
+from internutopia.core.observations import own_values, split_rows
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import ActionError, BaseController
 from internutopia.core.robot.env_scene import EnvScene
@@ -24,7 +25,6 @@ from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
-from internutopia.util.observations import own_values, split_rows
 
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 

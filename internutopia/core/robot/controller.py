@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from internutopia.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.context import RobotContext
@@ -43,7 +44,6 @@ from internutopia.core.scene.scene import IScene
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.arrays import ArrayMaker, HostArrays, masked_assign
 from internutopia.util.errors import EnvValueError
-from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 if TYPE_CHECKING:
     import gymnasium

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
 from internutopia.config.task import TaskCfg
+from internutopia.core.observations import own_values
+from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.context import RobotBatch
 from internutopia.core.robot.controller import BaseController, create_controllers
@@ -32,8 +34,6 @@ from internutopia.core.util.pose_mixin import Pose
 from internutopia.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError
-from internutopia.util.observations import own_values
-from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 
 class BaseRobot(OrderedKeys):

@@ -18,7 +18,7 @@ import internutopia
 from internutopia.compat.v2.gone import GONE, Gone
 from internutopia.core.datahub import DataHub
 from internutopia.core.registries import REGISTRIES
-from internutopia.util.registry import look_up
+from internutopia.core.registry import look_up
 from internutopia_extension import import_extensions
 
 import_extensions()
