@@ -100,7 +100,11 @@ def can_touch(one: mujoco.MjsGeom, other: mujoco.MjsGeom, excluded: set[frozense
     first, second = (_holder(geom.parent) for geom in (one, other))
     if first == second:
         return False
-    return not any(_hangs_on(*bodies) for bodies in ((first, second), (second, first)))
+    # one below the other by its joints; on the world, MuJoCo lets them touch
+    return not any(
+        child.parent is not None and _holder(child.parent) == parent and parent.parent is not None
+        for child, parent in ((first, second), (second, first))
+    )
 
 
 def excluded_bodies(spec: mujoco.MjSpec) -> set[frozenset[str]]:
@@ -113,11 +117,6 @@ def is_loose(body: mujoco.MjsBody) -> bool:
     mover = _holder(body)
     free = [joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in mover.joints]
     return free == [True] and not any(below.joints for below in mover.find_all('body'))
-
-
-def _hangs_on(child: mujoco.MjsBody, parent: mujoco.MjsBody) -> bool:
-    """Return True if one body is below the other by its joints; on the world, MuJoCo lets them touch."""
-    return child.parent is not None and _holder(child.parent) == parent and parent.parent is not None
 
 
 def defines_self_collisions(spec: mujoco.MjSpec) -> bool:

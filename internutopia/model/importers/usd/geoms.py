@@ -104,8 +104,9 @@ class Geometry:
     def add(self, prim: Usd.Prim, shape: Shape, target: GeomTarget, *, shown: bool, collides: bool) -> None:
         """Add the geoms of a prim that is seen, collides, or both; convex parts are added by `finish`."""
         path = str(prim.GetPath())
-        if shape.type == mjtGeom.mjGEOM_PLANE and not _may_be_plane(shape, target, collides=collides):
-            shape = shape.thickened()
+        if shape.type == mjtGeom.mjGEOM_PLANE:  # MuJoCo's do not move, and collide as if they were infinite
+            is_infinite = not collides or target.boundless or shape.rotation[2, 2] > 0.99
+            shape = shape if target.body.name == 'world' and is_infinite else shape.thickened()
         kind = collider_of(prim, shape, moves=target.moves, warnings=self._warnings) if collides else Collider.NONE
         flat = shape.is_flat()
         solid = shape.thickened() if flat else shape
@@ -252,8 +253,3 @@ def _rounded(shape: Shape) -> Array:
     """Return vertices of a mesh without the noise that instances differ by, and without negative zeros."""
     assert shape.vertices is not None
     return shape.vertices.round(7) + 0.0
-
-
-def _may_be_plane(shape: Shape, target: GeomTarget, *, collides: bool) -> bool:
-    """Return True if a plane can stay one: MuJoCo's do not move, and collide as if they were infinite."""
-    return target.body.name == 'world' and (not collides or target.boundless or shape.rotation[2, 2] > 0.99)

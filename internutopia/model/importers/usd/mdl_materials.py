@@ -275,18 +275,11 @@ def _called(
     """Return the callee of a material and its arguments, or the material's own parameters if it calls nothing."""
     scope = {name: value_of(node, {}) for name, node in material.parameters.items() if name not in given}
     scope |= given
-    call = _inner(material.body)
-    if call is None:
+    if not isinstance(material.body, Call):
         return '', scope
+    inside = (node for _, node in material.body.arguments if isinstance(node, Call) and node.name.endswith('Mtl'))
+    call = next(inside, material.body)  # of a material with two sides, the first
     return call.name, scope | {name: value_of(node, scope) for name, node in call.arguments if name}
-
-
-def _inner(body: Node | None) -> Call | None:
-    """Return the material that a body calls; of one with two sides, the first."""
-    if not isinstance(body, Call):
-        return None
-    inside = (node for _, node in body.arguments if isinstance(node, Call) and node.name.endswith('Mtl'))
-    return next(inside, body)
 
 
 def _family(base: str, values: Mapping[str, Value]) -> _Family | None:

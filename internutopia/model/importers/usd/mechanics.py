@@ -13,7 +13,7 @@ from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
 from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
-from internutopia.model.importers.usd.joint_prims import WORLD, Joint, read_joint
+from internutopia.model.importers.usd.joint_prims import WORLD, read_joint
 from internutopia.model.importers.usd.rigid_bodies import (
     GivenMass,
     PhysicsReader,
@@ -88,7 +88,12 @@ class Mechanics:
                     warnings.add(f'{name} is not read', link.body)
         self.holders: set[str] = set()
         if name_root is None:  # of a robot, all bodies are links
-            self.holders = {joint.holder for joint in self._joints if joint.holder and _is_beside(joint)}
+            # static prims that do not contain the body that they hold
+            self.holders = {
+                joint.holder
+                for joint in self._joints
+                if joint.holder and not any(body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies)
+            }
         for path in sorted(self.holders):
             self.elements[path], self.frames[path] = spec.worldbody.add_body(name=path), Frame()
         self._names = names | {path: path for path in self.holders}
@@ -199,11 +204,6 @@ class Mechanics:
 def _has_weight(body: mujoco.MjsBody) -> bool:
     """Return True if a geom of a body has a mass by itself."""
     return any(geom.mass != 0 for geom in body.geoms)  # NaN: what its volume and density come to
-
-
-def _is_beside(joint: Joint) -> bool:
-    """Return True if the static prim that a joint is attached to does not contain the moving body."""
-    return all(not body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies if body != WORLD)
 
 
 def _names(paths: Iterable[str], name_root: str | None) -> dict[str, str]:
