@@ -75,7 +75,9 @@ RecordRate = Annotated[
     typer.Option('--record-fps', min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: every step.'),
 ]
 
-Viewer = Annotated[bool, typer.Option('--viewer', help='Open a live viewer for browsers on this machine.')]
+Viewer = Annotated[
+    bool, typer.Option('--viewer', help='Open a live viewer for browsers on this machine and print its URL.')
+]
 ViewerAddress = Annotated[
     str | None,
     typer.Option(help='Open the viewer at this address, also for other machines.', metavar='HOST:PORT'),

@@ -72,7 +72,7 @@ class Looks(BaseCfg):
 
     @classmethod
     def read(cls, path: Any) -> Looks:
-        """Read them from a YAML file, textures from its folder. OSError or ValueError, naming the file, if that fails."""
+        """Read them from a YAML file, textures from its folder. OSError or ValueError that names the file."""
         looks = cls.model_validate(read_mapping(path))
         for look in looks.geoms:
             if look.texture is not None:
