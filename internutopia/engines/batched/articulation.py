@@ -14,7 +14,6 @@ from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
 from internutopia.engines.batched.env_batch import Index, Sight
 from internutopia.engines.batched.geometry import chain_of, footprint_of
 from internutopia.engines.batched.view import (
-    Cells,
     Source,
     View,
     ViewContext,
@@ -80,10 +79,8 @@ class MujocoArticulationView(View, ArticulationView):
         shape = len(self.contact_links), 3
 
         def find(view_slice: ViewSlice) -> Source:
-            where = cells(view_slice.slots, view_slice.index(view_slice.layout.contacts))
-            return Source(
-                [Cells(view_slice.batch.sensors, where)], lambda forces: ((-forces).reshape(len(forces), *shape),)
-            )
+            forces = view_slice.cells(view_slice.batch.sensors, view_slice.index(view_slice.layout.contacts))
+            return Source([forces], lambda forces: ((-forces).reshape(len(forces), *shape),))
 
         return self._read('contact', (shape,), find)[0]
 
@@ -93,8 +90,8 @@ class MujocoArticulationView(View, ArticulationView):
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
 
         def find(view_slice: ViewSlice) -> Source:
-            where = cells(view_slice.slots, view_slice.index(view_slice.layout.probes[probe]))
-            measured = [Cells(view_slice.batch.measured, where)]
+            addresses = view_slice.index(view_slice.layout.probes[probe])
+            measured = [view_slice.cells(view_slice.batch.measured, addresses)]
             if probe.kind != 'contact':
                 return Source(measured)
             # the engine gives the force of the target on what it touches
@@ -218,15 +215,10 @@ class MujocoArticulationView(View, ArticulationView):
     @override
     def get_gains(self) -> tuple[Array, Array]:
         def find(view_slice: ViewSlice) -> Source:
-            return Source(
-                [
-                    Cells(
-                        lambda: view_slice.batch.values('actuator_gainprm')[..., 0],
-                        cells(view_slice.slots, view_slice.joints(kind)),
-                    )
-                    for kind in ('position', 'velocity')
-                ]
-            )
+            def gains() -> Any:
+                return view_slice.batch.values('actuator_gainprm')[..., 0]
+
+            return Source([view_slice.cells(gains, view_slice.joints(kind)) for kind in ('position', 'velocity')])
 
         self._require_drives()
         return self._read('gains', self._per_joint * 2, find)
@@ -370,7 +362,7 @@ class MujocoArticulationView(View, ArticulationView):
         return Source([view_slice.field('qvel', view_slice.joints('dof'))])
 
     def _efforts(self, view_slice: ViewSlice) -> Source:
-        return Source([Cells(view_slice.batch.efforts, cells(view_slice.slots, view_slice.joints('dof')))])
+        return Source([view_slice.cells(view_slice.batch.efforts, view_slice.joints('dof'))])
 
     def _set_joints(self, field: str, address: str, env_ids: EnvIds, values: Any, joints: Any) -> None:
         arrays = self._world.arrays

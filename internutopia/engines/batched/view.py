@@ -125,13 +125,17 @@ class ViewSlice:
             found = self._found[key] = self.index((getattr(self.layout, address) if ids is None else ids)[joints])
         return found
 
+    def cells(self, array: Callable[[], Any], columns: Any) -> Cells:
+        """Return cells of an array of the batch, which `array` returns."""
+        return Cells(array, cells(self.slots, columns))
+
     def field(self, name: str, columns: Any) -> Cells:
         """Return cells of a field of the state, or of poses or velocities of bodies."""
-        return Cells(functools.partial(self.batch.read, name), cells(self.slots, columns))
+        return self.cells(functools.partial(self.batch.read, name), columns)
 
     def values(self, name: str, columns: Any) -> Cells:
         """Return cells of a field of the model."""
-        return Cells(functools.partial(self.batch.values, name), cells(self.slots, columns))
+        return self.cells(functools.partial(self.batch.values, name), columns)
 
 
 @dataclass(frozen=True)
