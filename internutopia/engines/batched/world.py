@@ -13,7 +13,7 @@ import itertools
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import mujoco
@@ -120,7 +120,7 @@ class BatchedWorld(World):
         for env_id, (_, scene) in scenes.items():
             if id(scene) not in states:
                 states[id(scene)] = compiled[env_id].initial_state(scene)
-        self._vacate(sorted(scenes))
+        self.unload(np.array(sorted(scenes), np.intp))
         by_structure: dict[bytes, list[int]] = {}
         for env_id, handle in compiled.items():
             by_structure.setdefault(self._structure(handle), []).append(env_id)
@@ -133,17 +133,13 @@ class BatchedWorld(World):
 
     @override
     def unload(self, env_ids: EnvIds) -> None:
-        self._vacate(env_ids)
-        self._update_placement()
-
-    def _vacate(self, env_ids: Iterable[int]) -> None:
-        """Leave envs without a batch."""
         for env_id in env_ids:
             env_batch = self._env_batch[env_id]
             if env_batch is not None:
                 env_batch.remove(self.slot[env_id : env_id + 1])
                 self._env_batch[env_id] = self._scenes[env_id] = None
                 self.slot[env_id] = self.batch_id[env_id] = -1
+        self._update_placement()
 
     @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
@@ -379,11 +375,9 @@ class BatchedWorld(World):
         self._update_placement()
 
     def _update_placement(self) -> None:
-        """Update the slots of envs; `placement` stays the same object if all envs have the slots that they had."""
+        """Update `placement` after slots of envs have changed."""
         self.version += 1
-        placement = self.slot.tobytes() + self.batch_id.tobytes()
-        if placement != self.placement:
-            self.placement = placement
+        self.placement = self.slot.tobytes() + self.batch_id.tobytes()
 
     def _slots_by_batch(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
         """Return the batches that hold these envs, with their slots; None for all slots."""
