@@ -116,7 +116,6 @@ def test_states_are_those_of_the_same_envs_in_this_process_to_the_bit(envs: Vect
         for _ in range(10):
             each.step(FORWARD)
     with attach(envs) as viewer:
-
         frame = viewer._source.take_frame(ViewRequest(all_envs=True), True)
     world: Any = twin.core.runner.world
     assert [env.env_id for env in frame.envs] == list(range(ENVS))
