@@ -146,6 +146,7 @@ def use_coacd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
             f'set_log_level = print\ndef Mesh(*mesh): return mesh\ndef run_coacd(*mesh, **options):\n    {module}\n'
         )
         monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv('PYTHONPATH', str(tmp_path))  # of programs that decompose
         monkeypatch.setenv('PYTHONDONTWRITEBYTECODE', '1')  # of a module that is another one within the same second
 
     return use
