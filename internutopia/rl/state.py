@@ -87,7 +87,7 @@ class RobotState:
         positions = {**type(self.robot).model(self.robot.config).joint_positions, **self._own_home}
         return self.arrays.asarray([positions.get(name, 0.0) for name in self.articulation.dof_names], 'float32')
 
-    @cached_property
+    @property
     def joint_positions(self) -> Array:
         """`(n, dof)` [rad or m]."""
         return self._view.get_joint_positions()
@@ -97,12 +97,12 @@ class RobotState:
         """Joint positions relative to home `(n, dof)` [rad or m]."""
         return self.joint_positions - self.home
 
-    @cached_property
+    @property
     def joint_velocities(self) -> Array:
         """`(n, dof)` [rad/s or m/s]."""
         return self._view.get_joint_velocities()
 
-    @cached_property
+    @property
     def joint_efforts(self) -> Array:
         """Forces of the actuators in the last substep `(n, dof)` [N·m or N]."""
         return self._view.get_joint_efforts()
@@ -118,22 +118,22 @@ class RobotState:
         armature, damping = (self.arrays.asarray(each, self.arrays.double) for each in self._view.joint_dynamics)
         return armature, damping
 
-    @cached_property
+    @property
     def base_position(self) -> Array:
         """`(n, 3)` [m]."""
         return self._base_poses()[0]
 
-    @cached_property
+    @property
     def base_orientation(self) -> Array:
         """`(n, 4)`, (w, x, y, z)."""
         return self._base_poses()[1]
 
-    @cached_property
+    @property
     def base_linear_velocity(self) -> Array:
         """`(n, 3)` [m/s]."""
         return self._base_velocities()[0]
 
-    @cached_property
+    @property
     def base_angular_velocity(self) -> Array:
         """`(n, 3)` [rad/s]."""
         return self._base_velocities()[1]
@@ -153,22 +153,22 @@ class RobotState:
         """Direction of gravity in the base frame `(n, 3)`; (0, 0, -1) when upright."""
         return quat_rotate_inverse(self.base_orientation, self.constant((0.0, 0.0, -1.0)))
 
-    @cached_property
+    @property
     def feet_positions(self) -> Array:
         """Origins of the robot's `feet` links `(n, k, 3)` [m]."""
         return self._view.get_link_poses(self._feet)[0]
 
-    @cached_property
+    @property
     def feet_orientations(self) -> Array:
         """Of those links `(n, k, 4)`, (w, x, y, z)."""
         return self._view.get_link_poses(self._feet)[1]
 
-    @cached_property
+    @property
     def feet_velocities(self) -> Array:
         """Velocities of those origins `(n, k, 3)` [m/s]."""
         return self._view.get_link_velocities(self._feet)[0]
 
-    @cached_property
+    @property
     def feet_forces(self) -> Array:
         """Net contact forces on the robot's `feet` links in the last substep `(n, k, 3)` [N]."""
         return self._view.get_contact_forces()

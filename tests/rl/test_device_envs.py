@@ -166,7 +166,6 @@ def test_tensors_are_the_memory_of_the_engine() -> None:
         side = world.batch_arrays(world.env_batches[0])
         side.write('qvel')[:, 0] = 1.0
         world.version += 1
-        envs.core.state.changed()
         assert envs.core.state.joint_velocities[:, 0].tolist() == [1.0] * N
         assert side.read('qvel').data_ptr() == world.env_batches[0].batch.field('qvel').array.ptr
         envs.step(torch.zeros(N, 1))
