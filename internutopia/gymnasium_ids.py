@@ -18,7 +18,7 @@ from typing_extensions import override
 
 GROUP = 'internutopia.learning_tasks'
 """Entry points of packages that announce learning tasks."""
-VECTOR_ENTRY_POINT = 'internutopia.rl.registration:make_vector'
+VECTOR_ENTRY_POINT = 'internutopia.rl.task_envs:make_vector'
 """Entry point of the specs of these ids, and of those that `register_task` adds, which tells them from others."""
 
 _OWN = 'internutopia_extension'  # entry point of the tasks that come with this package
@@ -38,7 +38,7 @@ def register_task(env_id: str, module: str, **options: Any) -> None:
     if env_id not in registration.registry:
         registration.register(
             env_id,
-            entry_point='internutopia.rl.registration:make_single',
+            entry_point='internutopia.rl.task_envs:make_single',
             vector_entry_point=VECTOR_ENTRY_POINT,
             kwargs={'task': module} | options,
         )

@@ -333,7 +333,7 @@ class BatchedRLEnv:
 
             observers = (self.observer.policy, cfg.observations), (self.observer.critic, cfg.critic_observations)
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
-            self.observer.compiled = self._compiled
+            self.observer.compiled = None if self._compiled is None else self._compiled.observe
 
     def _begin(self, rows: EnvSelection) -> None:
         """Begin episodes: clear what is remembered, randomize, sample commands."""

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,6 @@ from internutopia.util.arrays import AsyncReadback, masked_assign, to_host
 from internutopia.util.errors import EnvValueError
 from internutopia.util.log import warn
 from internutopia.util.memory import machine_memory
-
-if TYPE_CHECKING:
-    from internutopia.rl.compiled.step import CompiledStep
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -47,14 +44,14 @@ class Observer:
     Attributes:
         policy: manager of what a learner sees.
         critic: manager of what a critic sees beyond it.
-        compiled: observes in their place, if there is one.
+        compiled: computes the observations of a manager in its place; None without compiled terms.
     """
 
     def __init__(self, learning: LearningCfg, state: RobotState, episode_ids: Any, faults: Faults):
         self.policy = ObservationManager(learning.observations, state)
         self.critic = ObservationManager(learning.critic_observations, state)
         self._delaying = [manager for manager in (self.policy, self.critic) if manager.delayed]
-        self.compiled: CompiledStep | None = None
+        self.compiled: Callable[[ObservationManager], None] | None = None
         self._state, self._episode_ids, self._faults = state, episode_ids, faults
         self._current = self._critic_current = False  # computed since the last step
         self._started: EnvSelection | None = None  # envs that started since the critic's were computed
@@ -138,7 +135,7 @@ class Observer:
         if self.compiled is None:
             manager.compute()
         else:
-            self.compiled.observe(manager)
+            self.compiled(manager)
         before = manager.before if manager.before.shape == manager.last.shape else 0.0
         on_device = self._state.arrays.on_device
         if on_device or self._failed.any():

@@ -1,4 +1,4 @@
-"""Ids of learning tasks, for `gymnasium.make` and `gymnasium.make_vec`, and the factories that their entries name.
+"""Ids of learning tasks, for `gymnasium.make` and `gymnasium.make_vec`.
 
 Installed packages announce their ids by entry points of the group `internutopia.learning_tasks`, each of which names a
 mapping from id to `(module, options)`, see `register_task`. `import internutopia.rl` registers them, also as
@@ -9,63 +9,19 @@ arguments of `gymnasium.make` are those of the function `config` of the task's m
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import registry
 
 from internutopia.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
-from internutopia.util import did_you_mean
-from internutopia.util.imports import for_each_entry_point, load_extensions
+from internutopia.util.imports import for_each_entry_point
 
 if TYPE_CHECKING:
     import gymnasium
     from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
-    from internutopia.config import Config
-    from internutopia.rl.single_env import SingleEnv
-    from internutopia.rl.vector_env import VectorEnv
-
-__all__ = ['list_tasks', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
-
-PICTURE_OPTIONS = ('render_mode', 'width', 'height', 'camera')
-"""Arguments of `VectorEnv` that set what `render` returns, for any task."""
-
-
-def make_single(task: str, **options: Any) -> SingleEnv:
-    """Make one env of a task; `options` are of its `config`, or `PICTURE_OPTIONS`. ValueError for an unknown one."""
-    from internutopia.rl.single_env import SingleEnv
-
-    pictures = _taken_out(options)
-    return SingleEnv(task_config(task, options), **pictures)
-
-
-def make_vector(task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', **options: Any) -> VectorEnv:
-    """Make batched envs of a task; the other arguments are those of `make_single`."""
-    from internutopia.rl.vector_env import VectorEnv
-
-    pictures = _taken_out(options)
-    config = task_config(task, {**options, 'num_envs': num_envs})
-    return VectorEnv(config, autoreset_mode=autoreset_mode, **pictures)
-
-
-def _taken_out(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the arguments about pictures from those of a task, and return them."""
-    return {name: options.pop(name) for name in PICTURE_OPTIONS if name in options}
-
-
-def task_config(module: str, options: Mapping[str, Any]) -> Config:
-    """Return the config of a task's module. ValueError for an unknown option."""
-    load_extensions()
-    function = importlib.import_module(module).config
-    known = inspect.signature(function).parameters
-    for name in options:
-        if name not in known:
-            raise ValueError(f'task {module.rpartition(".")[2]!r} has no option {name!r}; {did_you_mean(name, known)}')
-    return function(**options)
-
+__all__ = ['list_tasks', 'make', 'register', 'register_task']
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 

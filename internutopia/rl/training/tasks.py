@@ -15,7 +15,8 @@ import gymnasium
 from pydantic import TypeAdapter, ValidationError
 
 from internutopia.config import Config
-from internutopia.rl.registration import list_tasks, task_config
+from internutopia.rl.registration import list_tasks
+from internutopia.rl.task_envs import task_config
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util import did_you_mean
