@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.util.arrays import ArrayMaker, namespace_of
+
+if TYPE_CHECKING:
+    import mujoco
 
 Array = NDArray[np.float64]
 LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
