@@ -14,7 +14,7 @@ def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[
 
     Lists have one entry per env, whose sizes may differ.
     """
-    observations: list[dict[str, Any]] = [{} for _ in range(len(env_ids))]
+    observations: list[dict[str, Any]] = list(map(dict, [()] * len(env_ids)))
     for name, item in tree.items():
         values: Iterable[Any]
         if isinstance(item, Mapping):
