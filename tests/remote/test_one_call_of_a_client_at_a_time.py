@@ -30,7 +30,7 @@ import_extensions()
 ACTIONS = np.zeros((2, 1), np.float32)
 Calls = dict[str, Callable[[Any], Any]]
 KINDS: dict[str, tuple[Callable[[str], Any], Calls]] = {
-    'VectorEnv': (
+    'RemoteVectorEnv': (
         lambda url: VectorEnv(2, url),
         {
             'step': lambda envs: envs.step(ACTIONS),
