@@ -140,7 +140,7 @@ class RLWorker(PipeServer):
         self._take_over(inputs)
         starting = core.select(self._assign(starts, seed))
         outcome = core.step(np.ascontiguousarray(inputs['actions']), starting)
-        self._show(outcome)
+        self._write_rows(outcome)
         self._rows['observations'] = core.compute_observations()
         return outcome.errors
 
@@ -148,7 +148,7 @@ class RLWorker(PipeServer):
         self._take_over(inputs)
         envs = self._core.select(self._assign(starts, seed))
         self._core.reset(envs)
-        self._show(None)
+        self._write_rows(None)
         if self._core.started:
             if not self._observed or len(starts) == self._core.env_num:
                 self._rows['observations'] = self._core.compute_observations()
@@ -177,7 +177,7 @@ class RLWorker(PipeServer):
             for name in STATE:
                 getattr(self._core.state, name)[:] = inputs[name]
 
-    def _show(self, outcome: StepOutcome | None) -> None:
+    def _write_rows(self, outcome: StepOutcome | None) -> None:
         """Write everything but observations to the rows."""
         core, rows = self._core, self._rows
         rows['running'], rows['episode_ids'], rows['returns'] = core.running, core.episode_ids, core.returns

@@ -230,7 +230,7 @@ class LocalRunner:
             terminated = not truncated
         info = {**slot.labels, 'step': step}
         for name, robot in task.robots.items():
-            if robot.controllers and robot.find_stuck():  # controllers of its own; `stuck` has those of batches
+            if robot.find_stuck():  # by controllers of its own; `stuck` has those of batches
                 stuck.append(name)
         if stuck:
             info['stuck'] = stuck

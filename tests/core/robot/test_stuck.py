@@ -8,6 +8,7 @@ import pytest
 
 from internutopia.config import Config, ControllerCfg, SimConfig
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
@@ -88,3 +89,16 @@ def test_without_a_command_nobody_is_stuck(start: Callable[..., Env]) -> None:
     for _ in range(240):
         *_, info = env.step([None, {}])
     assert all('stuck' not in each for each in info)
+
+
+def test_a_class_may_say_so_without_controllers(
+    make_env: Callable[..., Env], make_task: Any, make_robot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wedged(BaseRobot.robots['ToyRobot']):
+        def find_stuck(self) -> bool:
+            return True
+
+    monkeypatch.setitem(BaseRobot.robots, 'Wedged', Wedged)
+    env = make_env(tasks=[make_task(robots=[make_robot(type='Wedged', controllers=[])])], env_num=1)
+    env.reset()
+    assert env.step([None])[4][0]['stuck'] == ['arm']
