@@ -1,0 +1,308 @@
+"""Instance of PhysX with some slots of a batch: reads and writes states, drives and masses, for all slots at once.
+
+Poses and velocities are those of MuJoCo: positions of joints are `qpos`, velocities of free bodies are those of their
+frame's origin, angular ones in the body's axes. PhysX has the velocity of the centre of mass, in axes of the env.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
+from internutopia.engines.physx.contacts import ContactSensor, contact_sensors
+from internutopia.engines.physx.runtime import Columns, PhysxStage
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.util.rotations import quat_rotate, quat_rotate_inverse
+from internutopia.util.vectors import cross
+
+Rows = NDArray[np.intp]
+
+_TO_WXYZ, _TO_XYZW = [3, 0, 1, 2], [1, 2, 3, 0]
+
+
+class PhysxInstance:
+    """`count` slots in one instance of PhysX."""
+
+    def __init__(self, layout: StageLayout, count: int):
+        self.count = count
+        self._stage = PhysxStage(layout.text, count)
+        movers = layout.movers
+        self._trees = [
+            _Tree(self._stage, layout, index) for index in range(len(movers.articulations))
+        ]
+        bodies = [*movers.free, *movers.kinematic]
+        self._standalone = _Standalone(self._stage, layout, bodies) if bodies else None
+        self._contacts = _Contacts(self._stage, layout)
+
+    def step(self, dt: float) -> None:
+        """Advance by a time step [s]."""
+        self._stage.step(dt)
+
+    def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
+        """Write `qpos`, `qvel`, `mocap_pos` and `mocap_quat`, `(count, ...)` each, of some slots."""
+        for tree in self._trees:
+            tree.write_state(rows, state)
+        if self._standalone is not None:
+            self._standalone.write_state(rows, state)
+
+    def read_state(self, qpos: Floats, qvel: Floats) -> None:
+        """Read positions and velocities into arrays `(count, ...)`."""
+        for tree in self._trees:
+            tree.read_state(qpos, qvel)
+        if self._standalone is not None:
+            self._standalone.read_state(qpos, qvel)
+
+    def write_drives(self, dofs: Mapping[str, Floats]) -> None:
+        """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the last part of their tensors' names."""
+        for tree in self._trees:
+            tree.write_dofs(dofs)
+
+    def write_masses(self, fields: Mapping[str, Floats]) -> None:
+        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`."""
+        values = [fields[name] for name in ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')]
+        for tree in self._trees:
+            tree.write_masses(values)
+        if self._standalone is not None:
+            self._standalone.write_masses(values)
+
+    def write_frictions(self, coefficients: Floats) -> None:
+        """Write sliding frictions of the model's geoms, `(count, ngeom)`."""
+        for tree in self._trees:
+            tree.write_frictions(coefficients)
+        if self._standalone is not None:
+            self._standalone.write_frictions(coefficients)
+
+    def contacts(self) -> Iterator[tuple[Rows, Floats]]:
+        """Yield columns of `sensordata` and what contact sensors measure there, `(count, columns)`."""
+        return self._contacts.read()
+
+    def close(self) -> None:
+        """Free it."""
+        self._stage.close()
+
+
+class _Contacts:
+    """Contact sensors in all slots."""
+
+    def __init__(self, stage: PhysxStage, layout: StageLayout):
+        sensors = contact_sensors(layout.movers.model, layout.colliders)
+        self._plain = [sensor for sensor in sensors if not sensor.against]
+        paths = list(dict.fromkeys(path for sensor in self._plain for path in sensor.paths))
+        self._places = [np.array([paths.index(path) for path in sensor.paths], np.intp) for sensor in self._plain]
+        self._forces = stage.contact_forces(paths) if paths else None
+        self._filtered = [
+            (sensor, stage.contact_forces(sensor.paths, sensor.against)) for sensor in sensors if sensor.against
+        ]
+
+    def read(self) -> Iterator[tuple[Rows, Floats]]:
+        if self._forces is not None:
+            forces = self._forces.read()
+            for sensor, places in zip(self._plain, self._places, strict=True):
+                yield _measured(sensor, forces[:, places])
+        for sensor, filtered in self._filtered:
+            yield _measured(sensor, filtered.read())
+
+
+def _measured(sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
+    """Return columns of a sensor and its values, from forces on its colliders; MuJoCo's are those on the others."""
+    net = -forces.sum(axis=1)
+    columns = sensor.address + np.arange(3)
+    if not sensor.counts:
+        return columns, net
+    touching = forces.any(axis=(1, 2)).astype(np.float32)
+    return np.append(sensor.address - 1, columns), np.concatenate([touching[:, None], net], axis=1)
+
+
+class _Tree:
+    """An articulation in all slots."""
+
+    def __init__(self, stage: PhysxStage, layout: StageLayout, index: int):
+        self._stage, self._path = stage, layout.roots[index]
+        tree, model = layout.movers.articulations[index], layout.movers.model
+        self._pose, self._velocity = self._bind('ROOT_POSE'), None
+        self._position, self._speed = self._bind('DOF_POSITION'), self._bind('DOF_VELOCITY')
+        joints = np.array([int(name[1:]) for name in self._position.names()], np.intp)
+        self._qpos, self._dof = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
+        self._reference = model.qpos0[self._qpos]
+        links = self._position.links()
+        self._links = np.array([k for k, name in enumerate(links) if name[0] == 'b' and name != 'base'], np.intp)
+        movers = [int(links[k][1:]) for k in self._links]
+        self._sums = MassSums(layout.movers, movers)
+        self._root = movers.index(tree.root) if tree.root else -1
+        self._free = slice(0) if tree.fixed else _slice(model.jnt_qposadr[model.body_jntadr[tree.root]], 7)
+        self._free_dof = slice(0) if tree.fixed else _slice(model.jnt_dofadr[model.body_jntadr[tree.root]], 6)
+        self._mocap = int(model.body_mocapid[tree.root]) if tree.fixed and tree.root else -1
+        if not tree.fixed:
+            self._velocity = self._bind('ROOT_VELOCITY')
+        self._geoms = np.array([geom for mover in movers for geom in _geoms_of(layout, mover)], np.intp)
+        self._sliding = model.geom_condim[self._geoms] > 1
+        self._centre = np.zeros((stage.slots, 3))
+        self._properties: dict[str, Columns] = {}
+
+    def _bind(self, kind: str) -> Columns:
+        return self._stage.columns(f'ARTICULATION_{kind}', [self._path])
+
+    def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
+        qpos, qvel = state['qpos'], state['qvel']
+        if self._velocity is not None:
+            pose, velocity = _to_physx(qpos[:, self._free], qvel[:, self._free_dof], self._centre)
+            self._pose.values[:, 0], self._velocity.values[:, 0] = pose, velocity
+            self._pose.write(rows)
+            self._velocity.write(rows)
+        elif self._mocap >= 0:
+            self._pose.values[:, 0, :3] = state['mocap_pos'][:, self._mocap]
+            self._pose.values[:, 0, 3:] = state['mocap_quat'][:, self._mocap][:, _TO_XYZW]
+            self._pose.write(rows)
+        self._position.values[:, 0] = qpos[:, self._qpos] - self._reference
+        self._position.write(rows)
+        self._speed.values[:, 0] = qvel[:, self._dof]
+        self._speed.write(rows)
+
+    def read_state(self, qpos: Floats, qvel: Floats) -> None:
+        qpos[:, self._qpos] = self._position.read()[:, 0] + self._reference
+        qvel[:, self._dof] = self._speed.read()[:, 0]
+        if self._velocity is not None:
+            pose, velocity = _from_physx(self._pose.read()[:, 0], self._velocity.read()[:, 0], self._centre)
+            qpos[:, self._free], qvel[:, self._free_dof] = pose, velocity
+
+    def write_dofs(self, dofs: Mapping[str, Floats]) -> None:
+        if not len(self._dof):
+            return
+        for name, values in dofs.items():
+            columns = self._property(f'DOF_{name}')
+            columns.values[:, 0] = values[:, self._dof]
+            columns.write()
+
+    def write_masses(self, values: list[Floats]) -> None:
+        sums = self._sums.columns(*values)
+        mass, centre, inertia = (self._property(f'BODY_{name}') for name in ('MASS', 'COM_POSE', 'INERTIA'))
+        for columns in (mass, centre, inertia):
+            columns.read()  # of links that are none of the model's, too
+        _fill_masses(sums, mass.values[:, 0], centre.values[:, 0], inertia.values[:, 0], self._links)
+        for columns in (mass, centre, inertia):
+            columns.write()
+        if self._root >= 0:
+            self._centre[:] = sums.frames[:, self._root, :3]
+
+    def write_frictions(self, coefficients: Floats) -> None:
+        if len(self._geoms):
+            shapes = self._property('SHAPE_FRICTION_AND_RESTITUTION')
+            _fill_frictions(shapes, 0, coefficients[:, self._geoms], self._sliding)
+
+    def _property(self, kind: str) -> Columns:
+        if kind not in self._properties:
+            self._properties[kind] = self._bind(kind)
+        return self._properties[kind]
+
+
+class _Standalone:
+    """Standalone bodies, free ones first, in all slots."""
+
+    def __init__(self, stage: PhysxStage, layout: StageLayout, bodies: list[int]):
+        model, free = layout.movers.model, len(layout.movers.free)
+        self._stage, self._free = stage, free
+        joints = model.body_jntadr[layout.movers.free]
+        self._qpos = model.jnt_qposadr[joints][:, None] + np.arange(7)
+        self._dof = model.jnt_dofadr[joints][:, None] + np.arange(6)
+        self._mocap = model.body_mocapid[layout.movers.kinematic]
+        self._paths = [f'r{body}' for body in bodies]
+        self._pose = stage.columns('RIGID_BODY_POSE', self._paths)
+        self._velocity = stage.columns('RIGID_BODY_VELOCITY', self._paths[:free]) if free else None
+        self._sums = MassSums(layout.movers, layout.movers.free)
+        self._centre = np.zeros((stage.slots, free, 3))
+        self._geoms = [_geoms_of(layout, body) for body in bodies]
+        self._sliding = model.geom_condim > 1
+        shaped = any(self._geoms)
+        self._shapes = stage.columns('RIGID_BODY_SHAPE_FRICTION_AND_RESTITUTION', self._paths) if shaped else None
+        self._properties = [
+            stage.columns(f'RIGID_BODY_{name}', self._paths[:free]) for name in ('MASS', 'COM_POSE', 'INERTIA') if free
+        ]
+
+    def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
+        free = self._free
+        if self._velocity is not None:
+            pose, velocity = _to_physx(state['qpos'][:, self._qpos], state['qvel'][:, self._dof], self._centre)
+            self._pose.values[:, :free], self._velocity.values[...] = pose, velocity
+        self._pose.values[:, free:, :3] = state['mocap_pos'][:, self._mocap]
+        self._pose.values[:, free:, 3:] = state['mocap_quat'][:, self._mocap][..., _TO_XYZW]
+        self._pose.write(rows)
+        if self._velocity is not None:
+            self._velocity.write(rows)
+
+    def read_state(self, qpos: Floats, qvel: Floats) -> None:
+        if self._velocity is None:
+            return
+        pose, velocity = _from_physx(self._pose.read()[:, : self._free], self._velocity.read(), self._centre)
+        qpos[:, self._qpos], qvel[:, self._dof] = pose, velocity
+
+    def write_masses(self, values: list[Floats]) -> None:
+        if not self._free:
+            return
+        sums = self._sums.columns(*values)
+        mass, centre, inertia = self._properties
+        _fill_masses(sums, mass.values, centre.values, inertia.values, slice(None))
+        for columns in (mass, centre, inertia):
+            columns.write()
+        self._centre[:] = sums.frames[..., :3]
+
+    def write_frictions(self, coefficients: Floats) -> None:
+        for k, geoms in enumerate(self._geoms):
+            if geoms:
+                assert self._shapes is not None
+                _fill_frictions(self._shapes, k, coefficients[:, geoms], self._sliding[geoms])
+
+
+def _geoms_of(layout: StageLayout, mover: int) -> list[int]:
+    """Return the colliders of a mover, in the order of its shapes."""
+    of, geom_body = layout.movers.of, layout.movers.model.geom_bodyid
+    return [geom for geom in layout.colliders if of[geom_body[geom]] == mover]
+
+
+def _fill_frictions(shapes: Columns, thing: int, coefficients: Floats, sliding: NDArray[np.bool_]) -> None:
+    """Write static and dynamic frictions of the shapes of one thing."""
+    values = shapes.read()
+    new = np.where(sliding, coefficients, 0.0)[..., None]
+    count = new.shape[1]
+    if not np.array_equal(values[:, thing, :count, :2], np.broadcast_to(new, (len(new), count, 2)).astype(np.float32)):
+        values[:, thing, :count, :2] = new
+        shapes.write()
+
+
+def _slice(start: int, count: int) -> slice:
+    return slice(int(start), int(start) + count)
+
+
+def _fill_masses(sums: MassColumns, mass: Floats, centre: Floats, inertia: Floats, links: NDArray[np.intp] | slice) -> None:
+    heavy = sums.masses > 0
+    mass[:, links] = np.where(heavy, sums.masses, 1.0)
+    centre[:, links] = sums.frames
+    moments = np.where(heavy[..., None], sums.moments, 1.0)
+    diagonal = np.zeros((*moments.shape, 3))
+    diagonal[..., [0, 1, 2], [0, 1, 2]] = moments
+    inertia[:, links] = diagonal.reshape(*moments.shape[:-1], 9)
+
+
+def _to_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return pose and velocity of free bodies as PhysX has them, from `qpos` `(..., 7)` and `qvel` `(..., 6)`.
+
+    Centres of mass `(..., 3)` are in the frames of the bodies.
+    """
+    quat = pose[..., 3:]
+    angular = quat_rotate(quat, velocity[..., 3:])
+    linear = velocity[..., :3] + cross(angular, quat_rotate(quat, centre))
+    return np.concatenate([pose[..., :3], quat[..., _TO_XYZW]], axis=-1), np.concatenate([linear, angular], axis=-1)
+
+
+def _from_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return `qpos` and `qvel` of free bodies, from pose and velocity as PhysX has them."""
+    pose, velocity = pose.astype(np.float64), velocity.astype(np.float64)
+    quat = pose[..., 3:][..., _TO_WXYZ]
+    linear, angular = velocity[..., :3], velocity[..., 3:]
+    linear = linear - cross(angular, quat_rotate(quat, centre))
+    return (
+        np.concatenate([pose[..., :3], quat], axis=-1),
+        np.concatenate([linear, quat_rotate_inverse(quat, angular)], axis=-1),
+    )

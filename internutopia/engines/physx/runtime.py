@@ -1,0 +1,197 @@
+"""PhysX runtime: the one module that calls `ovphysx` and `ovstage`, which are pre-release.
+
+Importing it needs the extra `physx`. Nothing is started before the first `PhysxStage`: then the process is put on the
+CPU, and PhysX's own threads are left out, as stages are stepped on threads of ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import ovphysx
+import ovstage
+from numpy.typing import NDArray
+from ovphysx import PhysX, set_global_config
+from ovphysx.samples.python_samples.schema_support import physx_schema_paths
+from ovphysx.types import GlobalConfigKey, LogLevel, TensorType
+
+Floats = NDArray[np.float32]
+
+_NAMES = itertools.count()
+_HEADER = '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
+
+
+@functools.cache
+def _start(_process: int) -> None:
+    """Set up PhysX in this process."""
+    PhysX.set_cpu_mode(True)
+    set_global_config(GlobalConfigKey.NUM_THREADS, 0)
+    set_global_config(GlobalConfigKey.LOG_LEVEL, int(LogLevel.ERROR))
+    paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
+    ovstage.population.register_usd_schemas(paths)
+
+
+class Columns:
+    """One quantity of `count` things of a stage, `(slots, count, ...)`, float32; rows are in the order of the paths.
+
+    Args:
+        binding: of the quantity, over all things.
+        rows: the row of the binding for each slot and thing, `(slots, count)`.
+    """
+
+    def __init__(self, binding: Any, rows: NDArray[np.intp]):
+        self._binding = binding
+        self._rows = rows
+        self._in_order = bool((rows.ravel() == np.arange(rows.size)).all())
+        self._buffer = np.zeros(binding.shape, np.float32)
+        self.shape = (*rows.shape, *binding.shape[1:])
+        self.values: Floats = np.zeros(self.shape, np.float32)
+        """Values that were read or written last; to be changed before `write`."""
+
+    def read(self) -> Floats:
+        """Read all values."""
+        self._binding.read(self._buffer)
+        rows = self._buffer.reshape(self.shape) if self._in_order else self._buffer[self._rows]
+        self.values[...] = rows
+        return self.values
+
+    def write(self, slots: NDArray[np.intp] | None = None) -> None:
+        """Write `values` of some slots; None for all."""
+        self._buffer[self._rows] = self.values
+        if slots is None or len(slots) == len(self._rows):
+            self._binding.write(self._buffer)
+        elif len(slots):
+            self._binding.write(self._buffer, indices=np.ascontiguousarray(self._rows[slots].ravel(), np.int32))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the dofs of an articulation."""
+        return tuple(self._binding.dof_names)
+
+    def links(self) -> tuple[str, ...]:
+        """Return the names of the links of an articulation."""
+        return tuple(self._binding.body_names)
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._binding.destroy()
+
+
+class ContactForces:
+    """Net contact forces [N] on `count` colliders of each slot, `(slots, count, 3)`, axes of the env."""
+
+    def __init__(self, binding: Any, rows: NDArray[np.intp], filtered: bool):
+        self._binding = binding
+        self._rows = rows
+        self._filtered = filtered
+        shape = (binding.sensor_count, binding.filter_count, 3) if filtered else (binding.sensor_count, 3)
+        self._normal, self._friction = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+
+    def read(self) -> Floats:
+        """Return the forces of the last step."""
+        if self._filtered:
+            self._binding.read_normal_force_matrix(self._normal)
+            self._binding.read_friction_force_matrix(self._friction)
+            return (self._normal + self._friction).sum(axis=1)[self._rows]
+        self._binding.read_net_normal_forces(self._normal)
+        self._binding.read_net_friction_forces(self._friction)
+        return (self._normal + self._friction)[self._rows]
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._binding.destroy()
+
+
+class PhysxStage:
+    """`slots` copies of what a USD text describes, each in a physics scene of its own, in one instance of PhysX.
+
+    Copies do not meet, and each is simulated as it would be alone, to the bit.
+
+    Args:
+        text: prims of one env, as USD text in which `@` is the path of the env.
+        slots: number of copies.
+    """
+
+    def __init__(self, text: str, slots: int):
+        _start(os.getpid())
+        self.slots = slots
+        self._open: list[Columns | ContactForces] = []
+        self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
+        self._physx = PhysX()
+        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
+        source = source.replace('@', f'/World/{_slot_name(0)}')
+        ovstage.population.open_usd_from_string(
+            self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL
+        )
+        self._stage.advance_write_floor(ordinal=1).wait()
+        ordinal = 1
+        if slots > 1:
+            ordinal = 2
+            targets = [f'/World/{_slot_name(slot)}' for slot in range(1, slots)]
+            self._stage.clone(f'/World/{_slot_name(0)}', targets, ordinal)
+            self._stage.advance_write_floor(ordinal=ordinal).wait()
+        self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
+        self._physx.warmup()
+
+    def step(self, dt: float) -> None:
+        """Advance all copies by one time step [s]."""
+        self._physx.step_sync(dt)
+
+    def columns(self, kind: str, paths: Sequence[str]) -> Columns:
+        """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
+        everywhere = self._everywhere(paths)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
+            binding = self._physx.create_tensor_binding(prim_paths=everywhere, tensor_type=TensorType[kind])
+        columns = Columns(binding, self._rows(binding.prim_paths, paths))
+        self._open.append(columns)
+        return columns
+
+    def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> ContactForces:
+        """Return the net contact forces on prims with a contact report, at paths below each env.
+
+        With `against`, only contacts with what is at these paths count.
+        """
+        filters = [path for slot in range(self.slots) for _ in paths for path in self._in(slot, against)]
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', DeprecationWarning)
+            binding = self._physx.create_contact_binding(
+                sensor_patterns=self._everywhere(paths),
+                **({'filter_patterns': filters, 'filters_per_sensor': len(against)} if against else {}),
+            )
+        forces = ContactForces(binding, self._rows(binding.sensor_paths, paths), bool(against))
+        self._open.append(forces)
+        return forces
+
+    def close(self) -> None:
+        """Free it; may be called twice."""
+        if self._stage is None:
+            return
+        for columns in self._open:
+            columns.close()
+        self._open.clear()
+        self._physx.wait_task(self._physx.detach_ovstage())
+        self._stage.destroy()
+        self._physx.destroy()
+        self._stage = None
+
+    def _everywhere(self, paths: Sequence[str]) -> list[str]:
+        return [path for slot in range(self.slots) for path in self._in(slot, paths)]
+
+    @staticmethod
+    def _in(slot: int, paths: Sequence[str]) -> list[str]:
+        return [f'/World/{_slot_name(slot)}/{path}' for path in paths]
+
+    def _rows(self, found: Sequence[str], paths: Sequence[str]) -> NDArray[np.intp]:
+        row_of = {path: row for row, path in enumerate(found)}
+        rows = np.array([row_of[path] for path in self._everywhere(paths)], np.intp)
+        return rows.reshape(self.slots, len(paths))
+
+
+def _slot_name(slot: int) -> str:
+    return f's{slot:05}'

@@ -1,0 +1,107 @@
+"""Sensors of robots on PhysX: contact forces of the engine, and what follows from the states of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.engines.batched.bodies import body_velocities
+from internutopia.engines.physx.bodies import Floats
+from internutopia.model.compiled import CompiledScene
+from internutopia.util.rotations import quat_rotate_inverse
+from internutopia.util.vectors import cross
+
+if TYPE_CHECKING:
+    from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
+    from internutopia.engines.physx.instance import PhysxInstance
+
+_MISSING = {'wrench': 'forces in joints', 'contacts': 'single contacts'}
+
+
+def check_sensors(scene: CompiledScene) -> None:
+    """Raise NotImplementedError if a robot has a sensor that PhysX has no values for."""
+    for robot in scene.source.robots:
+        for probe in robot.probes:
+            if probe.kind in _MISSING:
+                raise NotImplementedError(
+                    f"robot {robot.name!r}, sensor {probe.sensor!r}: backend 'physx' does not measure "
+                    f"{_MISSING[probe.kind]}; use 'mujoco'"
+                )
+
+
+class Sensors:
+    """Sensors of a batch, in columns of `sensordata`."""
+
+    def __init__(self, batch: MujocoEnvBatch):
+        model = batch.scene.model
+        self._batch = batch
+        kinds = model.sensor_type
+        probed = np.isin(model.sensor_adr, np.concatenate([[-1], batch.probed]))
+        self._accelerometers = np.flatnonzero((kinds == int(mujoco.mjtSensor.mjSENS_ACCELEROMETER)) & probed)
+        efforts = np.flatnonzero(kinds == int(mujoco.mjtSensor.mjSENS_JOINTACTFRC))
+        self._efforts = model.sensor_adr[efforts], model.jnt_dofadr[model.sensor_objid[efforts]]
+        self.differentiates = bool(len(self._accelerometers))
+        """True if accelerations are measured, for which the state before the last substep is remembered."""
+        self._before = (np.zeros((0, model.nq)), np.zeros((0, model.nv)))
+
+    def remember(self, rows: slice, instance: PhysxInstance) -> None:
+        """Remember the state of slots of an instance, before the last substep."""
+        if len(self._before[0]) != self._batch.capacity:
+            raise AssertionError('call `begin` first')
+        instance.read_state(self._before[0][rows], self._before[1][rows])
+
+    def begin(self) -> None:
+        """Prepare a step."""
+        if self.differentiates:
+            self._before = self._batch.read('qpos').copy(), self._batch.read('qvel').copy()
+
+    def measure(
+        self, values: Floats, efforts: Floats, selected: NDArray[np.bool_], instances: Sequence[tuple[slice, PhysxInstance]]
+    ) -> None:
+        """Write what is measured after a step into `sensordata` `(capacity, ...)` of some slots."""
+        for rows, instance in instances:
+            if selected[rows].any():
+                own = selected[rows]
+                for columns, forces in instance.contacts():
+                    values[rows][np.ix_(own, columns)] = forces[own]
+        address, dofs = self._efforts
+        if len(address):
+            values[np.ix_(selected, address)] = efforts[selected][:, dofs]
+        if self.differentiates:
+            self._accelerations(values, selected)
+
+    def _accelerations(self, values: Floats, selected: NDArray[np.bool_]) -> None:
+        """Measure accelerations by the change of velocities in the last substep."""
+        batch, model = self._batch, self._batch.scene.model
+        after, orientations = self._site_velocities()
+        states = batch.read('qpos'), batch.read('qvel')
+        now = [state.copy() for state in states]
+        for state, before in zip(states, self._before, strict=True):
+            state[...] = before
+        batch.mark_dirty(slice(None))
+        before, _ = self._site_velocities()
+        for state, kept in zip(states, now, strict=True):
+            state[...] = kept
+        batch.mark_dirty(slice(None))
+        acceleration = (after - before) / model.opt.timestep - model.opt.gravity
+        measured = quat_rotate_inverse(orientations, acceleration)
+        for k, sensor in enumerate(self._accelerometers.tolist()):
+            address = int(model.sensor_adr[sensor])
+            values[selected, address : address + 3] = measured[selected, k]
+
+    def _site_velocities(self) -> tuple[Floats, Floats]:
+        """Return velocities `(capacity, k, 3)` of the accelerometers' frames, and their orientations."""
+        batch, model = self._batch, self._batch.scene.model
+        sites = model.sensor_objid[self._accelerometers]
+        bodies = model.site_bodyid[sites].astype(np.intp)
+        linear, angular = body_velocities(batch, slice(None), bodies, model.body_rootid[bodies].astype(np.intp))
+        arm = batch.read('site_xpos')[:, sites] - batch.read('xpos')[:, bodies]
+        matrices = batch.read('site_xmat')[:, sites].reshape(-1, 9)
+        quaternions = np.zeros((len(matrices), 4))
+        for quaternion, matrix in zip(quaternions, matrices, strict=True):
+            mujoco.mju_mat2Quat(quaternion, matrix)
+        return linear + cross(angular, arm), quaternions.reshape(*arm.shape[:2], 4)

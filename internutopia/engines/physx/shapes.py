@@ -1,0 +1,105 @@
+"""Colliders of a model as USD text: primitives, convex hulls, height fields."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_GEOM = mujoco.mjtGeom
+_ELLIPSOID_RINGS, _ELLIPSOID_SECTORS = 9, 16
+_REFUSED = {int(_GEOM.mjGEOM_SDF): 'a signed distance field'}
+
+
+def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
+    """Return type of a geom's prim, its API schemas besides those of all colliders, and its attributes.
+
+    NotImplementedError for a shape that PhysX has no collider for.
+    """
+    kind, size = _GEOM(model.geom_type[geom]), model.geom_size[geom]
+    if kind == _GEOM.mjGEOM_PLANE:
+        return 'Plane', '', 'uniform token axis = "Z"\n'
+    if kind == _GEOM.mjGEOM_SPHERE:
+        return 'Sphere', '', f'double radius = {size[0]!r}\n'.replace('np.float64(', '').replace(')', '')
+    if kind == _GEOM.mjGEOM_BOX:
+        return 'Cube', '', 'double size = 2\n'
+    if kind in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
+        name = 'Capsule' if kind == _GEOM.mjGEOM_CAPSULE else 'Cylinder'
+        return name, '', f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n'
+    if kind == _GEOM.mjGEOM_ELLIPSOID:
+        return _mesh(*_ellipsoid(size), 'convexHull')
+    if kind == _GEOM.mjGEOM_MESH:
+        return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
+    if kind == _GEOM.mjGEOM_HFIELD:
+        return _mesh(*_height_field(model, int(model.geom_dataid[geom])), 'none')
+    raise NotImplementedError(
+        f"backend 'physx' has no collider for geom {model.geom(geom).name or geom!r}: it is {_REFUSED.get(kind, kind.name)}"
+    )
+
+
+def shape_scale(model: mujoco.MjModel, geom: int) -> Floats:
+    """Return the scale of a geom's prim, `(3,)`: half sizes of a box."""
+    return model.geom_size[geom] if model.geom_type[geom] == _GEOM.mjGEOM_BOX else np.ones(3)
+
+
+def vector_text(values: Floats) -> str:
+    """Return numbers as a USD tuple."""
+    return '(' + ', '.join(f'{float(value):.9g}' for value in values) + ')'
+
+
+def _mesh(points: Floats, faces: NDArray[np.integer], approximation: str) -> tuple[str, str, str]:
+    text = (
+        f'int[] faceVertexCounts = [{", ".join(["3"] * len(faces))}]\n'
+        f'int[] faceVertexIndices = [{", ".join(map(str, faces.ravel().tolist()))}]\n'
+        f'point3f[] points = [{", ".join(map(vector_text, points))}]\n'
+        f'uniform token physics:approximation = "{approximation}"\n'
+    )
+    return 'Mesh', '"PhysicsMeshCollisionAPI", ', text
+
+
+def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]]:
+    """Return vertices and faces of the convex hull of a mesh, as MuJoCo collides with it."""
+    first, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
+    points = model.mesh_vert[first : first + count].astype(np.float64)
+    address = int(model.mesh_graphadr[mesh])
+    if address < 0:
+        faces = model.mesh_face[model.mesh_faceadr[mesh] :][: model.mesh_facenum[mesh]]
+        return points, faces
+    vertices, faces_number = model.mesh_graph[address : address + 2].tolist()
+    ids = model.mesh_graph[address + 2 + vertices :][:vertices]
+    faces = model.mesh_graph[address + 2 + 3 * vertices + 3 * faces_number :][: 3 * faces_number].reshape(-1, 3)
+    place = np.zeros(count, np.intp)
+    place[ids] = np.arange(vertices)
+    return points[ids], place[faces]
+
+
+def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
+    """Return a polyhedron whose vertices are on an ellipsoid."""
+    height = np.linspace(0, np.pi, _ELLIPSOID_RINGS)
+    turn = np.arange(_ELLIPSOID_SECTORS) * 2 * np.pi / _ELLIPSOID_SECTORS
+    ring = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    points = np.concatenate(
+        [np.column_stack([np.sin(h) * ring, np.full(len(ring), np.cos(h))]) for h in height]
+    )
+    rows, columns = np.mgrid[: _ELLIPSOID_RINGS - 1, :_ELLIPSOID_SECTORS]
+    corner = rows * _ELLIPSOID_SECTORS + columns
+    beside = rows * _ELLIPSOID_SECTORS + (columns + 1) % _ELLIPSOID_SECTORS
+    upper = np.stack([corner, corner + _ELLIPSOID_SECTORS, beside], axis=-1).reshape(-1, 3)
+    lower = np.stack([beside, corner + _ELLIPSOID_SECTORS, beside + _ELLIPSOID_SECTORS], axis=-1).reshape(-1, 3)
+    return points * radii, np.concatenate([upper, lower])
+
+
+def _height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:
+    """Return the upper surface of a height field as triangles."""
+    rows, columns = int(model.hfield_nrow[field]), int(model.hfield_ncol[field])
+    half_x, half_y, top, _ = model.hfield_size[field]
+    heights = model.hfield_data[model.hfield_adr[field] :][: rows * columns].reshape(rows, columns) * top
+    y, x = np.meshgrid(np.linspace(-half_y, half_y, rows), np.linspace(-half_x, half_x, columns), indexing='ij')
+    points = np.stack([x, y, heights], axis=-1).reshape(-1, 3)
+    row, column = np.mgrid[: rows - 1, : columns - 1]
+    corner = (row * columns + column).ravel()
+    one = np.stack([corner, corner + 1, corner + columns + 1], axis=-1)
+    other = np.stack([corner, corner + columns + 1, corner + columns], axis=-1)
+    return points, np.concatenate([one, other])
