@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.env_batch import Index, Slots
+from internutopia.engines.batched.env_batch import Arrays, Index, Slots
 from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.engines.physx.drives import Drives, Floats, Gains
 from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
@@ -46,9 +46,22 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._pushed_version = -1  # of the models that PhysX has
         self._gains: Gains | None = None
         self._controls = np.full((capacity, scene.model.nu), np.nan)  # that PhysX has
+        self._unread = np.zeros(capacity, bool)  # slots whose contacts since the last step were not read yet
         self._pool: ThreadPoolExecutor | None = None
         self._close = finalize(self, _close_all, self._instances)
         self._grow(0, capacity)
+
+    @property
+    @override
+    def sensors(self) -> Floats:
+        if self._unread.any():
+            self._measure_contacts()
+        return self._sensors
+
+    @override
+    def measured(self) -> Floats:
+        super().measured()
+        return self.sensors
 
     @override
     def expand(self, name: str) -> NDArray[Any]:
@@ -66,6 +79,8 @@ class PhysxEnvBatch(MujocoEnvBatch):
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
         selected = np.zeros(self.capacity, bool)
         selected[slice(None) if slots is None else slots] = True
+        if (self._unread & ~selected).any():
+            self._measure_contacts()
         self._push_models()
         efforts = self._push_targets()
         self._sensing.begin()
@@ -78,7 +93,8 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._efforts[selected] = self._drives.applied(self._gains, efforts, qpos, qvel)[selected]
         self._stale[selected] = True
         self._unmeasured[selected] = False
-        self._sensing.measure(self._sensors, self._efforts, selected, self._instances)
+        self._unread[selected] = True
+        self._sensing.follow(self._sensors, self._efforts, selected)
         if self._wanted:
             self._wanted = False
             self._derive()
@@ -111,6 +127,15 @@ class PhysxEnvBatch(MujocoEnvBatch):
         own = selected[rows]
         qpos[own], qvel[own] = new_qpos[own], new_qvel[own]
         self._moved[rows] |= ~own  # PhysX has moved them, too
+
+    def _measure_contacts(self) -> None:
+        """Read the contacts of the last step, which takes PhysX long."""
+        for rows, instance in self._instances:
+            own = self._unread[rows]
+            if own.any():
+                for columns, forces in instance.contacts():
+                    self._sensors[rows][np.ix_(own, columns)] = forces[own]
+        self._unread[:] = False
 
     def _push_models(self) -> None:
         """Write gains, masses and frictions to PhysX, if they may have changed."""
@@ -182,18 +207,23 @@ class PhysxEnvBatch(MujocoEnvBatch):
         super()._resize(capacity)
         more = capacity - first
         self._moved = np.append(self._moved, np.ones(more, bool))
+        self._unread = np.append(self._unread, np.zeros(more, bool))
         self._controls = np.concatenate([self._controls, np.full((more, self._controls.shape[1]), np.nan)])
         self._grow(first, capacity)
 
     @override
     def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         super()._reset(slot, state)
-        self._moved[slot] = True
+        self._moved[slot], self._unread[slot] = True, False
 
     @override
     def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:
         super()._set_engine_state(slot, state)
-        self._moved[slot] = True
+        self._moved[slot], self._unread[slot] = True, False
+
+    @override
+    def _get_engine_states(self, slots: slice | Slots) -> Arrays:
+        return {**super()._get_engine_states(slots), 'sensors': self.sensors[slots]}
 
 
 def _close_all(instances: list[tuple[slice, PhysxInstance]]) -> None:

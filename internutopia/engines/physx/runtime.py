@@ -19,7 +19,7 @@ import ovstage
 from numpy.typing import NDArray
 from ovphysx import PhysX, set_global_config
 from ovphysx.samples.python_samples.schema_support import physx_schema_paths
-from ovphysx.types import GlobalConfigKey, LogLevel, TensorType
+from ovphysx.types import ContactSelection, GlobalConfigKey, LogLevel, SimObjectType, TensorType
 
 Floats = NDArray[np.float32]
 
@@ -83,28 +83,42 @@ class Columns:
 
 
 class ContactForces:
-    """Net contact forces [N] on `count` colliders of each slot, `(slots, count, 3)`, axes of the env."""
+    """Net contact forces [N] on `count` colliders of each slot, `(slots, count, 3)`, axes of the env.
 
-    def __init__(self, binding: Any, rows: NDArray[np.intp], filtered: bool):
-        self._binding = binding
-        self._rows = rows
-        self._filtered = filtered
-        shape = (binding.sensor_count, binding.filter_count, 3) if filtered else (binding.sensor_count, 3)
-        self._normal, self._friction = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    Args:
+        physx: what simulates them.
+        query: selects them.
+        paths: of the colliders, of all slots.
+        shape: `(slots, count)`.
+        kinds: attributes, whose sum is the force; of more than three numbers, forces with several others are added up.
+    """
+
+    def __init__(self, physx: Any, query: Any, paths: Sequence[str], shape: tuple[int, int], kinds: Sequence[str]):
+        self._physx, self._query, self._kinds = physx, query, list(kinds)
+        self._paths, self._shape = paths, shape
+        self._places: list[NDArray[np.intp]] = []  # of the rows of each group that PhysX returns
 
     def read(self) -> Floats:
         """Return the forces of the last step."""
-        if self._filtered:
-            self._binding.read_normal_force_matrix(self._normal)
-            self._binding.read_friction_force_matrix(self._friction)
-            return (self._normal + self._friction).sum(axis=1)[self._rows]
-        self._binding.read_net_normal_forces(self._normal)
-        self._binding.read_net_friction_forces(self._friction)
-        return (self._normal + self._friction)[self._rows]
+        forces = np.zeros((len(self._paths) + 1, 3), np.float32)  # the last one is of colliders that were not selected
+        with self._physx.read(self._query, self._kinds).wait() as result:
+            index = 0
+            while (group := result.fetch_next().wait()) is not None:
+                if index == len(self._places):
+                    self._places.append(self._places_of(result.dictionary.get_path_strings(group.prim_list)))
+                values = np.asarray(group.tensors[0]).reshape(group.prim_count, -1, 3)
+                forces[self._places[index]] += values.sum(axis=1)
+                index += 1
+                del values, group
+        return forces[:-1].reshape(*self._shape, 3)
 
     def close(self) -> None:
         """Let go of PhysX."""
-        self._binding.destroy()
+        self._query.close_sync()
+
+    def _places_of(self, found: Sequence[str]) -> NDArray[np.intp]:
+        place = {path: k for k, path in enumerate(self._paths)}
+        return np.array([place.get(path, -1) for path in found], np.intp)
 
 
 class PhysxStage:
@@ -157,14 +171,17 @@ class PhysxStage:
 
         With `against`, only contacts with what is at these paths count.
         """
-        filters = [path for slot in range(self.slots) for _ in paths for path in self._in(slot, against)]
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', DeprecationWarning)
-            binding = self._physx.create_contact_binding(
-                sensor_patterns=self._everywhere(paths),
-                **({'filter_patterns': filters, 'filters_per_sensor': len(against)} if against else {}),
-            )
-        forces = ContactForces(binding, self._rows(binding.sensor_paths, paths), bool(against))
+        everywhere = self._everywhere(paths)
+        kinds = ('netNormalContactForce', 'netFrictionContactForce')
+        if against:
+            kinds = ('normalContactForceMatrix', 'frictionContactForceMatrix')
+        selections = [
+            ContactSelection(path, self._in(slot, against))
+            for slot in range(self.slots)
+            for path in self._in(slot, paths)
+        ]
+        query = self._physx.query(SimObjectType.CONTACT_SENSOR, contacts=selections, metadata=False).wait()
+        forces = ContactForces(self._physx, query, everywhere, (self.slots, len(paths)), kinds)
         self._open.append(forces)
         return forces
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import mujoco
@@ -50,8 +49,6 @@ class Sensors:
 
     def remember(self, rows: slice, instance: PhysxInstance) -> None:
         """Remember the state of slots of an instance, before the last substep."""
-        if len(self._before[0]) != self._batch.capacity:
-            raise AssertionError('call `begin` first')
         instance.read_state(self._before[0][rows], self._before[1][rows])
 
     def begin(self) -> None:
@@ -59,15 +56,8 @@ class Sensors:
         if self.differentiates:
             self._before = self._batch.read('qpos').copy(), self._batch.read('qvel').copy()
 
-    def measure(
-        self, values: Floats, efforts: Floats, selected: NDArray[np.bool_], instances: Sequence[tuple[slice, PhysxInstance]]
-    ) -> None:
-        """Write what is measured after a step into `sensordata` `(capacity, ...)` of some slots."""
-        for rows, instance in instances:
-            if selected[rows].any():
-                own = selected[rows]
-                for columns, forces in instance.contacts():
-                    values[rows][np.ix_(own, columns)] = forces[own]
+    def follow(self, values: Floats, efforts: Floats, selected: NDArray[np.bool_]) -> None:
+        """Write what follows from states after a step into `sensordata` `(capacity, ...)` of some slots."""
         address, dofs = self._efforts
         if len(address):
             values[np.ix_(selected, address)] = efforts[selected][:, dofs]
