@@ -28,13 +28,19 @@ _HEADER = '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    k
 
 
 @functools.cache
-def _start(_process: int) -> None:
-    """Set up PhysX in this process."""
+def _start(_process: int) -> PhysX:
+    """Set up PhysX in this process; returns an instance that lives as long as it, since settings are lost with the last.
+
+    Errors of PhysX are logged by the logger `ovphysx`.
+    """
     PhysX.set_cpu_mode(True)
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
-    set_global_config(GlobalConfigKey.LOG_LEVEL, int(LogLevel.ERROR))
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
     ovstage.population.register_usd_schemas(paths)
+    physx = PhysX()
+    ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
+    set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
+    return physx
 
 
 class Columns:

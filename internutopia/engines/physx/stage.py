@@ -160,11 +160,10 @@ class _Writer:
                 '"PhysicsRigidBodyAPI", "PhysicsMassAPI", "PhysxRigidBodyAPI"',
                 f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass)}',
             )
-        touching = len(names) == 2 and parent and self._touch(link, parent)
         for k, (joint, (one, other)) in enumerate(zip(joints, pairwise(names), strict=True)):
-            yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link, bool(touching))
+            yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link)
 
-    def _joint(self, joint: int, body0: str, body1: str, parent: int, touching: bool) -> str:
+    def _joint(self, joint: int, body0: str, body1: str, parent: int) -> str:
         model, movers = self._model, self._movers
         link = int(model.jnt_bodyid[joint])
         turn = _from_x_to(model.jnt_axis[joint])
@@ -182,18 +181,11 @@ class _Writer:
             f'float drive:{axis}:physics:stiffness = 1\nfloat drive:{axis}:physics:damping = 1\n'
             f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
         )
-        if touching:
-            text += 'bool physics:collisionEnabled = true\n'
         if model.jnt_limited[joint]:
             unit = 1.0 if slides else np.pi / 180
             low, high = (model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]) / unit
             text += f'float physics:lowerLimit = {low:.9g}\nfloat physics:upperLimit = {high:.9g}\n'
         return _prim(f'Physics{kind}Joint', f'j{joint}', f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"', text)
-
-    def _touch(self, link: int, parent: int) -> bool:
-        of = self._movers.of
-        ones, others = ([b for b in self._filters.colliders if of[b] == mover] for mover in (link, parent))
-        return any(self._filters.touches(a, b) for a in ones for b in others)
 
     def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:
         model, of = self._model, self._movers.of
