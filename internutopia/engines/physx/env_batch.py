@@ -84,13 +84,15 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._push_models()
         efforts = self._push_targets()
         self._sensing.begin()
+        sound = self._finite()  # what is put too far away, PhysX may bring back
         parts = [(rows, instance) for rows, instance in self._instances if selected[rows].any()]
         self._each([lambda part=part: self._advance(*part, selected, substeps) for part in parts])
-        qpos, qvel = self.read('qpos'), self.read('qvel')
-        bad = selected & ~self._finite(qpos, qvel)
+        bad = selected & ~(sound & self._finite())
         self.read('time')[selected] += substeps * self.scene.model.opt.timestep
         assert self._gains is not None
-        self._efforts[selected] = self._drives.applied(self._gains, efforts, qpos, qvel)[selected]
+        self._efforts[selected] = self._drives.applied(
+            self._gains, efforts, self.read('qpos'), self.read('qvel')
+        )[selected]
         self._stale[selected] = True
         self._unmeasured[selected] = False
         self._unread[selected] = True
@@ -177,9 +179,10 @@ class PhysxEnvBatch(MujocoEnvBatch):
             instance.write_drives({name: array[rows] for name, array in dofs.items()})
         return efforts
 
-    def _finite(self, qpos: Floats, qvel: Floats) -> NDArray[np.bool_]:
+    def _finite(self) -> NDArray[np.bool_]:
+        """Return the slots whose state has not diverged."""
         with np.errstate(invalid='ignore'):
-            return (np.abs(qpos) < _FARTHEST).all(axis=1) & (np.abs(qvel) < _FARTHEST).all(axis=1)
+            return np.logical_and(*((np.abs(self.read(name)) < _FARTHEST).all(axis=1) for name in ('qpos', 'qvel')))
 
     def _grow(self, first: int, capacity: int) -> None:
         """Add instances for slots from `first` on."""
