@@ -7,6 +7,7 @@ colliders hang on it. Movers are standalone rigid bodies, or links of an articul
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse, quat_to_matrix
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 _FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
 
 
@@ -154,7 +155,8 @@ class MassSums:
 
     def _sum(self, values: Floats) -> Floats:
         sums = np.zeros((len(values), self._count, *values.shape[2:]))
-        np.add.at(sums, (slice(None), self._owner), values)
+        for body, owner in enumerate(self._owner.tolist()):
+            sums[:, owner] += values[:, body]
         return sums
 
 

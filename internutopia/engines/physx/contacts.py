@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.intp]
 
-_FOUND, _FORCE = (1 << int(bit) for bit in (mujoco.mjtConDataField.mjCONDATA_FOUND, mujoco.mjtConDataField.mjCONDATA_FORCE))
+_FOUND, _FORCE = (
+    1 << int(bit) for bit in (mujoco.mjtConDataField.mjCONDATA_FOUND, mujoco.mjtConDataField.mjCONDATA_FORCE)
+)
 _SUBTREE = int(mujoco.mjtObj.mjOBJ_XBODY)
 _CONTACT = int(mujoco.mjtSensor.mjSENS_CONTACT)
 _NET = 3  # how contacts are reduced: to their net force

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from internutopia.engines.physx.bodies import Floats
 
 _UNLIMITED = 1e30
 _JOINT = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
@@ -126,10 +125,7 @@ def _check(model: mujoco.MjModel, actuator: int) -> None:
     linear = (
         model.actuator_dyntype[actuator] == int(mujoco.mjtDyn.mjDYN_NONE)
         and model.actuator_gaintype[actuator] == int(mujoco.mjtGain.mjGAIN_FIXED)
-        and model.actuator_biastype[actuator]
-        in (int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE))
+        and model.actuator_biastype[actuator] in (int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE))
     )
     if not linear:
-        raise NotImplementedError(
-            f"backend 'physx': actuator {name!r} is no motor, position or velocity actuator, but has dynamics of its own"
-        )
+        raise NotImplementedError(f"backend 'physx': actuator {name!r} is no motor, position or velocity actuator")

@@ -7,7 +7,8 @@ batch that grows gets another one, so no slot that is there is touched, and they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import finalize
@@ -53,13 +54,13 @@ class PhysxEnvBatch(MujocoEnvBatch):
 
     @property
     @override
-    def sensors(self) -> Floats:
+    def sensors(self) -> NDArray[np.float64]:
         if self._unread.any():
             self._measure_contacts()
         return self._sensors
 
     @override
-    def measured(self) -> Floats:
+    def measured(self) -> NDArray[np.float64]:
         super().measured()
         return self.sensors
 
@@ -86,13 +87,13 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._sensing.begin()
         sound = self._finite()  # what is put too far away, PhysX may bring back
         parts = [(rows, instance) for rows, instance in self._instances if selected[rows].any()]
-        self._each([lambda part=part: self._advance(*part, selected, substeps) for part in parts])
+        self._each([functools.partial(self._advance, rows, instance, selected, substeps) for rows, instance in parts])
         bad = selected & ~(sound & self._finite())
         self.read('time')[selected] += substeps * self.scene.model.opt.timestep
         assert self._gains is not None
-        self._efforts[selected] = self._drives.applied(
-            self._gains, efforts, self.read('qpos'), self.read('qvel')
-        )[selected]
+        self._efforts[selected] = self._drives.applied(self._gains, efforts, self.read('qpos'), self.read('qvel'))[
+            selected
+        ]
         self._stale[selected] = True
         self._unmeasured[selected] = False
         self._unread[selected] = True
@@ -182,7 +183,8 @@ class PhysxEnvBatch(MujocoEnvBatch):
     def _finite(self) -> NDArray[np.bool_]:
         """Return the slots whose state has not diverged."""
         with np.errstate(invalid='ignore'):
-            return np.logical_and(*((np.abs(self.read(name)) < _FARTHEST).all(axis=1) for name in ('qpos', 'qvel')))
+            near = [(np.abs(self.read(name)) < _FARTHEST).all(axis=1) for name in ('qpos', 'qvel')]
+        return near[0] & near[1]
 
     def _grow(self, first: int, capacity: int) -> None:
         """Add instances for slots from `first` on."""
@@ -194,7 +196,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
                 self._instances.append((rows, PhysxInstance(self._physx.layout, len(slots))))
         self._gains = None  # to be written
 
-    def _each(self, calls: list[Any]) -> None:
+    def _each(self, calls: list[Callable[[], None]]) -> None:
         if len(calls) <= 1 or self.nthread == 1:
             for call in calls:
                 call()

@@ -54,9 +54,11 @@ class Filters:
 
     def passing(self) -> Iterator[tuple[int, int]]:
         """Yield pairs of bodies with colliders, of different movers, that do not touch."""
-        parents = set() if self._parents_touch else {
-            frozenset((mover, parent)) for mover, parent in self._movers.parents.items() if parent
-        }
+        parents = (
+            set()
+            if self._parents_touch
+            else {frozenset((mover, parent)) for mover, parent in self._movers.parents.items() if parent}
+        )
         solid: dict[int, list[int]] = {}
         for body in self.colliders:
             solid.setdefault(int(self._movers.of[body]), []).append(body)

@@ -30,9 +30,7 @@ class PhysxInstance:
         self.count = count
         self._stage = PhysxStage(layout.text, count)
         movers = layout.movers
-        self._trees = [
-            _Tree(self._stage, layout, index) for index in range(len(movers.articulations))
-        ]
+        self._trees = [_Tree(self._stage, layout, index) for index in range(len(movers.articulations))]
         bodies = [*movers.free, *movers.kinematic]
         self._standalone = _Standalone(self._stage, layout, bodies) if bodies else None
         self._contacts = _Contacts(self._stage, layout)
@@ -56,7 +54,7 @@ class PhysxInstance:
             self._standalone.read_state(qpos, qvel)
 
     def write_drives(self, dofs: Mapping[str, Floats]) -> None:
-        """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the last part of their tensors' names."""
+        """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the ends of their tensors' names."""
         for tree in self._trees:
             tree.write_dofs(dofs)
 
@@ -112,8 +110,8 @@ def _measured(sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
     columns = sensor.address + np.arange(3)
     if not sensor.counts:
         return columns, net
-    touching = forces.any(axis=(1, 2)).astype(np.float32)
-    return np.append(sensor.address - 1, columns), np.concatenate([touching[:, None], net], axis=1)
+    touching = np.asarray(forces.any(axis=(1, 2)), np.float32)[:, None]
+    return np.append(sensor.address - 1, columns), np.concatenate([touching, net], axis=1)
 
 
 class _Tree:
@@ -275,7 +273,9 @@ def _slice(start: int, count: int) -> slice:
     return slice(int(start), int(start) + count)
 
 
-def _fill_masses(sums: MassColumns, mass: Floats, centre: Floats, inertia: Floats, links: NDArray[np.intp] | slice) -> None:
+def _fill_masses(
+    sums: MassColumns, mass: Floats, centre: Floats, inertia: Floats, links: NDArray[np.intp] | slice
+) -> None:
     heavy = sums.masses > 0
     mass[:, links] = np.where(heavy, sums.masses, 1.0)
     centre[:, links] = sums.frames

@@ -6,7 +6,6 @@ CPU, and PhysX's own threads are left out, as stages are stepped on threads of o
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import warnings
@@ -24,15 +23,27 @@ from ovphysx.types import ContactSelection, GlobalConfigKey, LogLevel, SimObject
 Floats = NDArray[np.float32]
 
 _NAMES = itertools.count()
-_HEADER = '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
+_HEADER = (
+    '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
+)
 
 
-@functools.cache
-def _start(_process: int) -> PhysX:
-    """Set up PhysX in this process; returns an instance that lives as long as it, since settings are lost with the last.
+_first: list[tuple[int, PhysX]] = []  # the process that PhysX was started in, and an instance that is never closed
 
-    Errors of PhysX are logged by the logger `ovphysx`.
+
+def _start() -> None:
+    """Set up PhysX in this process, once. RuntimeError in a fork of a process that did.
+
+    An instance lives as long as the process, since settings are lost with the last one. Errors of PhysX are logged by
+    the logger `ovphysx`.
     """
+    if _first and _first[0][0] != os.getpid():
+        raise RuntimeError(
+            "backend 'physx' does not survive a fork: PhysX had been started when this process was forked; start "
+            "processes by 'spawn' (Gymnasium's AsyncVectorEnv: context='spawn')"
+        )
+    if _first:
+        return
     PhysX.set_cpu_mode(True)
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
@@ -41,7 +52,7 @@ def _start(_process: int) -> PhysX:
     ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
     warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
-    return physx
+    _first.append((os.getpid(), physx))
 
 
 class Columns:
@@ -139,16 +150,14 @@ class PhysxStage:
     """
 
     def __init__(self, text: str, slots: int):
-        _start(os.getpid())
+        _start()
         self.slots = slots
         self._open: list[Columns | ContactForces] = []
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
         self._physx = PhysX()
         source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
         source = source.replace('@', f'/World/{_slot_name(0)}')
-        ovstage.population.open_usd_from_string(
-            self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL
-        )
+        ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
         self._stage.advance_write_floor(ordinal=1).wait()
         ordinal = 1
         if slots > 1:
@@ -194,7 +203,7 @@ class PhysxStage:
 
     def close(self) -> None:
         """Free it; may be called twice."""
-        if self._stage is None:
+        if self._stage is None or os.getpid() != _first[0][0]:
             return
         for columns in self._open:
             columns.close()

@@ -6,11 +6,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from internutopia.engines.physx.bodies import Floats
 
 _GEOM = mujoco.mjtGeom
 _ELLIPSOID_RINGS, _ELLIPSOID_SECTORS = 9, 16
-_REFUSED = {int(_GEOM.mjGEOM_SDF): 'a signed distance field'}
 
 
 def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
@@ -22,12 +21,16 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
     if kind == _GEOM.mjGEOM_PLANE:
         return 'Plane', '', 'uniform token axis = "Z"\n'
     if kind == _GEOM.mjGEOM_SPHERE:
-        return 'Sphere', '', f'double radius = {size[0]!r}\n'.replace('np.float64(', '').replace(')', '')
+        return 'Sphere', '', f'double radius = {float(size[0])}\n'
     if kind == _GEOM.mjGEOM_BOX:
         return 'Cube', '', 'double size = 2\n'
     if kind in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
         name = 'Capsule' if kind == _GEOM.mjGEOM_CAPSULE else 'Cylinder'
-        return name, '', f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n'
+        return (
+            name,
+            '',
+            f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n',
+        )
     if kind == _GEOM.mjGEOM_ELLIPSOID:
         return _mesh(*_ellipsoid(size), 'convexHull')
     if kind == _GEOM.mjGEOM_MESH:
@@ -35,7 +38,7 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
     if kind == _GEOM.mjGEOM_HFIELD:
         return _mesh(*_height_field(model, int(model.geom_dataid[geom])), 'none')
     raise NotImplementedError(
-        f"backend 'physx' has no collider for geom {model.geom(geom).name or geom!r}: it is {_REFUSED.get(kind, kind.name)}"
+        f"backend 'physx' has no collider for geom {model.geom(geom).name or geom!r}, of the type {kind.name}"
     )
 
 
@@ -80,9 +83,7 @@ def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
     height = np.linspace(0, np.pi, _ELLIPSOID_RINGS)
     turn = np.arange(_ELLIPSOID_SECTORS) * 2 * np.pi / _ELLIPSOID_SECTORS
     ring = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
-    points = np.concatenate(
-        [np.column_stack([np.sin(h) * ring, np.full(len(ring), np.cos(h))]) for h in height]
-    )
+    points = np.concatenate([np.column_stack([np.sin(h) * ring, np.full(len(ring), np.cos(h))]) for h in height])
     rows, columns = np.mgrid[: _ELLIPSOID_RINGS - 1, :_ELLIPSOID_SECTORS]
     corner = rows * _ELLIPSOID_SECTORS + columns
     beside = rows * _ELLIPSOID_SECTORS + (columns + 1) % _ELLIPSOID_SECTORS

@@ -11,7 +11,7 @@ afterwards. `@` is the path of the env.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -97,9 +97,7 @@ class _Writer:
 
     def _find_passing(self, selfless: list[bool]) -> None:
         """Collect the pairs of bodies that pass through each other, but for those that PhysX lets pass anyway."""
-        tree_of = {
-            mover: i for i, tree in enumerate(self._movers.articulations) for mover in self._of(tree)
-        }
+        tree_of = {mover: i for i, tree in enumerate(self._movers.articulations) for mover in self._of(tree)}
         for one, other in self._filters.passing():
             first, second = int(self._movers.of[one]), int(self._movers.of[other])
             tree = tree_of.get(first)
@@ -136,10 +134,14 @@ class _Writer:
             own = ('', '') if tree.fixed else (schemas, settings)
             parts.append(self._body(f'b{tree.root}', tree.root, own[1], own[0]))
         else:
-            parts.append(_prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{_OWNER}{_mass_text(1.0)}'))
+            parts.append(
+                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{_OWNER}{_mass_text(1.0)}')
+            )
         if tree.fixed:
             base = f'b{tree.root}' if tree.root else 'base'
-            parts.append(_prim('PhysicsFixedJoint', 'root', schemas, f'rel physics:body1 = <{path}/{base}>\n{settings}'))
+            parts.append(
+                _prim('PhysicsFixedJoint', 'root', schemas, f'rel physics:body1 = <{path}/{base}>\n{settings}')
+            )
         for link in tree.links:
             parent = self._movers.parents[link]
             above = f'b{parent}' if parent else 'base'
@@ -307,14 +309,13 @@ def _prim(kind: str, name: str, schemas: str, text: str) -> str:
     return f'def {kind} "{name}"{applied}\n{{\n{text}}}\n'
 
 
-def _pose_text(position: Floats, orientation: Floats, scale: Iterable[float] = (1.0, 1.0, 1.0)) -> str:
-    scale = np.asarray(list(scale))
-    scaled = not (scale == 1).all()
-    return (
-        f'double3 xformOp:translate = {vector_text(position)}\nquatd xformOp:orient = {vector_text(orientation)}\n'
-        + (f'double3 xformOp:scale = {vector_text(scale)}\n' if scaled else '')
-        + f'uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:orient"{", " + chr(34) + "xformOp:scale" + chr(34) if scaled else ""}]\n'
-    )
+def _pose_text(position: Floats, orientation: Floats, scale: Floats | None = None) -> str:
+    operations = [('double3', 'translate', position), ('quatd', 'orient', orientation)]
+    if scale is not None:
+        operations.append(('double3', 'scale', scale))
+    lines = [f'{kind} xformOp:{name} = {vector_text(values)}' for kind, name, values in operations]
+    order = ', '.join(f'"xformOp:{name}"' for _, name, _ in operations)
+    return '\n'.join([*lines, f'uniform token[] xformOpOrder = [{order}]\n'])
 
 
 def _mass_text(mass: float) -> str:

@@ -43,7 +43,11 @@ def start(make_world: Callable[..., Any], models: dict[str, str]) -> Callable[..
     """Starts a world with these robots and objects in each of its envs."""
 
     def start(
-        *robots: RobotSpec, objects: tuple[ObjectSpec, ...] = (), scene: str | None = 'floor', env_num: int = 1, **fields: Any
+        *robots: RobotSpec,
+        objects: tuple[ObjectSpec, ...] = (),
+        scene: str | None = 'floor',
+        env_num: int = 1,
+        **fields: Any,
     ) -> Any:
         world = make_world(env_num, **fields)
         spec = SceneSpec(models.get(scene, scene) if scene else None, robots=robots, objects=objects)

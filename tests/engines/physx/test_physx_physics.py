@@ -44,7 +44,9 @@ def test_period_of_a_pendulum(start: Any, write_model: WriteModel) -> None:
         '<worldbody><body name="bob"><joint name="pivot" axis="0 1 0" limited="false"/>'
         f'<inertial pos="0 0 -{length}" mass="{mass}" diaginertia="{inertia} {inertia} {inertia}"/></body></worldbody>'
     )
-    robot = RobotSpec('bob', write_model('bob', bob), fixed_base=True, joint_positions={'pivot': amplitude}, drives=FREE)
+    robot = RobotSpec(
+        'bob', write_model('bob', bob), fixed_base=True, joint_positions={'pivot': amplitude}, drives=FREE
+    )
     world = start(robot, dt=dt)
     view, crossings, last = world.articulation('bob', 0), [], amplitude
     for step in range(round(4 / dt)):

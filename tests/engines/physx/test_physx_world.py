@@ -164,7 +164,9 @@ def test_frictions_of_one_env(start: Any, run: Any, write_model: WriteModel) -> 
 
 
 def test_a_fixed_base_is_moved(start: Any, run: Any, models: dict[str, str]) -> None:
-    world = start(RobotSpec('arm', models['arm'], fixed_base=True, drives=Drives(stiffness=50.0, damping=5.0)), env_num=2)
+    world = start(
+        RobotSpec('arm', models['arm'], fixed_base=True, drives=Drives(stiffness=50.0, damping=5.0)), env_num=2
+    )
     view = world.articulation('arm', 0)
     view.set_root_poses(np.array([1]), [[1.0, 2.0, 3.0]], [[np.sqrt(0.5), 0.0, np.sqrt(0.5), 0.0]])
     run(world, 1.0)
