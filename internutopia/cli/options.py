@@ -18,7 +18,7 @@ Device = Annotated[
 ]
 Backend = Annotated[
     str | None,
-    typer.Option(help='Physics engine, mujoco or mujoco_warp; default: that for the device.', metavar='BACKEND'),
+    typer.Option(help='Physics engine, mujoco, mujoco_warp or physx; default: that for the device.', metavar='BACKEND'),
 ]
 Source = Annotated[
     Path,

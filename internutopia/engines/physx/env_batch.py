@@ -183,8 +183,8 @@ class PhysxEnvBatch(MujocoEnvBatch):
     def _finite(self) -> NDArray[np.bool_]:
         """Return the slots whose state has not diverged."""
         with np.errstate(invalid='ignore'):
-            near = [(np.abs(self.read(name)) < _FARTHEST).all(axis=1) for name in ('qpos', 'qvel')]
-        return near[0] & near[1]
+            near = [np.abs(self.read(name)) < _FARTHEST for name in ('qpos', 'qvel')]
+        return np.concatenate(near, axis=1).all(axis=1)
 
     def _grow(self, first: int, capacity: int) -> None:
         """Add instances for slots from `first` on."""

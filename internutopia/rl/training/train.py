@@ -53,7 +53,7 @@ from internutopia.util import log
 from internutopia.util.install import install_hint
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
-ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}
+ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang'), 'physx': ('ovphysx', 'ovstage')}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
 }
 
 _BOUNDED = 'PhysX bounds velocities, so that no effort makes a robot diverge'
+_CONTACTS_KEPT = 'PhysX keeps contacts from step to step outside of states: what bounces goes on in another way'
 
 # Tests by name that a backend does not pass, and why; there are no others
 EXCEPTIONS: dict[str, dict[str, str]] = {
@@ -36,6 +37,8 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         'test_gymnasiums_vector_envs_run_it': 'it forks, which CUDA does not survive (it passes on the CPU device)',
     },
     'physx': {
+        'test_going_on_from_a_saved_state': _CONTACTS_KEPT,
+        'test_in_another_env_object_and_another_process': _CONTACTS_KEPT,
         'test_gymnasiums_vector_envs_run_it': 'it forks, which PhysX does not survive',
         'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-1-diverge_by_effort]': _BOUNDED,
@@ -49,7 +52,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     },
 }
 # Isaac Sim: float32 positions some metres away from the origin; PhysX: what it keeps of contacts, through bounces
-ROUNDED = {'isaac_sim': 1e-3, 'physx': 5e-2}
+ROUNDED = {'isaac_sim': 1e-3, 'physx': 2e-2}
 
 
 @pytest.fixture(params=slow_but('mujoco', of=BACKENDS))
