@@ -6,8 +6,9 @@ frame's origin, angular ones in the body's axes. PhysX has the velocity of the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -135,8 +136,8 @@ class _Tree:
         self._mocap = int(model.body_mocapid[tree.root]) if tree.fixed and tree.root else -1
         if not tree.fixed:
             self._velocity = self._bind('ROOT_VELOCITY')
-        self._geoms = np.array([geom for mover in movers for geom in _geoms_of(layout, mover)], np.intp)
-        self._sliding = model.geom_condim[self._geoms] > 1
+        geoms = layout.geoms({tree.root, *tree.links})
+        self._shapes = _Shapes(self._bind('SHAPE_FRICTION_AND_RESTITUTION'), model, [geoms]) if geoms else None
         self._centre = np.zeros((stage.slots, 3))
         self._properties: dict[str, Columns] = {}
 
@@ -186,9 +187,8 @@ class _Tree:
             self._centre[:] = sums.frames[:, self._root, :3]
 
     def write_frictions(self, coefficients: Floats) -> None:
-        if len(self._geoms):
-            shapes = self._property('SHAPE_FRICTION_AND_RESTITUTION')
-            _fill_frictions(shapes, 0, coefficients[:, self._geoms], self._sliding)
+        if self._shapes is not None:
+            self._shapes.write(coefficients)
 
     def _property(self, kind: str) -> Columns:
         if kind not in self._properties:
@@ -211,10 +211,9 @@ class _Standalone:
         self._velocity = stage.columns('RIGID_BODY_VELOCITY', self._paths[:free]) if free else None
         self._sums = MassSums(layout.movers, layout.movers.free)
         self._centre = np.zeros((stage.slots, free, 3))
-        self._geoms = [_geoms_of(layout, body) for body in bodies]
-        self._sliding = model.geom_condim > 1
-        shaped = any(self._geoms)
-        self._shapes = stage.columns('RIGID_BODY_SHAPE_FRICTION_AND_RESTITUTION', self._paths) if shaped else None
+        geoms = [layout.geoms({body}) for body in bodies]
+        kind = 'RIGID_BODY_SHAPE_FRICTION_AND_RESTITUTION'
+        self._shapes = _Shapes(stage.columns(kind, self._paths), model, geoms) if any(geoms) else None
         self._properties = [
             stage.columns(f'RIGID_BODY_{name}', self._paths[:free]) for name in ('MASS', 'COM_POSE', 'INERTIA') if free
         ]
@@ -247,26 +246,33 @@ class _Standalone:
         self._centre[:] = sums.frames[..., :3]
 
     def write_frictions(self, coefficients: Floats) -> None:
-        for k, geoms in enumerate(self._geoms):
-            if geoms:
-                assert self._shapes is not None
-                _fill_frictions(self._shapes, k, coefficients[:, geoms], self._sliding[geoms])
+        if self._shapes is not None:
+            self._shapes.write(coefficients)
 
 
-def _geoms_of(layout: StageLayout, mover: int) -> list[int]:
-    """Return the colliders of a mover, in the order of its shapes."""
-    of, geom_body = layout.movers.of, layout.movers.model.geom_bodyid
-    return [geom for geom in layout.colliders if of[geom_body[geom]] == mover]
+class _Shapes:
+    """Frictions of the shapes of some things. PhysX has shapes in no known order: they are known by their friction.
 
+    Geoms of a thing that had the same friction in the beginning have the same one ever after.
+    """
 
-def _fill_frictions(shapes: Columns, thing: int, coefficients: Floats, sliding: NDArray[np.bool_]) -> None:
-    """Write static and dynamic frictions of the shapes of one thing."""
-    values = shapes.read()
-    new = np.where(sliding, coefficients, 0.0)[..., None]
-    count = new.shape[1]
-    if not np.array_equal(values[:, thing, :count, :2], np.broadcast_to(new, (len(new), count, 2)).astype(np.float32)):
-        values[:, thing, :count, :2] = new
-        shapes.write()
+    def __init__(self, columns: Columns, model: mujoco.MjModel, geoms: Sequence[Sequence[int]]):
+        self._columns = columns
+        self._first = columns.read()[..., 0].copy()
+        sliding = [[geom for geom in own if model.geom_condim[geom] > 1] for own in geoms]
+        self._kinds = [{float(np.float32(model.geom_friction[geom, 0])): geom for geom in own} for own in sliding]
+
+    def write(self, coefficients: Floats) -> None:
+        """Write sliding frictions of geoms, `(slots, ngeom)`, if they changed."""
+        frictions = self._columns.read()[..., 0]
+        new = frictions.copy()
+        for thing, kinds in enumerate(self._kinds):
+            for friction, geom in kinds.items():
+                own = self._first[:, thing] == np.float32(friction)
+                new[:, thing] = np.where(own, coefficients[:, geom, None], new[:, thing])
+        if not np.array_equal(new, frictions):
+            self._columns.values[..., :2] = new[..., None]
+            self._columns.write()
 
 
 def _slice(start: int, count: int) -> slice:

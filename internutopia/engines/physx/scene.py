@@ -18,7 +18,7 @@ from internutopia.engines.physx.stage import StageLayout, write_stage
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.log import warn_once
 
-_HELD = MODEL_FIELDS - CHANGEABLE - VISUAL
+_HELD = (MODEL_FIELDS - CHANGEABLE - VISUAL) | {'geom_friction'}  # of shapes, which are known by it
 _PLAIN = (int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 

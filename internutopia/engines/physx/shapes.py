@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from internutopia.engines.physx.bodies import Floats
 
 _GEOM = mujoco.mjtGeom
-_ELLIPSOID_RINGS, _ELLIPSOID_SECTORS = 9, 16
+_RINGS, _SECTORS = 7, 48  # of an ellipsoid, about its shortest axis: wheels are such
+_MOST_VERTICES = 255  # of a convex hull, on the CPU
 
 
 def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
@@ -59,7 +60,11 @@ def _mesh(points: Floats, faces: NDArray[np.integer], approximation: str) -> tup
         f'point3f[] points = [{", ".join(map(vector_text, points))}]\n'
         f'uniform token physics:approximation = "{approximation}"\n'
     )
-    return 'Mesh', '"PhysicsMeshCollisionAPI", ', text
+    schemas = '"PhysicsMeshCollisionAPI", '
+    if approximation == 'convexHull':
+        schemas += '"PhysxConvexHullCollisionAPI", '
+        text += f'int physxConvexHullCollision:hullVertexLimit = {_MOST_VERTICES}\n'
+    return 'Mesh', schemas, text
 
 
 def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]]:
@@ -80,16 +85,21 @@ def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]
 
 def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
     """Return a polyhedron whose vertices are on an ellipsoid."""
-    height = np.linspace(0, np.pi, _ELLIPSOID_RINGS)
-    turn = np.arange(_ELLIPSOID_SECTORS) * 2 * np.pi / _ELLIPSOID_SECTORS
+    height = np.linspace(0, np.pi, _RINGS)
+    turn = np.arange(_SECTORS) * 2 * np.pi / _SECTORS
     ring = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
     points = np.concatenate([np.column_stack([np.sin(h) * ring, np.full(len(ring), np.cos(h))]) for h in height])
-    rows, columns = np.mgrid[: _ELLIPSOID_RINGS - 1, :_ELLIPSOID_SECTORS]
-    corner = rows * _ELLIPSOID_SECTORS + columns
-    beside = rows * _ELLIPSOID_SECTORS + (columns + 1) % _ELLIPSOID_SECTORS
-    upper = np.stack([corner, corner + _ELLIPSOID_SECTORS, beside], axis=-1).reshape(-1, 3)
-    lower = np.stack([beside, corner + _ELLIPSOID_SECTORS, beside + _ELLIPSOID_SECTORS], axis=-1).reshape(-1, 3)
-    return points * radii, np.concatenate([upper, lower])
+    rows, columns = np.mgrid[: _RINGS - 1, :_SECTORS]
+    corner = rows * _SECTORS + columns
+    beside = rows * _SECTORS + (columns + 1) % _SECTORS
+    upper = np.stack([corner, corner + _SECTORS, beside], axis=-1).reshape(-1, 3)
+    lower = np.stack([beside, corner + _SECTORS, beside + _SECTORS], axis=-1).reshape(-1, 3)
+    axes = np.argsort(-radii, kind='stable')  # the shortest comes last, where the poles are
+    turned = np.zeros_like(points)
+    turned[:, axes] = points
+    faces = np.concatenate([upper, lower])
+    odd = np.linalg.det(np.eye(3)[axes]) < 0
+    return turned * radii, faces[:, ::-1] if odd else faces
 
 
 def _height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:

@@ -23,6 +23,7 @@ from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
 from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
+from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
 POSITION_ITERATIONS, VELOCITY_ITERATIONS = 16, 1
@@ -48,6 +49,11 @@ class StageLayout:
         """Return the path of a body that moves."""
         return mover_path(self.movers, mover)
 
+    def geoms(self, movers: set[int]) -> list[int]:
+        """Return the colliders of some bodies that move."""
+        owner = self.movers.of[self.movers.model.geom_bodyid]
+        return [geom for geom in self.colliders if owner[geom] and owner[geom] in movers]
+
 
 def mover_path(movers: Movers, mover: int) -> str:
     """Return the path of a mover below its env."""
@@ -67,7 +73,8 @@ class _Writer:
         self._model = model
         self._movers = Movers(model)
         self._filters = Filters(self._movers)
-        self._materials: dict[tuple[float, float], str] = {}
+        self._materials: dict[tuple[float, float, str], str] = {}
+        self._modes = friction_modes(model)
         self._sensed = sensed_bodies(model)
         self._passing: dict[int, list[int]] = {}
         self._colliders: dict[int, str] = {}
@@ -236,17 +243,15 @@ class _Writer:
         return _prim(kind, f'g{geom}', schemas, text)
 
     def _material(self, geom: int) -> str:
-        model = self._model
-        friction = float(model.geom_friction[geom, 0]) if model.geom_condim[geom] > 1 else 0.0
-        key = friction, restitution_of(model, geom)
+        key = float(_frictions(self._model)[geom]), restitution_of(self._model, geom), self._modes[geom]
         return self._materials.setdefault(key, f'm{len(self._materials)}')
 
     def _material_prims(self) -> Iterator[str]:
-        for (friction, restitution), name in self._materials.items():
+        for (friction, restitution, mode), name in self._materials.items():
             text = (
                 f'float physics:staticFriction = {friction:.9g}\nfloat physics:dynamicFriction = {friction:.9g}\n'
                 f'float physics:restitution = {restitution:.9g}\n'
-                'uniform token physxMaterial:frictionCombineMode = "max"\n'
+                f'uniform token physxMaterial:frictionCombineMode = "{mode}"\n'
                 'uniform token physxMaterial:restitutionCombineMode = "max"\n'
             )
             yield _prim('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
@@ -267,6 +272,31 @@ class _Writer:
 
     def _pose(self, body: int) -> tuple[Floats, Floats]:
         return self._movers.positions[body], self._movers.orientations[body]
+
+
+def friction_modes(model: mujoco.MjModel) -> list[str]:
+    """Return how the friction of each geom is combined with that of another, the stronger of two modes being taken.
+
+    MuJoCo takes the larger friction, or that of the geom of higher priority. Where one of these is smaller, it is
+    the minimum, for which other geoms have to put up with the mean of theirs.
+    """
+    solid = (model.geom_contype | model.geom_conaffinity) > 0
+    friction, first = _frictions(model), model.geom_priority > 0
+    ordinary = friction[solid & ~first]
+    low = solid & first & (friction < ordinary.max(initial=0.0))
+    if not low.any():
+        return ['max'] * model.ngeom
+    if np.ptp(ordinary) > 0:
+        warn_once(
+            "backend 'physx': geoms with a priority and a low friction are in a scene whose other geoms have different "
+            'frictions: between those, their mean counts, where MuJoCo takes the larger one'
+        )
+    return ['min' if low[geom] else 'max' if first[geom] else 'average' for geom in range(model.ngeom)]
+
+
+def _frictions(model: mujoco.MjModel) -> Floats:
+    """Return sliding frictions of geoms; 0 where contacts have none."""
+    return np.where(model.geom_condim > 1, model.geom_friction[:, 0], 0.0)
 
 
 def restitution_of(model: mujoco.MjModel, geom: int) -> float:
