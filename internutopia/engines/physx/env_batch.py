@@ -47,7 +47,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._pushed_version = -1  # of the models that PhysX has
         self._gains: Gains | None = None
         self._controls = np.full((capacity, scene.model.nu), np.nan)  # that PhysX has
-        self._unread = np.zeros(capacity, bool)  # slots whose contacts since the last step were not read yet
+        self._unread = np.zeros(capacity, bool)  # slots whose sensors were not read since the last step
         self._pool: ThreadPoolExecutor | None = None
         self._close = finalize(self, _close_all, self._instances)
         self._grow(0, capacity)
@@ -56,7 +56,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
     @override
     def sensors(self) -> NDArray[np.float64]:
         if self._unread.any():
-            self._measure_contacts()
+            self._measure()
         return self._sensors
 
     @override
@@ -81,7 +81,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         selected = np.zeros(self.capacity, bool)
         selected[slice(None) if slots is None else slots] = True
         if (self._unread & ~selected).any():
-            self._measure_contacts()
+            self._measure()
         self._push_models()
         efforts = self._push_targets()
         self._sensing.begin()
@@ -131,12 +131,12 @@ class PhysxEnvBatch(MujocoEnvBatch):
         qpos[own], qvel[own] = new_qpos[own], new_qvel[own]
         self._moved[rows] |= ~own  # PhysX has moved them, too
 
-    def _measure_contacts(self) -> None:
-        """Read the contacts of the last step, which takes PhysX long."""
+    def _measure(self) -> None:
+        """Read contacts and joint forces of the last step, which takes PhysX long."""
         for rows, instance in self._instances:
             own = self._unread[rows]
             if own.any():
-                for columns, forces in instance.contacts():
+                for columns, forces in instance.measured():
                     self._sensors[rows][np.ix_(own, columns)] = forces[own]
         self._unread[:] = False
 

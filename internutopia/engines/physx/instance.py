@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
 from internutopia.engines.physx.contacts import ContactSensor, contact_sensors
+from internutopia.engines.physx.joint_forces import joint_force_sensors
 from internutopia.engines.physx.runtime import Columns, PhysxStage
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.util.rotations import quat_rotate, quat_rotate_inverse
@@ -35,6 +36,7 @@ class PhysxInstance:
         bodies = [*movers.free, *movers.kinematic]
         self._standalone = _Standalone(self._stage, layout, bodies) if bodies else None
         self._contacts = _Contacts(self._stage, layout)
+        self._joint_forces = joint_force_sensors(movers)
 
     def step(self, dt: float) -> None:
         """Advance by a time step [s]."""
@@ -74,9 +76,13 @@ class PhysxInstance:
         if self._standalone is not None:
             self._standalone.write_frictions(coefficients)
 
-    def contacts(self) -> Iterator[tuple[Rows, Floats]]:
-        """Yield columns of `sensordata` and what contact sensors measure there, `(count, columns)`."""
-        return self._contacts.read()
+    def measured(self) -> Iterator[tuple[Rows, Floats]]:
+        """Yield columns of `sensordata` and what sensors of contacts and joint forces measure there."""
+        yield from self._contacts.read()
+        for sensor in self._joint_forces:
+            for tree in self._trees:
+                if sensor.link in tree.movers:
+                    yield sensor.address + np.arange(3), sensor.values(tree.joint_forces(sensor.link))
 
     def close(self) -> None:
         """Free it."""
@@ -128,7 +134,7 @@ class _Tree:
         self._reference = model.qpos0[self._qpos]
         links = self._position.links()
         self._links = np.array([k for k, name in enumerate(links) if name[0] == 'b' and name != 'base'], np.intp)
-        movers = [int(links[k][1:]) for k in self._links]
+        self.movers = movers = [int(links[k][1:]) for k in self._links]
         self._sums = MassSums(layout.movers, movers)
         self._root = movers.index(tree.root) if tree.root else -1
         self._free = slice(0) if tree.fixed else _slice(model.jnt_qposadr[model.body_jntadr[tree.root]], 7)
@@ -189,6 +195,11 @@ class _Tree:
     def write_frictions(self, coefficients: Floats) -> None:
         if self._shapes is not None:
             self._shapes.write(coefficients)
+
+    def joint_forces(self, link: int) -> Floats:
+        """Return force and torque that a link takes from its parent, in the frame of its joint, `(slots, 6)`."""
+        forces = self._property('LINK_INCOMING_JOINT_FORCE').read()
+        return forces[:, 0, self._links[self.movers.index(link)]]
 
     def _property(self, kind: str) -> Columns:
         if kind not in self._properties:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.batched.bodies import body_velocities
-from internutopia.engines.physx.bodies import Floats
+from internutopia.engines.physx.bodies import Floats, Movers
+from internutopia.engines.physx.joint_forces import has_joint
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.rotations import quat_rotate_inverse
 from internutopia.util.vectors import cross
@@ -18,17 +19,22 @@ if TYPE_CHECKING:
     from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
     from internutopia.engines.physx.instance import PhysxInstance
 
-_MISSING = {'wrench': 'forces in joints', 'contacts': 'single contacts'}
-
 
 def check_sensors(scene: CompiledScene) -> None:
     """Raise NotImplementedError if a robot has a sensor that PhysX has no values for."""
+    model = scene.model
+    movers = Movers(model)
     for robot in scene.source.robots:
         for probe in robot.probes:
-            if probe.kind in _MISSING:
+            missing = probe.kind == 'contacts' and 'single contacts'
+            if probe.kind == 'wrench':
+                sensor = int(np.flatnonzero(model.sensor_adr == scene.robots[robot.name].probes[probe][0])[0])
+                link = int(model.site_bodyid[model.sensor_objid[sensor]])
+                missing = not has_joint(movers, link) and 'forces where no joint is'
+            if missing:
                 raise NotImplementedError(
-                    f"robot {robot.name!r}, sensor {probe.sensor!r}: backend 'physx' does not measure "
-                    f"{_MISSING[probe.kind]}; use 'mujoco'"
+                    f"robot {robot.name!r}, sensor {probe.sensor!r}: backend 'physx' does not measure {missing}; use "
+                    "'mujoco'"
                 )
 
 

@@ -175,7 +175,7 @@ class _Writer:
     def _joint(self, joint: int, body0: str, body1: str, parent: int) -> str:
         model, movers = self._model, self._movers
         link = int(model.jnt_bodyid[joint])
-        turn = _from_x_to(model.jnt_axis[joint])
+        turn = joint_turn(model.jnt_axis[joint])
         anchor = movers.positions[link] + quat_rotate(movers.orientations[link], model.jnt_pos[joint])
         place, direction = anchor, quat_multiply(movers.orientations[link], turn)
         if parent:
@@ -352,8 +352,8 @@ def _mass_text(mass: float) -> str:
     return f'float physics:mass = {mass:.9g}\nfloat3 physics:diagonalInertia = ({mass:.9g}, {mass:.9g}, {mass:.9g})\n'
 
 
-def _from_x_to(axis: NDArray[np.float64]) -> Floats:
-    """Return the shortest rotation from the x axis to a unit vector."""
+def joint_turn(axis: NDArray[np.float64]) -> Floats:
+    """Return the orientation of a joint's frame, whose x axis is the joint's."""
     axis = axis / np.linalg.norm(axis)
     if axis[0] < -1 + 1e-12:
         return np.array([0.0, 0.0, 1.0, 0.0])
