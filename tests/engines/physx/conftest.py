@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ DT = 1 / 240
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if importlib.util.find_spec('ovphysx') is None and not os.environ.get('CI'):
-        for item in items:
-            if 'engines/physx' in str(item.path):
-                item.add_marker(pytest.mark.skip(reason='ovphysx is not installed: pip install --no-deps ovphysx ...'))
+    """Run the tests of this folder with the slow ones, which `make test-all` installs PhysX for."""
+    missing = importlib.util.find_spec('ovphysx') is None and not os.environ.get('CI')
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+            if missing:
+                item.add_marker(pytest.mark.skip(reason='ovphysx is not installed, see docs/physx.md'))
 
 
 @pytest.fixture
