@@ -32,6 +32,7 @@ DUMMY_SHARE = 1e-3
 
 _SLIDE = int(mujoco.mjtJoint.mjJNT_SLIDE)
 _X = np.array([1.0, 0.0, 0.0])
+_FAR = 1e7  # [rad, m] limit of joints without one: PhysX counts turns of a hinge only if it has limits
 _BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_parameters.py`
 
 
@@ -191,9 +192,11 @@ class _Writer:
             f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
         )
         if model.jnt_limited[joint]:
-            unit = 1.0 if slides else np.pi / 180
-            low, high = (model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]) / unit
-            text += f'float physics:lowerLimit = {low:.9g}\nfloat physics:upperLimit = {high:.9g}\n'
+            low, high = model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]
+        else:
+            low, high = -_FAR, _FAR
+        unit = 1.0 if slides else np.pi / 180
+        text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
         return _prim(f'Physics{kind}Joint', f'j{joint}', f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"', text)
 
     def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:

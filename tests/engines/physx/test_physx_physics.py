@@ -191,3 +191,18 @@ def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: 
     rays = np.array([[[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]])
     distances = view.cast_rays(np.array([0]), np.array([[[0.0, 0.0, 0.3]]]), rays, groups=(0, 1, 2), link='box')
     assert distances[0] == pytest.approx([0.75, 0.3], abs=2e-3)
+
+
+def test_turns_of_a_wheel_are_counted(start: Any, run: Any, write_model: WriteModel) -> None:
+    """Positions go on beyond a turn, and so do targets."""
+    wheel = '<worldbody><body name="wheel"><joint name="axle" axis="0 0 1"/><geom size="0.1" mass="2"/></body></worldbody>'
+    drives = Drives(stiffness=0.0, damping=5.0)
+    world = start(RobotSpec('wheel', write_model('wheel', wheel), fixed_base=True, position=(0, 0, 1), drives=drives))
+    view = world.articulation('wheel', 0)
+    view.set_targets(np.array([0]), velocities=[[20.0]])
+    run(world, 1.0)
+    assert view.get_joint_positions()[0, 0] == pytest.approx(20.0, rel=0.01)
+    view.set_gains(np.array([0]), stiffness=[[50.0]])
+    view.set_targets(np.array([0]), positions=[[50.0]], velocities=[[0.0]])
+    run(world, 2.0)
+    assert view.get_joint_positions()[0, 0] == pytest.approx(50.0, rel=1e-3)
