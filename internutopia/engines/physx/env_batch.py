@@ -22,6 +22,7 @@ from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.engines.physx.drives import Drives, Floats, Gains
 from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
+from internutopia.engines.physx.runtime import PhysxStage
 from internutopia.engines.physx.scene import physx_scene
 from internutopia.engines.physx.sensors import Sensors
 from internutopia.model.compiled import CompiledScene
@@ -182,18 +183,18 @@ class PhysxEnvBatch(MujocoEnvBatch):
 
     def _finite(self) -> NDArray[np.bool_]:
         """Return the slots whose state has not diverged."""
-        with np.errstate(invalid='ignore'):
-            near = [np.abs(self.read(name)) < _FARTHEST for name in ('qpos', 'qvel')]
-        return np.concatenate(near, axis=1).all(axis=1)
+        values = np.concatenate([self.read('qpos'), self.read('qvel')], axis=1)
+        return np.abs(values).max(axis=1, initial=0.0) < _FARTHEST  # NaN is not
 
     def _grow(self, first: int, capacity: int) -> None:
         """Add instances for slots from `first` on."""
         count = capacity - first
         parts = max(min(self.nthread, count // _FEWEST_SLOTS), 1)
+        layout = self._physx.layout
         for slots in np.array_split(np.arange(first, capacity), parts):
             if len(slots):
                 rows = slice(int(slots[0]), int(slots[-1]) + 1)
-                self._instances.append((rows, PhysxInstance(self._physx.layout, len(slots))))
+                self._instances.append((rows, PhysxInstance(layout, PhysxStage(layout.text, len(slots)))))
         self._gains = None  # to be written
 
     def _each(self, calls: list[Callable[[], None]]) -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
 from internutopia.engines.physx.contacts import ContactSensor, contact_sensors
 from internutopia.engines.physx.joint_forces import joint_force_sensors
-from internutopia.engines.physx.runtime import Columns, PhysxStage
 from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import Columns, TensorAccess
 from internutopia.util.rotations import quat_rotate, quat_rotate_inverse
 from internutopia.util.vectors import cross
 
@@ -26,11 +26,10 @@ _TO_WXYZ, _TO_XYZW = [3, 0, 1, 2], [1, 2, 3, 0]
 
 
 class PhysxInstance:
-    """`count` slots in one instance of PhysX."""
+    """Slots in one instance of PhysX, in which `stage` are copies of what a layout describes."""
 
-    def __init__(self, layout: StageLayout, count: int):
-        self.count = count
-        self._stage = PhysxStage(layout.text, count)
+    def __init__(self, layout: StageLayout, stage: TensorAccess):
+        self._stage = stage
         movers = layout.movers
         self._trees = [_Tree(self._stage, layout, index) for index in range(len(movers.articulations))]
         bodies = [*movers.free, *movers.kinematic]
@@ -92,7 +91,7 @@ class PhysxInstance:
 class _Contacts:
     """Contact sensors in all slots."""
 
-    def __init__(self, stage: PhysxStage, layout: StageLayout):
+    def __init__(self, stage: TensorAccess, layout: StageLayout):
         sensors = contact_sensors(layout.movers.model, layout.colliders)
         self._plain = [sensor for sensor in sensors if not sensor.against]
         paths = list(dict.fromkeys(path for sensor in self._plain for path in sensor.paths))
@@ -124,7 +123,7 @@ def _measured(sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
 class _Tree:
     """An articulation in all slots."""
 
-    def __init__(self, stage: PhysxStage, layout: StageLayout, index: int):
+    def __init__(self, stage: TensorAccess, layout: StageLayout, index: int):
         self._stage, self._path = stage, layout.roots[index]
         tree, model = layout.movers.articulations[index], layout.movers.model
         self._pose, self._velocity = self._bind('ROOT_POSE'), None
@@ -210,7 +209,7 @@ class _Tree:
 class _Standalone:
     """Standalone bodies, free ones first, in all slots."""
 
-    def __init__(self, stage: PhysxStage, layout: StageLayout, bodies: list[int]):
+    def __init__(self, stage: TensorAccess, layout: StageLayout, bodies: list[int]):
         model, free = layout.movers.model, len(layout.movers.free)
         self._stage, self._free = stage, free
         joints = model.body_jntadr[layout.movers.free]

@@ -4,6 +4,8 @@ Importing it needs the extra `physx`. Nothing is started before the first `Physx
 CPU, and PhysX's own threads are left out, as stages are stepped on threads of ours.
 """
 
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import itertools
@@ -19,8 +21,9 @@ from numpy.typing import NDArray
 from ovphysx import PhysX, set_global_config
 from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 from ovphysx.types import ContactSelection, GlobalConfigKey, LogLevel, SimObjectType, TensorType
+from typing_extensions import override
 
-Floats = NDArray[np.float32]
+from internutopia.engines.physx.tensors import Columns, ContactForces, Floats, TensorAccess
 
 _NAMES = itertools.count()
 _HEADER = (
@@ -55,7 +58,7 @@ def _start() -> None:
     _first.append((os.getpid(), physx))
 
 
-class Columns:
+class PhysxColumns(Columns):
     """One quantity of `count` things of a stage, `(slots, count, ...)`, float32; rows are in the order of the paths.
 
     Args:
@@ -70,8 +73,8 @@ class Columns:
         self._buffer = np.zeros(binding.shape, np.float32)
         self.shape = (*rows.shape, *binding.shape[1:])
         self.values: Floats = np.zeros(self.shape, np.float32)
-        """Values that were read or written last; to be changed before `write`."""
 
+    @override
     def read(self) -> Floats:
         """Read all values."""
         self._binding.read(self._buffer)
@@ -79,6 +82,7 @@ class Columns:
         self.values[...] = rows
         return self.values
 
+    @override
     def write(self, slots: NDArray[np.intp] | None = None) -> None:
         """Write `values` of some slots; None for all."""
         self._buffer[self._rows] = self.values
@@ -87,10 +91,12 @@ class Columns:
         elif len(slots):
             self._binding.write(self._buffer, indices=np.ascontiguousarray(self._rows[slots].ravel(), np.int32))
 
+    @override
     def names(self) -> tuple[str, ...]:
         """Return the names of the dofs of an articulation."""
         return tuple(self._binding.dof_names)
 
+    @override
     def links(self) -> tuple[str, ...]:
         """Return the names of the links of an articulation."""
         return tuple(self._binding.body_names)
@@ -100,7 +106,7 @@ class Columns:
         self._binding.destroy()
 
 
-class ContactForces:
+class PhysxContactForces(ContactForces):
     """Net contact forces [N] on `count` colliders of each slot, `(slots, count, 3)`, axes of the env.
 
     Args:
@@ -116,6 +122,7 @@ class ContactForces:
         self._paths, self._shape = paths, shape
         self._places: list[NDArray[np.intp]] = []  # of the rows of each group that PhysX returns
 
+    @override
     def read(self) -> Floats:
         """Return the forces of the last step."""
         forces = np.zeros((len(self._paths) + 1, 3), np.float32)  # the last one is of colliders that were not selected
@@ -139,7 +146,7 @@ class ContactForces:
         return np.array([place.get(path, -1) for path in found], np.intp)
 
 
-class PhysxStage:
+class PhysxStage(TensorAccess):
     """`slots` copies of what a USD text describes, each in a physics scene of its own, in one instance of PhysX.
 
     Copies do not meet, and each is simulated as it would be alone, to the bit.
@@ -152,7 +159,7 @@ class PhysxStage:
     def __init__(self, text: str, slots: int):
         _start()
         self.slots = slots
-        self._open: list[Columns | ContactForces] = []
+        self._open: list[PhysxColumns | PhysxContactForces] = []
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
         self._physx = PhysX()
         source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
@@ -168,21 +175,24 @@ class PhysxStage:
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
 
+    @override
     def step(self, dt: float) -> None:
         """Advance all copies by one time step [s]."""
         self._physx.step_sync(dt)
 
-    def columns(self, kind: str, paths: Sequence[str]) -> Columns:
+    @override
+    def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
         """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
         everywhere = self._everywhere(paths)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
             binding = self._physx.create_tensor_binding(prim_paths=everywhere, tensor_type=TensorType[kind])
-        columns = Columns(binding, self._rows(binding.prim_paths, paths))
+        columns = PhysxColumns(binding, self._rows(binding.prim_paths, paths))
         self._open.append(columns)
         return columns
 
-    def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> ContactForces:
+    @override
+    def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> PhysxContactForces:
         """Return the net contact forces on prims with a contact report, at paths below each env.
 
         With `against`, only contacts with what is at these paths count.
@@ -197,10 +207,11 @@ class PhysxStage:
             for path in self._in(slot, paths)
         ]
         query = self._physx.query(SimObjectType.CONTACT_SENSOR, contacts=selections, metadata=False).wait()
-        forces = ContactForces(self._physx, query, everywhere, (self.slots, len(paths)), kinds)
+        forces = PhysxContactForces(self._physx, query, everywhere, (self.slots, len(paths)), kinds)
         self._open.append(forces)
         return forces
 
+    @override
     def close(self) -> None:
         """Free it; may be called twice."""
         if self._stage is None or os.getpid() != _first[0][0]:

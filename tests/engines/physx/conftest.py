@@ -17,10 +17,10 @@ DT = 1 / 240
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of this folder with the slow ones, which `make test-all` installs PhysX for."""
+    """Run the tests on PhysX with the slow ones, which `make test-all` installs it for."""
     missing = importlib.util.find_spec('ovphysx') is None and not os.environ.get('CI')
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if Path(__file__).parent in item.path.parents and 'make_world' in getattr(item, 'fixturenames', ()):
             item.add_marker(pytest.mark.slow)
             if missing:
                 item.add_marker(pytest.mark.skip(reason='ovphysx is not installed, see docs/physx.md'))

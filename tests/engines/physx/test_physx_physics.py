@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec
+from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
 
 G = 9.81
 WriteModel = Callable[[str, str], str]
@@ -182,6 +183,40 @@ def test_accelerometer(start: Any, run: Any, write_model: WriteModel) -> None:
     assert view.measure(probe)[0] == pytest.approx([0, G, 0], abs=0.05)
 
 
+def test_forces_in_a_joint(start: Any, run: Any, write_model: WriteModel) -> None:
+    """A lever at rest takes its weight from its pivot, and the moment from its drive; in the frame of the sensor."""
+    frame = (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)  # its y axis is upwards, its z axis along -y
+    probes = Probe('wrench', 'pivot', sensor='force'), Probe('wrench', 'lever', sensor='tip', position=(0.5, 0.0, 0.0))
+    turned = Probe('wrench', 'pivot', sensor='turned', orientation=frame)
+    robot = lever(write_model, Drives(stiffness=1e5, damping=1e3))
+    world = start(dataclasses.replace(robot, probes=(*probes, turned)))
+    run(world, 1.0)
+    view, weight = world.articulation('lever', 0), 2 * G
+    assert view.measure(probes[0])[0] == pytest.approx([0, 0, weight, 0, -0.5 * weight, 0], abs=0.02)
+    assert view.measure(probes[1])[0] == pytest.approx([0, 0, weight, 0, 0, 0], abs=0.02)
+    assert view.measure(turned)[0] == pytest.approx([0, weight, 0, 0, 0, 0.5 * weight], abs=0.02)
+
+
+def test_response_of_an_arm_is_that_of_mujoco_at_finer_steps(start: Any, models: dict[str, str]) -> None:
+    """Two engines that share no dynamics agree on two links, their drives and gravity."""
+    from internutopia.engines.mujoco.world import MujocoWorld
+
+    arm = RobotSpec('arm', models['arm'], fixed_base=True, drives=Drives(stiffness=60.0, damping=6.0))
+    arm = dataclasses.replace(arm, joint_positions={'shoulder': 0.5, 'elbow': 0.4})
+    physx, mujoco = start(arm, dt=1 / 240), MujocoWorld(1, np.zeros((1, 3)), 1 / 4800, 20, 1)
+    scene = SceneSpec(models['floor'], robots=(arm,))
+    mujoco.load({0: (mujoco.prepare(scene), scene)})
+    views = [world.articulation('arm', 0) for world in (physx, mujoco)]
+    for view in views:
+        view.set_targets(np.array([0]), positions=[[0.9, -0.5]])
+    for _ in range(48):
+        for world in (physx, mujoco):
+            world.step(np.array([0]))
+        one, other = (view.get_joint_positions()[0] for view in views)
+        assert one == pytest.approx(other, abs=2e-3)
+    mujoco.close()
+
+
 def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: WriteModel) -> None:
     box = RobotSpec('box', write_model('box', BOX), position=(0.0, 0.0, 1.0))
     crate = ObjectSpec('crate', position=(1.0, 0.0, 3.0), scale=(0.5, 0.5, 0.5), mass=1.0)
@@ -195,7 +230,9 @@ def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: 
 
 def test_turns_of_a_wheel_are_counted(start: Any, run: Any, write_model: WriteModel) -> None:
     """Positions go on beyond a turn, and so do targets."""
-    wheel = '<worldbody><body name="wheel"><joint name="axle" axis="0 0 1"/><geom size="0.1" mass="2"/></body></worldbody>'
+    wheel = (
+        '<worldbody><body name="wheel"><joint name="axle" axis="0 0 1"/><geom size="0.1" mass="2"/></body></worldbody>'
+    )
     drives = Drives(stiffness=0.0, damping=5.0)
     world = start(RobotSpec('wheel', write_model('wheel', wheel), fixed_base=True, position=(0, 0, 1), drives=drives))
     view = world.articulation('wheel', 0)
