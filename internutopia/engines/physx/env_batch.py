@@ -51,6 +51,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._unread = np.zeros(capacity, bool)  # slots whose sensors were not read since the last step
         self._pool: ThreadPoolExecutor | None = None
         self._close = finalize(self, _close_all, self._instances)
+        self._close.atexit = False  # then PhysX closes them itself
         self._grow(0, capacity)
 
     @property

@@ -1,7 +1,7 @@
 """PhysX runtime: the one module that calls `ovphysx` and `ovstage`, which are pre-release.
 
-Importing it needs the extra `physx`. Nothing is started before the first `PhysxStage`: then the process is put on the
-CPU, and PhysX's own threads are left out, as stages are stepped on threads of ours.
+They are imported with the first `PhysxStage`: then the process is put on the CPU, and PhysX's own threads are left out,
+as stages are stepped on threads of ours.
 """
 
 # pyright: reportMissingImports=false
@@ -15,12 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import ovphysx
-import ovstage
 from numpy.typing import NDArray
-from ovphysx import PhysX, set_global_config
-from ovphysx.samples.python_samples.schema_support import physx_schema_paths
-from ovphysx.types import ContactSelection, GlobalConfigKey, LogLevel, SimObjectType, TensorType
 from typing_extensions import override
 
 from internutopia.engines.physx.tensors import Columns, ContactForces, Floats, TensorAccess
@@ -31,7 +26,7 @@ _HEADER = (
 )
 
 
-_first: list[tuple[int, PhysX]] = []  # the process that PhysX was started in, and an instance that is never closed
+_first: list[tuple[int, Any]] = []  # the process that PhysX was started in, and an instance that is never closed
 
 
 def _start() -> None:
@@ -47,6 +42,12 @@ def _start() -> None:
         )
     if _first:
         return
+    _load_usd()
+    import ovphysx
+    import ovstage
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, set_global_config
+    from ovphysx.samples.python_samples.schema_support import physx_schema_paths
+
     PhysX.set_cpu_mode(True)
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
@@ -56,6 +57,16 @@ def _start() -> None:
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
     warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
     _first.append((os.getpid(), physx))
+
+
+def _load_usd() -> None:
+    """Let the importers' OpenUSD fill its registry before `ovstage` is imported, which has another: later, it crashes."""
+    from pxr import Usd, UsdGeom, UsdLux, UsdPhysics, UsdShade
+
+    Usd.SchemaRegistry()
+    stage = Usd.Stage.CreateInMemory()
+    for prim in (UsdGeom.Xform, UsdLux.SphereLight, UsdPhysics.Scene, UsdShade.Material):
+        prim.Define(stage, '/prim')
 
 
 class PhysxColumns(Columns):
@@ -158,6 +169,9 @@ class PhysxStage(TensorAccess):
 
     def __init__(self, text: str, slots: int):
         _start()
+        import ovstage
+        from ovphysx import PhysX
+
         self.slots = slots
         self._open: list[PhysxColumns | PhysxContactForces] = []
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
@@ -184,6 +198,8 @@ class PhysxStage(TensorAccess):
     def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
         """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
         everywhere = self._everywhere(paths)
+        from ovphysx.types import TensorType
+
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
             binding = self._physx.create_tensor_binding(prim_paths=everywhere, tensor_type=TensorType[kind])
@@ -197,6 +213,8 @@ class PhysxStage(TensorAccess):
 
         With `against`, only contacts with what is at these paths count.
         """
+        from ovphysx.types import ContactSelection, SimObjectType
+
         everywhere = self._everywhere(paths)
         kinds = ('netNormalContactForce', 'netFrictionContactForce')
         if against:
