@@ -16,7 +16,8 @@ _FOUND, _FORCE = (
 )
 _SUBTREE = int(mujoco.mjtObj.mjOBJ_XBODY)
 _CONTACT = int(mujoco.mjtSensor.mjSENS_CONTACT)
-_NET = 3  # how contacts are reduced: to their net force
+_NET, _STRONGEST = 3, 2  # how contacts are reduced: to their net force, or to those with the largest forces
+_POINTS = sum(1 << int(bit) for bit in (mujoco.mjtConDataField.mjCONDATA_POS, mujoco.mjtConDataField.mjCONDATA_NORMAL))
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,32 @@ def contact_sensors(model: mujoco.MjModel, colliders: dict[int, str]) -> list[Co
         against = () if other < 0 else _paths(model, colliders, int(model.sensor_reftype[sensor]), other)
         if own and (other < 0 or against):
             found.append(ContactSensor(int(model.sensor_adr[sensor]) + counts, counts, own, against))
+    return found
+
+
+@dataclass(frozen=True)
+class PointSensor:
+    """A sensor of the strongest contacts of some colliders: point and normal of each.
+
+    Attributes:
+        address: in `sensordata`.
+        most: number of contacts.
+        paths: of the colliders.
+    """
+
+    address: int
+    most: int
+    paths: tuple[str, ...]
+
+
+def point_sensors(model: mujoco.MjModel, colliders: dict[int, str]) -> list[PointSensor]:
+    """Return the sensors of single contacts of a model whose colliders are at some paths, by geom."""
+    found: list[PointSensor] = []
+    for sensor in np.flatnonzero(model.sensor_type == _CONTACT).tolist():
+        data, reduction, most = model.sensor_intprm[sensor, :3].tolist()
+        paths = _paths(model, colliders, int(model.sensor_objtype[sensor]), int(model.sensor_objid[sensor]))
+        if reduction == _STRONGEST and data == _POINTS and model.sensor_refid[sensor] < 0 and paths:
+            found.append(PointSensor(int(model.sensor_adr[sensor]), most, paths))
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
-from internutopia.engines.physx.contacts import ContactSensor, contact_sensors
+from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, point_sensors
 from internutopia.engines.physx.joint_forces import joint_force_sensors
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, TensorAccess
@@ -100,6 +100,10 @@ class _Contacts:
         self._filtered = [
             (sensor, stage.contact_forces(sensor.paths, sensor.against)) for sensor in sensors if sensor.against
         ]
+        self._points = [
+            (sensor, stage.contact_points(sensor.paths, sensor.most))
+            for sensor in point_sensors(layout.movers.model, layout.colliders)
+        ]
 
     def read(self) -> Iterator[tuple[Rows, Floats]]:
         if self._forces is not None:
@@ -108,6 +112,9 @@ class _Contacts:
                 yield _measured(sensor, forces[:, places])
         for sensor, filtered in self._filtered:
             yield _measured(sensor, filtered.read())
+        for sensor, points in self._points:
+            values = points.read()
+            yield sensor.address + np.arange(values[0].size), values.reshape(len(values), -1)
 
 
 def _measured(sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.physx.tensors import Columns, ContactForces, Floats, TensorAccess
+from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess
 
 _NAMES = itertools.count()
 _HEADER = (
@@ -157,6 +157,49 @@ class PhysxContactForces(ContactForces):
         return np.array([place.get(path, -1) for path in found], np.intp)
 
 
+class PhysxContactPoints(ContactPoints):
+    """Points and normals of the `most` strongest contacts in each slot.
+
+    Args:
+        physx: what simulates them.
+        query: selects colliders.
+        slot_of: slot of each collider, by its path.
+        most: contacts in a slot.
+    """
+
+    _KINDS = ('rawContactForce', 'rawContactPoint', 'rawContactNormal')
+
+    def __init__(self, physx: Any, query: Any, slot_of: Mapping[str, int], most: int):
+        self._physx, self._query, self._slot_of, self._most = physx, query, slot_of, most
+        self._slots = max(slot_of.values()) + 1
+
+    @override
+    def read(self) -> Floats:
+        found: list[dict[str, list[Floats]]] = [{kind: [] for kind in self._KINDS} for _ in range(self._slots)]
+        with self._physx.read(self._query, list(self._KINDS)).wait() as result:
+            while (group := result.fetch_next().wait()) is not None:
+                kind = result.dictionary.token_to_string(group.attribute)
+                paths = result.dictionary.get_path_strings(group.prim_list)
+                for path, tensor in zip(paths, group.tensors, strict=True):
+                    found[self._slot_of[path]][kind].append(np.array(tensor, np.float32))
+                del group, tensor
+        strongest = np.zeros((self._slots, self._most, 6), np.float32)
+        for slot, kinds in enumerate(found):
+            if not kinds[self._KINDS[0]]:
+                continue
+            force, point, normal = (np.concatenate(kinds[kind]) for kind in self._KINDS)
+            order = np.argsort(-np.abs(force), kind='stable')[: self._most]
+            away = (
+                -np.sign(force)[order, None] * normal[order]
+            )  # PhysX's force along the normal is that on the collider
+            strongest[slot, : len(order)] = np.concatenate([point[order], away], axis=1)
+        return strongest
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._query.close_sync()
+
+
 class PhysxStage(TensorAccess):
     """`slots` copies of what a USD text describes, each in a physics scene of its own, in one instance of PhysX.
 
@@ -173,7 +216,7 @@ class PhysxStage(TensorAccess):
         from ovphysx import PhysX
 
         self.slots = slots
-        self._open: list[PhysxColumns | PhysxContactForces] = []
+        self._open: list[PhysxColumns | PhysxContactForces | PhysxContactPoints] = []
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
         self._physx = PhysX()
         source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
@@ -209,25 +252,20 @@ class PhysxStage(TensorAccess):
 
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> PhysxContactForces:
-        """Return the net contact forces on prims with a contact report, at paths below each env.
-
-        With `against`, only contacts with what is at these paths count.
-        """
-        from ovphysx.types import ContactSelection, SimObjectType
-
-        everywhere = self._everywhere(paths)
         kinds = ('netNormalContactForce', 'netFrictionContactForce')
         if against:
             kinds = ('normalContactForceMatrix', 'frictionContactForceMatrix')
-        selections = [
-            ContactSelection(path, self._in(slot, against))
-            for slot in range(self.slots)
-            for path in self._in(slot, paths)
-        ]
-        query = self._physx.query(SimObjectType.CONTACT_SENSOR, contacts=selections, metadata=False).wait()
-        forces = PhysxContactForces(self._physx, query, everywhere, (self.slots, len(paths)), kinds)
+        query = self._contact_query(paths, against)
+        forces = PhysxContactForces(self._physx, query, self._everywhere(paths), (self.slots, len(paths)), kinds)
         self._open.append(forces)
         return forces
+
+    @override
+    def contact_points(self, paths: Sequence[str], most: int) -> PhysxContactPoints:
+        slot_of = {path: slot for slot in range(self.slots) for path in self._in(slot, paths)}
+        points = PhysxContactPoints(self._physx, self._contact_query(paths), slot_of, most)
+        self._open.append(points)
+        return points
 
     @override
     def close(self) -> None:
@@ -241,6 +279,16 @@ class PhysxStage(TensorAccess):
         self._stage.destroy()
         self._physx.destroy()
         self._stage = None
+
+    def _contact_query(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
+        from ovphysx.types import ContactSelection, SimObjectType
+
+        selections = [
+            ContactSelection(path, self._in(slot, against))
+            for slot in range(self.slots)
+            for path in self._in(slot, paths)
+        ]
+        return self._physx.query(SimObjectType.CONTACT_SENSOR, contacts=selections, metadata=False).wait()
 
     def _everywhere(self, paths: Sequence[str]) -> list[str]:
         return [path for slot in range(self.slots) for path in self._in(slot, paths)]

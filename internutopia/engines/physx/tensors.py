@@ -43,6 +43,14 @@ class ContactForces(Protocol):
         ...
 
 
+class ContactPoints(Protocol):
+    """Points [m] and unit normals, towards what is touched, of the strongest contacts in each slot, `(slots, k, 6)`."""
+
+    def read(self) -> Floats:
+        """Return those of the last step; zero where there are fewer."""
+        ...
+
+
 class TensorAccess(Protocol):
     """`slots` copies of a stage that are stepped together."""
 
@@ -61,6 +69,10 @@ class TensorAccess(Protocol):
 
         With `against`, only contacts with what is at these paths count.
         """
+        ...
+
+    def contact_points(self, paths: Sequence[str], most: int) -> ContactPoints:
+        """Return the `most` strongest contacts of prims with a contact report, at paths below each env."""
         ...
 
     def close(self) -> None:

@@ -171,6 +171,26 @@ def test_contact_force_is_the_weight(start: Any, run: Any, write_model: WriteMod
     assert world.articulation('box', 0).get_contact_forces() == pytest.approx(np.array([[[0, 0, 4 * G]]] * 3), abs=0.02)
 
 
+def test_contacts_with_one_thing_and_their_points(start: Any, run: Any, write_model: WriteModel) -> None:
+    """A box on the ground with a weight on it: forces from below alone, and the corners that it stands on."""
+    below, weight = Probe('contact', 'box', sensor='a'), Probe('contact', 'box', sensor='b', against='weight')
+    points = Probe('contacts', 'box', sensor='c')
+    box = write_model('box', BOX)
+    robot = RobotSpec('box', box, position=(0.0, 0.0, 0.1), probes=(below, weight, points))
+    load = ObjectSpec('weight', position=(0.0, 0.0, 0.25), scale=(0.1, 0.1, 0.1), mass=1.5)
+    world = start(robot, objects=(load,), env_num=2)
+    run(world, 1.0)
+    view = world.articulation('box', 0)
+    assert view.measure(below) == pytest.approx(np.array([[1, 0, 0, 4 * G]] * 2), abs=0.05)
+    assert view.measure(weight) == pytest.approx(np.array([[1, 0, 0, -1.5 * G]] * 2), abs=0.05)
+    found = view.measure(points).reshape(2, -1, 6)
+    held = found[:, :4]
+    assert np.abs(held[..., :2]) == pytest.approx(np.full((2, 4, 2), 0.1), abs=1e-3)
+    assert held[..., 2] == pytest.approx(np.zeros((2, 4)), abs=1e-3)
+    assert held[..., 3:] == pytest.approx(np.broadcast_to([0, 0, -1.0], (2, 4, 3)), abs=1e-3)
+    assert found[:, 4:8, 5] == pytest.approx(np.ones((2, 4)), abs=1e-3) and not found[:, 8:].any()
+
+
 def test_accelerometer(start: Any, run: Any, write_model: WriteModel) -> None:
     """It measures gravity at rest, in its frame, and nothing in free fall."""
     probe = Probe('acceleration', 'box', sensor='imu', orientation=(np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0))
