@@ -60,7 +60,7 @@ def _start() -> None:
 
 
 def _load_usd() -> None:
-    """Let the importers' OpenUSD fill its registry before `ovstage` is imported, which has another: later, it crashes."""
+    """Let the importers' OpenUSD fill its registry first: once that of `ovstage` is imported, it would crash."""
     from pxr import Usd, UsdGeom, UsdLux, UsdPhysics, UsdShade
 
     Usd.SchemaRegistry()
@@ -142,10 +142,8 @@ class PhysxContactForces(ContactForces):
             while (group := result.fetch_next().wait()) is not None:
                 if index == len(self._places):
                     self._places.append(self._places_of(result.dictionary.get_path_strings(group.prim_list)))
-                values = np.asarray(group.tensors[0]).reshape(group.prim_count, -1, 3)
-                forces[self._places[index]] += values.sum(axis=1)
+                forces[self._places[index]] += _copies(group)[0].reshape(group.prim_count, -1, 3).sum(axis=1)
                 index += 1
-                del values, group
         return forces[:-1].reshape(*self._shape, 3)
 
     def close(self) -> None:
@@ -180,18 +178,15 @@ class PhysxContactPoints(ContactPoints):
             while (group := result.fetch_next().wait()) is not None:
                 kind = result.dictionary.token_to_string(group.attribute)
                 paths = result.dictionary.get_path_strings(group.prim_list)
-                for path, tensor in zip(paths, group.tensors, strict=True):
-                    found[self._slot_of[path]][kind].append(np.array(tensor, np.float32))
-                del group, tensor
+                for path, values in zip(paths, _copies(group), strict=True):
+                    found[self._slot_of[path]][kind].append(values)
         strongest = np.zeros((self._slots, self._most, 6), np.float32)
         for slot, kinds in enumerate(found):
             if not kinds[self._KINDS[0]]:
                 continue
             force, point, normal = (np.concatenate(kinds[kind]) for kind in self._KINDS)
             order = np.argsort(-np.abs(force), kind='stable')[: self._most]
-            away = (
-                -np.sign(force)[order, None] * normal[order]
-            )  # PhysX's force along the normal is that on the collider
+            away = -np.sign(force)[order, None] * normal[order]  # the collider gets force times normal
             strongest[slot, : len(order)] = np.concatenate([point[order], away], axis=1)
         return strongest
 
@@ -301,6 +296,11 @@ class PhysxStage(TensorAccess):
         row_of = {path: row for row, path in enumerate(found)}
         rows = np.array([row_of[path] for path in self._everywhere(paths)], np.intp)
         return rows.reshape(self.slots, len(paths))
+
+
+def _copies(group: Any) -> list[Floats]:
+    """Return copies of a group's arrays: while one of them is referred to, PhysX cannot be closed."""
+    return [np.array(tensor, np.float32) for tensor in group.tensors]
 
 
 def _slot_name(slot: int) -> str:
