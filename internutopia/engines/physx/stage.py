@@ -122,7 +122,7 @@ class _Writer:
 
     def _world(self) -> str:
         bodies = [body for body in self._filters.colliders if self._movers.of[body] == 0]
-        return ''.join(self._scope(body, 0, '') for body in bodies)
+        return ''.join(self._scope(body, 0) for body in bodies)
 
     def _standalone(self, mover: int, kinematic: bool) -> str:
         extra = 'bool physics:kinematicEnabled = true\n' if kinematic else ''
@@ -210,25 +210,25 @@ class _Writer:
         if (model.body_gravcomp[own] == 1).all():
             extra += 'bool physxRigidBody:disableGravity = true\n'
         mass = float(model.body_mass[own].sum())
-        scopes = ''.join(self._scope(b, mover, self._paths[mover]) for b in own if b in self._filters.colliders)
+        scopes = ''.join(self._scope(b, mover) for b in own if b in self._filters.colliders)
         text = f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
         return _prim('Xform', name, ', '.join(applied), text)
 
-    def _scope(self, body: int, mover: int, path: str) -> str:
+    def _scope(self, body: int, mover: int) -> str:
         """Return the colliders of one body of the model, in the frame of the mover."""
-        home = f'{path}/w{body}' if path else f'w{body}'
-        parts = [self._collider(geom, mover, home, body in self._sensed) for geom in self._filters.colliders[body]]
-        others = self._passing.get(body, ())
-        if others:
-            targets = ', '.join(f'<@/{self._home(other)}>' for other in others)
-            parts.insert(0, f'rel physics:filteredPairs = [{targets}]\n')
-        return _prim('Xform', f'w{body}', '"PhysicsFilteredPairsAPI"' if others else '', ''.join(parts))
+        colliders = self._filters.colliders
+        home = self._home(body)
+        others = [
+            f'<@/{self._home(other)}/g{geom}>' for other in self._passing.get(body, ()) for geom in colliders[other]
+        ]
+        parts = [self._collider(geom, mover, home, others) for geom in colliders[body]]
+        return _prim('Xform', f'w{body}', '', ''.join(parts))
 
     def _home(self, body: int) -> str:
         mover = int(self._movers.of[body])
         return f'{self._paths[mover]}/w{body}' if mover else f'w{body}'
 
-    def _collider(self, geom: int, mover: int, home: str, sensed: bool) -> str:
+    def _collider(self, geom: int, mover: int, home: str, passing: list[str]) -> str:
         movers = self._movers
         self._colliders[geom] = f'{home}/g{geom}'
         position, orientation = movers.geom_positions[geom], movers.geom_orientations[geom]
@@ -240,9 +240,12 @@ class _Writer:
         schemas = f'"PhysicsCollisionAPI", {schemas}"MaterialBindingAPI"'
         if not mover:
             text += _OWNER
-        elif sensed:
+        elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
             text += _REPORT
+        if passing:
+            schemas += ', "PhysicsFilteredPairsAPI"'
+            text += f'rel physics:filteredPairs = [{", ".join(passing)}]\n'
         return _prim(kind, f'g{geom}', schemas, text)
 
     def _material(self, geom: int) -> str:

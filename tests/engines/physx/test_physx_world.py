@@ -224,6 +224,26 @@ def test_self_collisions_are_switched(start: Any, run: Any, write_model: WriteMo
     assert gap[0] > 0.19 and passed[0] < -0.3
 
 
+def test_excludes_of_some_links(start: Any, run: Any, write_model: WriteModel) -> None:
+    """Of three beads on parallel rails, two pass through each other; the third stops the first."""
+    beads = ''.join(
+        f'<body name="bead{k}" pos="0 {y} 0"><joint name="slide{k}" type="slide" axis="0 1 0"/>'
+        '<geom size="0.1" mass="0.5"/></body>'
+        for k, y in enumerate((0.0, 0.3, 0.9))
+    )
+    robot = write_model(
+        'beads',
+        f'<worldbody><body name="body"><geom size="0.02" pos="0 0 1" mass="1"/>{beads}</body></worldbody>'
+        '<contact><exclude body1="bead0" body2="bead1"/></contact>',
+    )
+    world = start(RobotSpec('beads', robot, fixed_base=True, position=(0, 0, 1), drives=FREE))
+    view = world.articulation('beads', 0)
+    view.set_joint_velocities(np.array([0]), [[1.0, 0.0, 0.0]])
+    run(world, 1.5)
+    first, passed, pushed = view.get_joint_positions()[0]
+    assert first > 0.6 and passed == pytest.approx(0.0, abs=1e-4) and pushed > 0.1
+
+
 def test_geoms_with_bits_of_their_own(start: Any, run: Any, write_model: WriteModel) -> None:
     """A ghost falls through the crate that the ground carries."""
     scene = write_model(
