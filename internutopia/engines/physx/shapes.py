@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from internutopia.engines.physx.bodies import Floats
 
 _GEOM = mujoco.mjtGeom
-_RINGS, _SECTORS = 7, 48  # of an ellipsoid, about its shortest axis: wheels are such
+_RINGS, _SECTORS = 9, 28  # of an ellipsoid between its poles, about its shortest axis
+_DISC, _DISC_SHARE = 1 / 3, 0.5  # thickness of an ellipsoid that is a disc, and height of the cylinder instead of it
 _MOST_VERTICES = 255  # of a convex hull, on the CPU
 
 
@@ -33,6 +34,13 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
             f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n',
         )
     if kind == _GEOM.mjGEOM_ELLIPSOID:
+        if (axis := disc_axis(size)) is not None:
+            radius, height = float(size.max()), float(_DISC_SHARE * size[axis])
+            return (
+                'Cylinder',
+                '',
+                (f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'),
+            )
         return _mesh(*_ellipsoid(size), 'convexHull')
     if kind == _GEOM.mjGEOM_MESH:
         return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
@@ -41,6 +49,13 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
     raise NotImplementedError(
         f"backend 'physx' has no collider for geom {model.geom(geom).name or geom!r}, of the type {kind.name}"
     )
+
+
+def disc_axis(radii: Floats) -> int | None:
+    """Return the axis of an ellipsoid that is a disc, such as a wheel, which rolls as a cylinder; None for others."""
+    axis = int(np.argmin(radii))
+    others = np.delete(radii, axis)
+    return axis if others[0] == others[1] and radii[axis] < _DISC * others[0] else None
 
 
 def shape_scale(model: mujoco.MjModel, geom: int) -> Floats:
@@ -84,22 +99,29 @@ def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]
 
 
 def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
-    """Return a polyhedron whose vertices are on an ellipsoid."""
-    height = np.linspace(0, np.pi, _RINGS)
+    """Return a polyhedron whose vertices are on an ellipsoid, and finest around its shortest axis."""
+    height = np.linspace(0, np.pi, _RINGS + 2)[1:-1]
     turn = np.arange(_SECTORS) * 2 * np.pi / _SECTORS
-    ring = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
-    points = np.concatenate([np.column_stack([np.sin(h) * ring, np.full(len(ring), np.cos(h))]) for h in height])
-    rows, columns = np.mgrid[: _RINGS - 1, :_SECTORS]
-    corner = rows * _SECTORS + columns
-    beside = rows * _SECTORS + (columns + 1) % _SECTORS
-    upper = np.stack([corner, corner + _SECTORS, beside], axis=-1).reshape(-1, 3)
-    lower = np.stack([beside, corner + _SECTORS, beside + _SECTORS], axis=-1).reshape(-1, 3)
+    rings = [
+        np.column_stack([np.sin(h) * np.cos(turn), np.sin(h) * np.sin(turn), np.cos(h) + 0 * turn]) for h in height
+    ]
+    points = np.concatenate([*rings, [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]])
+    corner = np.arange(_SECTORS)
+    beside = np.roll(corner, -1)
+    last, top, bottom = (_RINGS - 1) * _SECTORS, len(points) - 2, len(points) - 1
+    faces = [
+        np.column_stack([np.full(_SECTORS, top), corner, beside]),
+        np.column_stack([np.full(_SECTORS, bottom), last + beside, last + corner]),
+    ]
+    for ring in range(_RINGS - 1):
+        upper, lower = ring * _SECTORS, (ring + 1) * _SECTORS
+        faces.append(np.column_stack([upper + corner, lower + corner, upper + beside]))
+        faces.append(np.column_stack([upper + beside, lower + corner, lower + beside]))
     axes = np.argsort(-radii, kind='stable')  # the shortest comes last, where the poles are
     turned = np.zeros_like(points)
     turned[:, axes] = points
-    faces = np.concatenate([upper, lower])
-    odd = np.linalg.det(np.eye(3)[axes]) < 0
-    return turned * radii, faces[:, ::-1] if odd else faces
+    found = np.concatenate(faces)
+    return turned * radii, found[:, ::-1] if np.linalg.det(np.eye(3)[axes]) < 0 else found
 
 
 def _height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:
