@@ -18,7 +18,7 @@ import mujoco
 import numpy as np
 from rich.progress import track
 
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.policy import Policy, load_policy
 from internutopia.util import did_you_mean
 from internutopia_extension.learning_tasks.walkers import WALKERS, Walker

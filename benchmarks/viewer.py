@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.config import Config, SimConfig
-from internutopia.core.runner.base import StepWatcher
+from internutopia.core.runner.interfaces import StepWatcher
 from internutopia.core.vec_env import Env
 from internutopia.viewer import attach
 from internutopia.viewer.viewer import RATE, Viewer

@@ -1,7 +1,7 @@
 """Random search finds a linear policy that balances a pole, in 64 envs that do not wait for each other.
 
 Each env tries a gain vector for one episode; the best ones are the source of the next (cross-entropy method). While
-the envs of one group are at work the search looks at those of another.
+the envs of one group are at work the search evaluates those of another.
 """
 
 import argparse

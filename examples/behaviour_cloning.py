@@ -41,7 +41,7 @@ gripper opens (positive) or closes `(n, 1)`."""
 
 
 class PickAndPlaceCfg(TaskCfg):
-    """A cube has to be brought to `GOAL`."""
+    """Config of bringing a cube to `GOAL`."""
 
     type: str | None = 'PickAndPlace'
     instruction: str = 'put the cube to the left of the robot'
@@ -49,7 +49,7 @@ class PickAndPlaceCfg(TaskCfg):
 
 @BaseTask.register('PickAndPlace')
 class PickAndPlace(BaseTask):
-    """The robot sees the cube. Done when it lies at its goal and the gripper has left it."""
+    """A task whose observation has the cube. Done when it lies at its goal and the gripper has left it."""
 
     success = False
 
@@ -69,7 +69,7 @@ class PickAndPlace(BaseTask):
 
 
 def expert(tip: Array, fingers: Array, cube: Array) -> tuple[Array, Array]:
-    """The rule: over the cube, down, close, up, over the goal, down, open, up."""
+    """Act by rule: over the cube, down, close, up, over the goal, down, open, up."""
     above = np.array([0.0, 0.0, HOVER])
     over_cube = np.linalg.norm((tip - cube)[:, :2], axis=1) < 0.01
     at_cube = np.linalg.norm(tip - cube, axis=1) < 0.01
@@ -121,7 +121,7 @@ def run(policy: Policy, episodes: int, seed: int, noise: float = 0.0, record: Pa
 
 
 def features(tip: Array, fingers: Array, cube: Array) -> torch.Tensor:
-    """What the network sees: lengths that matter, in units in which they are about 1."""
+    """Return the input of the network: lengths that matter, in units in which they are about 1."""
     relative = np.column_stack([cube - tip, GOAL - cube, tip[:, 2:]]) / 0.1
     near = np.tanh((cube - tip) / 0.01)
     return torch.tensor(np.column_stack([relative, near, fingers / 0.02]), dtype=torch.float32)
@@ -177,7 +177,7 @@ network = train(dataset, args.updates)
 
 
 def learned(tip: Array, fingers: Array, cube: Array) -> tuple[Array, Array]:
-    """The network as a policy."""
+    """Act by the network."""
     with torch.no_grad():
         outputs = network(features(tip, fingers, cube)).numpy()
     return outputs[:, :3] * STRIDE, outputs[:, 3:]

@@ -16,7 +16,7 @@ EDGE = 0.2  # m, of the cube
 
 
 def task(angle: float) -> FiniteStepTaskCfg:
-    """A cube 1 m away, somewhere in front of the robot; `angle` to its left [rad]."""
+    """Return a task with a cube 1 m away, somewhere in front of the robot; `angle` to its left [rad]."""
     camera = camera_cfg.update(resolution=(WIDTH, HEIGHT), depth=True, landmarks=True)
     cube = DynamicCubeCfg(
         name='cube',
@@ -30,7 +30,7 @@ def task(angle: float) -> FiniteStepTaskCfg:
 
 
 def find_cube(seen: dict[str, Any]) -> tuple[float, float]:
-    """Where the cube is in the picture, from 0 (left) to 1 (right), and how far away [m]."""
+    """Return where the cube is in the picture, from 0 (left) to 1 (right), and how far away [m]."""
     (box,) = seen['bounding_box_2d_tight']['data']
     column, row = (box['x_min'] + box['x_max'] + 1) // 2, (box['y_min'] + box['y_max'] + 1) // 2
     return (column + 0.5) / WIDTH, float(seen['depth'][row, column])

@@ -13,7 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from internutopia import Config, Env, SimConfig
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.robots.aliengo import AliengoRobotCfg
@@ -25,7 +25,7 @@ SPEEDS = [[0.0, 0.0, 0.0], [0.6, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.8]]  #
 
 
 def make_network(file: Path) -> None:
-    """Write the network of a policy that sees and does what `foreign_policy.yaml` says."""
+    """Write the network of the policy that `foreign_policy.yaml` describes."""
     source = resolve('robots/aliengo/move_by_speed.onnx', POLICY_SUFFIXES)
     joints = np.eye(12)[[3 * leg + part for part in range(3) for leg in range(4)]].T  # leg by leg from joint by joint
     parts = [np.eye(3) / [2.0, 2.0, 0.25], np.eye(3), np.eye(3), joints, joints, joints, np.eye(2)]
@@ -71,5 +71,5 @@ with tempfile.TemporaryDirectory() as folder:
 for speeds, env_obs in zip(SPEEDS, obs, strict=True):
     (x, y, _), (w, *_, z) = env_obs['aliengo']['position'], env_obs['aliengo']['orientation']
     went = np.array([x, y, 2.0 * np.arctan2(z, w)])
-    print(f'told {speeds}, after {SECONDS} s at {np.round(went, 2)} (m, m, rad)')
+    print(f'commanded {speeds}, after {SECONDS} s at {np.round(went, 2)} (m, m, rad)')
     assert np.allclose(went, SECONDS * np.array(speeds), atol=0.25 + 0.2 * SECONDS * np.max(np.abs(speeds)))

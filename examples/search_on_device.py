@@ -18,7 +18,7 @@ START = 0.15  # how far from upright and at rest poles begin [m, rad, m/s, rad/s
 
 
 def search(device: str = 'cpu', env_num: int = 48, rounds: int = 3, seed: int = 0) -> tuple[torch.Tensor, list[float]]:
-    """Look for weights `(4,)` of cart position, pole angle and their velocities.
+    """Search for weights `(4,)` of cart position, pole angle and their velocities.
 
     Returns:
         The weights, and for how many steps poles stayed up in each round, on average.
@@ -44,7 +44,7 @@ def search(device: str = 'cpu', env_num: int = 48, rounds: int = 3, seed: int = 
         mean, std = best.mean(0), best.std(0)
         averages.append(score)
     envs.close()
-    return mean, [float(score.mean()) for score in averages]  # only now the host has to know
+    return mean, [float(score.mean()) for score in averages]  # only here the host waits
 
 
 if __name__ == '__main__':

@@ -9,9 +9,9 @@ tasks. Importing this package loads next to nothing; a name is loaded when it is
 
 from typing import TYPE_CHECKING
 
-from internutopia.compat.v2 import gone
+from internutopia.compat import register
 from internutopia.gymnasium_ids import register_own_tasks
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.config import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TaskCfg,
     )
     from internutopia.config.distribution import RayDistributionCfg
-    from internutopia.core.gym_env import Env as GymEnv
+    from internutopia.core.gym_env import GymEnv
     from internutopia.core.object import BaseObject
     from internutopia.core.robot.articulation import IArticulation
     from internutopia.core.robot.articulation_action import ArticulationAction
@@ -93,7 +93,7 @@ __getattr__, __dir__ = lazy(
         'ControllerCfg': 'internutopia.config',
         'Drives': 'internutopia.model.spec',
         'Env': 'internutopia.core.vec_env',
-        'GymEnv': 'internutopia.core.gym_env:Env',
+        'GymEnv': 'internutopia.core.gym_env:GymEnv',
         'IArticulation': 'internutopia.core.robot.articulation',
         'IRigidBody': 'internutopia.core.robot.rigid_body',
         'IScene': 'internutopia.core.scene.scene',
@@ -111,5 +111,5 @@ __getattr__, __dir__ = lazy(
     },
 )
 
-gone.install()
+register()
 register_own_tasks()

@@ -8,9 +8,9 @@ has read it; afterwards that is an error, because configs that were built meanwh
 
 import os
 
-from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.default_config import DEFAULT_ASSETS_PATH
 from internutopia.util import did_you_mean
+from internutopia.util.gone_names import raise_if_gone
 
 __getattr__ = raise_if_gone(__name__)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 
 def main() -> int:

@@ -1,10 +1,12 @@
 """Architecture: modules import each other in one direction only; `.importlinter` says in which."""
 
 import ast
+import re
 import runpy
 from pathlib import Path
 
-structure = runpy.run_path(str(Path(__file__).parents[1] / 'tools' / 'structure.py'))
+ROOT = Path(__file__).parents[1]
+structure = runpy.run_path(str(ROOT / 'tools' / 'structure.py'))
 TREES = {name: ast.parse(path.read_text()) for name, path in structure['files']()}
 
 
@@ -24,7 +26,35 @@ def test_imports_by_string_are_found() -> None:
     assert structure['imports_by_string']({'a': tree, **TREES})['a'] == {'internutopia.rl'}
 
 
+def test_2x_is_a_guest() -> None:
+    importers, branches = structure['hosts'](TREES)
+    robot, util = 'internutopia.core.robot.isaacsim', 'internutopia.core.util'
+    thin = {
+        f'{robot}.articulation',
+        f'{robot}.rigid_body',
+        *(f'{util}.{n}' for n in ('gym', 'joint', 'math', 'physics')),
+    }
+    assert set(importers) == {'internutopia', *thin}  # the package itself, and paths of 2.x
+    assert branches == []  # what differs is in hooks: internutopia.util.conventions
+
+
 def test_docstrings_say_what_things_are_or_do() -> None:
     docs = [text for tree in TREES.values() for text in structure['docstrings'](tree)]
     assert len(docs) > 4000
     assert sum(bool(structure['OPENINGS'].match(text)) for text in docs) < 50  # "What ...", "Whether ..."
+
+
+def test_no_module_name_is_in_more_than_two_rooms() -> None:
+    assert structure['shared_names']() == {}
+
+
+def test_pages_for_contributors_name_files_that_exist() -> None:
+    paths = [
+        path.as_posix()
+        for folder in ('internutopia', 'internutopia_extension', 'tests', 'tools', 'benchmarks')
+        for path in (ROOT / folder).rglob('*.py')
+    ]
+    for page in ('docs/design.md', 'CONTRIBUTING.md'):
+        names = set(re.findall(r'[\w/]+\.py\b', (ROOT / page).read_text()))
+        assert len(names) > 5
+        assert [name for name in sorted(names) if not any(path.endswith(f'/{name}') for path in paths)] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = set(tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['optional-dependencies'])

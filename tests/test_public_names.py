@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (

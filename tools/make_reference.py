@@ -47,7 +47,6 @@ SECTIONS = {  # title: modules or packages; configs appear where they are define
     'Run': (
         'internutopia.config.config',
         'internutopia.config.simulator',
-        'internutopia.config.contact',
     ),
     'Distribution': ('internutopia.config.distribution',),
     'Base classes': tuple(f'internutopia.config.{name}' for name in ('task', 'robot')),

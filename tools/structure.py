@@ -34,13 +34,26 @@ def files() -> Iterator[tuple[str, Path]]:
 
 
 def lines_by_room(modules: Iterable[str]) -> Counter[str]:
-    """Count the lines of each top-level folder; modules beside the folders, and the extension, count as one each."""
+    """Count the lines of each room."""
     paths, rooms = dict(files()), Counter[str]()
     for name in modules:
-        parts = name.split('.')
-        room = parts[1] if parts[0] == PACKAGES[0] and len(parts) > 1 else parts[0]
-        rooms[room] += paths[name].read_text().count('\n')
+        rooms[room_of(name)] += paths[name].read_text().count('\n')
     return rooms
+
+
+def room_of(module: str) -> str:
+    """Return the top-level folder of a module, or module beside the folders; the extension is one room."""
+    parts = module.split('.')
+    return parts[1] if parts[0] == PACKAGES[0] and len(parts) > 1 else parts[0]
+
+
+def shared_names() -> dict[str, set[str]]:
+    """Return names of modules in more than two rooms, with the rooms; engines name their parts alike in one room."""
+    rooms: defaultdict[str, set[str]] = defaultdict(set)
+    for module, path in files():
+        if path.stem not in ('__init__', '__main__'):
+            rooms[path.stem].add(room_of(module))
+    return {name: where for name, where in rooms.items() if len(where) > 2}
 
 
 def imports_by_string(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
@@ -74,6 +87,26 @@ def circles(trees: Mapping[str, ast.Module]) -> list[str]:
 def _is_table_of_names(module: str) -> bool:
     """True for a package whose names are imported when a user asks for them, and for the table of names of 2.x."""
     return module in ('internutopia', 'internutopia.rl', 'internutopia.remote', 'internutopia.compat.v2.gone')
+
+
+def hosts(trees: Mapping[str, ast.Module]) -> tuple[list[str], list[str]]:
+    """Return modules outside of `internutopia.compat` that import it, by string too, and their ifs on a version."""
+    guest, strings = 'internutopia.compat', imports_by_string(trees)
+    importers, branches = [], []
+    for name, tree in trees.items():
+        if f'{name}.'.startswith(f'{guest}.'):
+            continue
+        imported = set(strings[name])
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                imported |= {f'{node.module}.{each.name}' for each in node.names}
+            elif isinstance(node, ast.Import):
+                imported |= {each.name for each in node.names}
+            elif isinstance(node, ast.Compare) and re.search(r"'[23]\.x'|\.compat\b", ast.unparse(node)):
+                branches.append(f'{name}:{node.lineno}')
+        if any(f'{each}.'.startswith(f'{guest}.') for each in imported):
+            importers.append(name)
+    return importers, branches
 
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
@@ -111,21 +144,16 @@ def main() -> None:
     for room, count in rooms.most_common(6):
         print(f'  {room:24} {count:7,} lines, {count / total:4.0%}')
     print('circle of imports:', ' -> '.join(circles(trees)) or 'none')
-    guests = [
-        name
-        for name, text in texts.items()
-        if name.startswith(('internutopia.core.', 'internutopia.rl', 'internutopia.engines'))
-        and re.search(r'^\s*(from|import) internutopia\.compat', text, re.M)
-    ]
-    print(f'files of core, rl and engines that import compat: {len(guests)}')
+    importers, branches = hosts(trees)
+    print(
+        f'modules that import the guest, compat: {len(importers)}; branches on the version elsewhere: {len(branches)}'
+    )
     envs = env_classes(trees)
     print(f'env classes: {len(envs)}: {", ".join(envs)}')
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    for name, path in paths.items():
-        if path.stem not in ('__init__', '__main__'):
-            names[path.stem].append(name)
-    shared = sorted((stem for stem, modules in names.items() if len(modules) > 2), key=lambda stem: -len(names[stem]))
-    print(f'names of more than two modules: {", ".join(f"{stem} {len(names[stem])}" for stem in shared) or "none"}')
+    shared = sorted(shared_names().items(), key=lambda item: -len(item[1]))
+    print(
+        f'module names in more than two rooms: {", ".join(f"{name} {len(where)}" for name, where in shared) or "none"}'
+    )
     docs = [text for tree in trees.values() for text in docstrings(tree)]
     print(f'docstrings that open with What, Which, ...: {sum(map(bool, map(OPENINGS.match, docs)))} of {len(docs):,}')
 

@@ -19,6 +19,7 @@ from benchmarks.homes.shapes import (
     box,
     cylinder,
     join,
+    lampshade,
     rounded_box,
     smooth_profile,
     turned_shape,
@@ -215,7 +216,7 @@ def floor_lamp(rng: np.random.Generator, detail: float) -> Design:
     """A lamp that stands on the floor; not a pickable one, so of another category than those on tables."""
     h, r = rng.uniform((1.4, 0.15), (1.6, 0.2))
     foot = turned_shape(smooth_profile([(0, 0), (r - 0.03, 0), (0.02, 0.04), (0, 0.04)], detail), detail)
-    shade = _shade(r, 0.24, detail).moved((0, 0, h - 0.24))
+    shade = lampshade(r, 0.0, 0.24, detail).moved((0, 0, h - 0.24))
     parts = (Part(foot, 'metal'), Part(cylinder(0.012, 0.03, h - 0.05, detail), 'metal'), Part(shade, 'lampshade'))
     return Design('floor_lamp', 'Furniture', parts)
 
@@ -238,18 +239,11 @@ def chandelier(rng: np.random.Generator, detail: float) -> Design:
     """A lamp to hang from a ceiling: the origin is its lowest point."""
     r, drop = rng.uniform((0.18, 0.15), (0.26, 0.25))
     parts = (
-        Part(_shade(r, 0.16, detail), 'lampshade'),
+        Part(lampshade(r, 0.0, 0.16, detail), 'lampshade'),
         Part(cylinder(0.01, 0.1, 0.16 + drop, detail), 'metal'),
         Part(ball(0.06, detail).moved((0, 0, 0.08)), 'lampshade'),
     )
     return Design('chandelier', 'Furniture', parts)
-
-
-def _shade(radius: float, height: float, detail: float) -> Surface:
-    """A lampshade: a truncated cone open at both ends, as a thin sheet with two sides."""
-    inner, outer = radius * 0.6, radius
-    profile = [(outer - 0.004, 0), (outer, 0), (inner, height), (inner - 0.004, height), (outer - 0.004, 0)]
-    return turned_shape(profile, detail)
 
 
 def _drawer(

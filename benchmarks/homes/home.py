@@ -26,7 +26,7 @@ Links = Literal['symlink', 'text']
 Layout = Literal['grscenes', 'reorganised']
 
 _DETAILS = (0.3, 3.0)  # how fine round things may be
-_STEP = 0.1  # m, of the grid on which a free place is looked for
+_STEP = 0.1  # m, of the grid on which a free place is searched for
 
 
 class PlacedModel(NamedTuple):
@@ -98,7 +98,7 @@ class Home:
         rooms: the largest first.
         models: all, in the order of the stages.
         meshes: by the path of the prim.
-        materials: how they look, by name.
+        materials: their appearances, by name.
         spaces: what is free.
         start: a free place for an H1: x, y [m], yaw towards the nearest doorway of the room [rad].
     """
@@ -173,8 +173,8 @@ class _Writer:
         write_materials(self._materials, materials, self._seed, self._size.pixels)
         files = [self._model_file(design, k) for k, design in enumerate(designs)]
         for design, file, names in zip(designs, files, of_parts, strict=True):
-            looks = [materials.appearances[name] for name in names]
-            write_model(file, design, looks, './Materials', preview=preview)
+            appearances = [materials.appearances[name] for name in names]
+            write_model(file, design, appearances, './Materials', preview=preview)
             if self._layout == 'grscenes':
                 self._link(file.parent / 'Materials')
         prims = self._prims(plan, furnishing.placed, designs, files)

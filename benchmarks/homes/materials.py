@@ -1,4 +1,4 @@
-"""Materials of a home: how each one looks, and how that is written: as MDL text, shader inputs, or UsdPreviewSurface.
+"""Materials of a home: their appearance, and how it is written: as MDL text, shader inputs, or UsdPreviewSurface.
 
 An `Appearance` is the truth that all of these say. The families of MDL are those of GRScenes: templates whose values
 are inputs of the shader (`Num*.mdl`), `KooPbr` calls whose values are in the text of the `.mdl`, special ones (glass,
@@ -66,7 +66,7 @@ class Appearance:
 
     Attributes:
         name: of the material's prim.
-        kind: of the material that says it.
+        kind: of the material that has it.
         role: what it is used for.
         color: linear RGB, times the texture if there is one.
         texture: of the base colour, in sRGB.
@@ -90,7 +90,7 @@ class Appearance:
         return FAMILIES[self.kind]
 
 
-class _Look(NamedTuple):
+class _Palette(NamedTuple):
     """Range of hue, saturation and value in sRGB, and of roughness, of a role; and what all of the role have."""
 
     hue: tuple[float, float]
@@ -102,20 +102,20 @@ class _Look(NamedTuple):
     glow: float = 0.0
 
 
-_LOOKS = {
-    'wood': _Look((0.05, 0.1), (0.3, 0.6), (0.35, 0.75), (0.4, 0.7)),
-    'metal': _Look((0.5, 0.7), (0.0, 0.06), (0.6, 0.85), (0.2, 0.45), metalness=1.0),
-    'cloth': _Look((0.0, 1.0), (0.15, 0.6), (0.35, 0.8), (0.8, 0.95)),
-    'paint': _Look((0.0, 1.0), (0.0, 0.12), (0.8, 0.95), (0.7, 0.9)),
-    'floor': _Look((0.05, 0.12), (0.15, 0.5), (0.4, 0.8), (0.4, 0.7)),
-    'ceramic': _Look((0.0, 1.0), (0.0, 0.3), (0.75, 0.95), (0.1, 0.25)),
-    'glass': _Look((0.4, 0.6), (0.03, 0.12), (0.85, 0.95), (0.02, 0.1), opacity=(0.2, 0.4)),
-    'plastic': _Look((0.0, 1.0), (0.0, 0.8), (0.15, 0.9), (0.3, 0.6)),
-    'paper': _Look((0.0, 1.0), (0.2, 0.7), (0.4, 0.9), (0.7, 0.9)),
-    'lampshade': _Look((0.08, 0.14), (0.05, 0.2), (0.9, 0.97), (0.7, 0.9), glow=0.4),
-    'leaf': _Look((0.25, 0.4), (0.4, 0.7), (0.25, 0.55), (0.6, 0.8)),
-    'grid': _Look((0.0, 0.0), (0.0, 0.0), (0.5, 0.5), (0.8, 0.8)),
-    'day': _Look((0.0, 0.0), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), glow=1.0),
+_PALETTES = {
+    'wood': _Palette((0.05, 0.1), (0.3, 0.6), (0.35, 0.75), (0.4, 0.7)),
+    'metal': _Palette((0.5, 0.7), (0.0, 0.06), (0.6, 0.85), (0.2, 0.45), metalness=1.0),
+    'cloth': _Palette((0.0, 1.0), (0.15, 0.6), (0.35, 0.8), (0.8, 0.95)),
+    'paint': _Palette((0.0, 1.0), (0.0, 0.12), (0.8, 0.95), (0.7, 0.9)),
+    'floor': _Palette((0.05, 0.12), (0.15, 0.5), (0.4, 0.8), (0.4, 0.7)),
+    'ceramic': _Palette((0.0, 1.0), (0.0, 0.3), (0.75, 0.95), (0.1, 0.25)),
+    'glass': _Palette((0.4, 0.6), (0.03, 0.12), (0.85, 0.95), (0.02, 0.1), opacity=(0.2, 0.4)),
+    'plastic': _Palette((0.0, 1.0), (0.0, 0.8), (0.15, 0.9), (0.3, 0.6)),
+    'paper': _Palette((0.0, 1.0), (0.2, 0.7), (0.4, 0.9), (0.7, 0.9)),
+    'lampshade': _Palette((0.08, 0.14), (0.05, 0.2), (0.9, 0.97), (0.7, 0.9), glow=0.4),
+    'leaf': _Palette((0.25, 0.4), (0.4, 0.7), (0.25, 0.55), (0.6, 0.8)),
+    'grid': _Palette((0.0, 0.0), (0.0, 0.0), (0.5, 0.5), (0.8, 0.8)),
+    'day': _Palette((0.0, 0.0), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), glow=1.0),
 }
 
 
@@ -133,7 +133,7 @@ class Materials:
 
 
 def choose_materials(seed: int, roles: Mapping[str, int], count: int, textures: int) -> Materials:
-    """Share out materials to roles, the more the more uses one has, and say how each looks.
+    """Share out materials to roles, the more the more uses one has, and give each its appearance.
 
     Args:
         seed: of the random numbers.
@@ -156,11 +156,11 @@ def choose_materials(seed: int, roles: Mapping[str, int], count: int, textures: 
     for index, role in enumerate(order):
         textured = left > 0 and role in _TEXTURED
         left -= textured
-        look = sample_appearance(
+        appearance = sample_appearance(
             np.random.default_rng([seed, 1, index]), index, role, next(kinds[role]), textured=textured
         )
-        found.appearances[look.name] = look
-        found.by_role.setdefault(role, []).append(look.name)
+        found.appearances[appearance.name] = appearance
+        found.by_role.setdefault(role, []).append(appearance.name)
     if left:
         raise ValueError(f'{left} textures are on no material')
     return found
@@ -168,11 +168,11 @@ def choose_materials(seed: int, roles: Mapping[str, int], count: int, textures: 
 
 def sample_appearance(rng: np.random.Generator, index: int, role: str, kind: Kind, *, textured: bool) -> Appearance:
     """Sample the appearance of a material of a role, as far as its kind can state it."""
-    look = _LOOKS[role]
+    palette = _PALETTES[role]
     token = rng.bytes(12).hex()
     name = kind if kind in ('WorldGridMaterial', 'DayMaterial') else f'MI_{role}_{token}'
-    roughness, opacity = (round(float(rng.uniform(*bounds)), 2) for bounds in (look.roughness, look.opacity))
-    color, texture = _linear(_color(rng, look)), None
+    roughness, opacity = (round(float(rng.uniform(*bounds)), 2) for bounds in (palette.roughness, palette.opacity))
+    color, texture = _linear(_color(rng, palette)), None
     if textured:
         koo = kind == 'KooMtl'
         file = f'textures/{token[:3]}/{token[3:6]}/{token}.jpg' if koo else f'Textures/T_{role}_{index:03}.png'
@@ -183,13 +183,13 @@ def sample_appearance(rng: np.random.Generator, index: int, role: str, kind: Kin
         if koo:
             offset, rotation = rng.choice([0.0, 0.25, 0.5], 2), rng.choice([0.0, 90.0, 45.0])
             texture = Texture(file, texture.tiling, (float(offset[0]), float(offset[1])), float(rotation))
-    emission = _rounded(look.glow * np.array(color))
-    return Appearance(name, kind, role, color, texture, roughness, look.metalness, opacity, emission)
+    emission = _rounded(palette.glow * np.array(color))
+    return Appearance(name, kind, role, color, texture, roughness, palette.metalness, opacity, emission)
 
 
 def texture_image(rng: np.random.Generator, role: str, pixels: int) -> NDArray[np.uint8]:
     """The image of a texture that can be tiled, `(pixels, pixels, 3)` sRGB: planks, weaving or grain by role."""
-    base = np.array(_color(rng, _LOOKS[role]))
+    base = np.array(_color(rng, _PALETTES[role]))
     x, y = np.meshgrid(*2 * [np.arange(pixels) / pixels])
     k, m = rng.integers(1, 6, 2)
     waves = np.sin(2 * np.pi * (k * x + y)) + np.sin(2 * np.pi * (m * y - x))
@@ -208,37 +208,37 @@ def write_materials(folder: Path, materials: Materials, seed: int, pixels: int) 
     """Write the `.mdl` files and textures into the folder of the materials."""
     for name, text in _library():
         (folder / name).write_text(text)
-    for index, look in enumerate(materials.appearances.values()):
-        if look.kind == 'KooMtl':
-            (folder / f'{look.name}.mdl').write_text(koo_text(look, index))
-        if look.texture is not None:
-            path = folder / look.texture.file
+    for index, appearance in enumerate(materials.appearances.values()):
+        if appearance.kind == 'KooMtl':
+            (folder / f'{appearance.name}.mdl').write_text(koo_text(appearance, index))
+        if appearance.texture is not None:
+            path = folder / appearance.texture.file
             path.parent.mkdir(parents=True, exist_ok=True)
-            image = texture_image(np.random.default_rng([seed, 2, index]), look.role, pixels)
+            image = texture_image(np.random.default_rng([seed, 2, index]), appearance.role, pixels)
             Image.fromarray(image).save(path, quality=90, compress_level=1)  # of JPEG, of PNG
 
 
-def koo_text(look: Appearance, variant: int = 0) -> str:
+def koo_text(appearance: Appearance, variant: int = 0) -> str:
     """The text of a `.mdl` of the KooPbr family; `variant`: one of several ways to write the same."""
     prefix, imports = (
         ('KooPbr::', 'import ::KooPbr::KooMtl;') if variant % 2 else ('', 'using .::KooPbr import KooMtl;')
     )
-    diffuse = _color_text(look.color)
-    if look.texture is not None:
-        (u, v), (du, dv) = look.texture.tiling, look.texture.offset
+    diffuse = _color_text(appearance.color)
+    if appearance.texture is not None:
+        (u, v), (du, dv) = appearance.texture.tiling, appearance.texture.offset
         bitmap = (
             'KooPbr_maps::KooPbr_bitmap(\n'
             f'      mapChannel: 1, U_Offset: {du}f, V_Offset: {dv}f, U_Tiling: {u}f, V_Tiling: {v}f,\n'
             '      U_Mirror: false, V_Mirror: false, U_Tile: true, V_Tile: true,\n'
-            f'      U_angle: 0.f, V_angle: 0.f, W_angle: {look.texture.rotation}f, clip: false,\n'
-            f'      filename: texture_2d("./{look.texture.file}", ::tex::gamma_srgb))'
+            f'      U_angle: 0.f, V_angle: 0.f, W_angle: {appearance.texture.rotation}f, clip: false,\n'
+            f'      filename: texture_2d("./{appearance.texture.file}", ::tex::gamma_srgb))'
         )
         wrapped = {
             1: f'KooPbr_maps::KooPbr_mix(color1: {bitmap}.tint, color2: color(1.f, 1.f, 1.f), mixAmount: 0.f)',
             2: f'KooPbr_maps::KooPbr_falloff(color1: {bitmap}.tint, color2: color(1.f, 1.f, 1.f), fallofftype: 0)',
         }
         diffuse = f'{wrapped.get(variant % 5, bitmap)}.tint'
-    gloss = f'{round(1 - look.roughness, 4)}f'
+    gloss = f'{round(1 - appearance.roughness, 4)}f'
     if variant % 4 == 3:
         gloss = f'KooPbr_maps::KooPbr_alpha_source(source: {gloss}).mono'
     return f"""mdl 1.4;
@@ -248,13 +248,13 @@ import ::state::normal;
 {imports}
 import ::KooPbr_maps::*;
 
-export material {look.name}() = {prefix}KooMtl(
+export material {appearance.name}() = {prefix}KooMtl(
     diffuse: {diffuse},
     reflect: color(0.04f, 0.04f, 0.04f),
     reflect_glossiness: {gloss},
-    reflection_metalness: {look.metalness}f,
-    opacity: color({look.opacity}f),
-    self_illumination: {_color_text(look.emission)},
+    reflection_metalness: {appearance.metalness}f,
+    opacity: color({appearance.opacity}f),
+    self_illumination: {_color_text(appearance.emission)},
     texmap_bump: ::state::normal()
 );
 """
@@ -290,9 +290,9 @@ def _library() -> Iterator[tuple[str, str]]:
 _TEMPLATE_COLORS = {'BaseColor': 0.8, 'Gloss': 0.5, 'Metallic': 0.0, 'Specular': 0.5, 'Emissive': 0.0}
 
 
-def _color(rng: np.random.Generator, look: _Look) -> Rgb:
+def _color(rng: np.random.Generator, palette: _Palette) -> Rgb:
     """An sRGB colour of a role."""
-    return colorsys.hsv_to_rgb(*(float(rng.uniform(*bounds)) for bounds in look[:3]))
+    return colorsys.hsv_to_rgb(*(float(rng.uniform(*bounds)) for bounds in palette[:3]))
 
 
 def _linear(color: Rgb) -> Rgb:

@@ -75,10 +75,10 @@ def write_model(path: Path, design: Design, materials: Sequence[Appearance], ass
         add_prim(root, 'Instance', 'Xform')
         for group in {part.group for part in design.parts} if design.joints else ():
             _add_group(root, design, group)
-        looks = add_prim(root, 'Looks', 'Scope')
-        for look in dict.fromkeys(materials):
-            add_material(looks, look, assets, preview=preview)
-        for place, look in zip(mesh_places(design), materials, strict=True):
+        scope = add_prim(root, 'Looks', 'Scope')
+        for appearance in dict.fromkeys(materials):
+            add_material(scope, appearance, assets, preview=preview)
+        for place, appearance in zip(mesh_places(design), materials, strict=True):
             part = design.parts[place.part]
             parent_path, _, name = place.path.rpartition('/')
             parent = layer.GetPrimAtPath(f'/Root/{parent_path}')
@@ -90,7 +90,7 @@ def write_model(path: Path, design: Design, materials: Sequence[Appearance], ass
                 set_attribute(parent, 'xformOpOrder', 'TokenArray', ['xformOp:translate'], uniform=True)
             mesh = add_prim(parent, name, 'Mesh', ['MaterialBindingAPI'])
             _add_surface(mesh, part, place.origin)
-            set_targets(mesh, 'material:binding', [f'/Root/Looks/{look.name}'])
+            set_targets(mesh, 'material:binding', [f'/Root/Looks/{appearance.name}'])
     save(layer, path)
 
 

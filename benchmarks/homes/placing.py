@@ -111,7 +111,7 @@ class Catalog:
 
 
 class Furnishing:
-    """Puts models into the rooms of a plan, until there are as many as the size says.
+    """Puts models into the rooms of a plan, until there are as many as the size has.
 
     Attributes:
         catalog: the designs.
@@ -173,14 +173,14 @@ class Furnishing:
 
     def _furnish_floors(self) -> None:
         programs = _SMALL_PROGRAMS if self._size.rooms <= len(_SMALL_PROGRAMS) else _PROGRAMS
-        asked = [programs[k % len(programs)] for k in range(self._size.rooms)]
+        chosen = [programs[k % len(programs)] for k in range(self._size.rooms)]
         budget = self._size.furniture
-        for room, (middle, _) in enumerate(asked):
+        for room, (middle, _) in enumerate(chosen):
             if middle:
                 budget -= self._place_group(room, middle)
-        wanted = [(room, category) for room, (_, categories) in enumerate(asked) for category in categories]
+        pieces = [(room, category) for room, (_, categories) in enumerate(chosen) for category in categories]
         bookcases = 0
-        for room, category in wanted:
+        for room, category in pieces:
             if category == 'bookcase' and bookcases == self._size.bookcases:
                 continue
             done = self._place_at_wall(room, category)
@@ -262,8 +262,8 @@ class Furnishing:
         designs = [self.catalog.add(next(kinds)) for _ in range(fresh)]
         for number in range(missing):
             # each once, then any
-            asked = [designs[number]] if number < fresh else [designs[k] for k in self._rng.permutation(fresh)]
-            if not any(self._place_on(slots, design) for design in asked):
+            chosen = [designs[number]] if number < fresh else [designs[k] for k in self._rng.permutation(fresh)]
+            if not any(self._place_on(slots, design) for design in chosen):
                 raise ValueError(f'there is no place for {missing - number} of {missing} small things')
 
     def _slots(self) -> Iterator[tuple[Slot, Placed]]:

@@ -86,7 +86,7 @@ class Plan:
 
 
 def plan_rooms(rng: np.random.Generator, size: tuple[float, float], count: int, shells: int, windows: int) -> Plan:
-    """Cut a rectangle [m] into rooms: the largest one across its longer side, until there are as many as asked for.
+    """Cut a rectangle [m] into rooms: the largest one across its longer side, until there are as many as requested.
 
     Every cut has a doorway between two of the rooms along it, so that all are connected. `shells`: how many are shells;
     `windows`: how many a room has at most. ValueError if rooms would be too small.

@@ -162,6 +162,14 @@ def cylinder(radius: float, low: float, high: float, detail: float = 1.0) -> Sur
     return turned_shape([(0, low), (radius, low), (radius, high), (0, high)], detail)
 
 
+def lampshade(radius: float, low: float, high: float, detail: float = 1.0) -> Surface:
+    """A truncated cone open at both ends, between two heights [m], as a thin sheet with two sides."""
+    top, sheet = radius * 0.6, 0.004
+    return turned_shape(
+        [(radius - sheet, low), (radius, low), (top, high), (top - sheet, high), (radius - sheet, low)], detail
+    )
+
+
 def ball(radius: float, detail: float = 1.0) -> Surface:
     """A sphere around the origin [m]."""
     angle = np.linspace(-np.pi / 2, np.pi / 2, max(4, round(8 * detail)) + 1)

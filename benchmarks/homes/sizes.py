@@ -20,7 +20,7 @@ class HomeSize:
         models, files: prims that are models, and files that they refer to.
         meshes: with points.
         triangles: of all models, about.
-        materials, textures: that look different, exactly.
+        materials, textures: of different appearance, exactly.
         pixels: width and height of a texture.
         furniture: pieces on the floor, at most.
         variants: designs of a kind of furniture, at most.

@@ -16,6 +16,7 @@ from benchmarks.homes.shapes import (
     box,
     cylinder,
     join,
+    lampshade,
     rounded_box,
     smooth_profile,
     turned_shape,
@@ -108,10 +109,9 @@ def lamp(rng: np.random.Generator, detail: float) -> Design:
     foot = smooth_profile(
         [(0, 0), (0.6 * r, 0), (0.5 * r, 0.1 * h), (0.2 * r, 0.3 * h), (0.1 * r, 0.7 * h), (0, 0.7 * h)], detail
     )
-    shade = [(r - 0.004, 0.6 * h), (r, 0.6 * h), (0.6 * r, h), (0.6 * r - 0.004, h), (r - 0.004, 0.6 * h)]
     parts = (
         Part(turned_shape(foot, 1.5 * detail), 'ceramic'),
-        Part(turned_shape(shade, 1.5 * detail), 'lampshade'),
+        Part(lampshade(r, 0.6 * h, h, 1.5 * detail), 'lampshade'),
         Part(ball(0.03, detail).moved((0, 0, 0.75 * h)), 'lampshade'),
     )
     return Design('lamp', 'Furniture', parts)

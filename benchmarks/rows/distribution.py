@@ -14,7 +14,7 @@ import numpy as np
 
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_targets, write_scenes
-from internutopia.cluster.messages import to_message
+from internutopia.cluster.message_pipe import to_message
 from internutopia.cluster.packing import pack
 from internutopia.cluster.worker import Reply
 from internutopia.config import Config

@@ -12,7 +12,7 @@ from benchmarks.rows.cache import cache_at
 from internutopia.bench.measure import Ratio, Row, seconds_of
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.model.importers.load import load_spec
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg

@@ -19,8 +19,8 @@ from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from benchmarks.rows.vector_envs import Contender, VectorEnvRace, envpool, one_by_one
-from internutopia.bench.gymnasium_robots import ANT, SUBSTEPS, GymnasiumRobot
 from internutopia.bench.measure import Row
+from internutopia.bench.workloads import ANT, GYMNASIUM_SUBSTEPS, GymnasiumRobot
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 
@@ -108,6 +108,6 @@ def _bare_batch(robot: GymnasiumRobot, stack: ExitStack, controls: NDArray[Any])
 
     def step(k: int) -> None:
         ctrl[:] = controls[k]
-        batch.step(nstep=SUBSTEPS)
+        batch.step(nstep=GYMNASIUM_SUBSTEPS)
 
     return batch.reset, step

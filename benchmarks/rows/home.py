@@ -16,11 +16,10 @@ from benchmarks.rows.cache import cache_at
 from internutopia.bench.measure import Row, Step, race, seconds_of
 from internutopia.bench.workloads import h1_config, mujoco_world
 from internutopia.config import Config
-from internutopia.config.contact import ContactCfg
+from internutopia.config.simulator import ContactCfg
 from internutopia.core.vec_env import Env
 from internutopia.model.meshes.decomposition import DECOMPOSED
-from internutopia.model.scene_cache import SceneCache
-from internutopia.model.scene_files import SceneFiles
+from internutopia.model.scene_cache import SceneCache, SceneFiles
 from internutopia.util.log import log
 
 _PLANE = 'scenes/empty.xml'

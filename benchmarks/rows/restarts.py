@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from internutopia.bench.array_api import h1_envs, h1_joint_targets
+from internutopia.bench.apis import h1_envs, h1_joint_targets
 from internutopia.bench.measure import Row, race
 
 

@@ -15,7 +15,7 @@ from internutopia.bench.workloads import BareBatch, mujoco_world
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import World
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl import VectorEnv
 from internutopia.rl.policy import Policy, load_policy
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg

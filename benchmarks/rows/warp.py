@@ -17,9 +17,8 @@ import mujoco_warp as mjw
 import torch
 import warp as wp
 
-from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Row, Step, race
-from internutopia.bench.workloads import SUBSTEPS, h1_config, h1_learning, write_scenes
+from internutopia.bench.workloads import ANT, SUBSTEPS, h1_config, h1_learning, write_scenes
 from internutopia.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.engines.warp.batch import WarpBatch

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import mujoco
 
+from internutopia.asset_tools.description import describe
 from internutopia.asset_tools.stage_facts import StageFacts, read_stage
 from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
-from internutopia.model.bounds import geom_boxes
-from internutopia.model.description import describe
 from internutopia.model.importers.load import is_mjcf, is_urdf, load_spec
 from internutopia.model.importers.mjcf import read_mjcf
 from internutopia.model.importers.urdf.document import Document
 from internutopia.model.importers.urdf.meshes import find
 from internutopia.model.importers.urdf.reader import read_document
 from internutopia.model.importers.usd.units import ForeignUnits
+from internutopia.model.scene_bounds import geom_boxes
 
 # What loading takes [s of one core]: between what was measured on generated homes of 60,000 and of a million triangles,
 # 0.9 and 16 s, and the first time 8 and 166 s; up to half too much for the former, a fifth too little for the latter.
@@ -29,6 +29,9 @@ _PER_MESH = 5e-4
 _PER_TRIANGLE = 1.4e-5
 _PER_CONCAVE_TRIANGLE = 2e-4
 _START = 0.3
+# of a stage that are passed on as they are
+_FACTS = ('meters_per_unit', 'says_unit', 'up_axis', 'says_up_axis', 'foreign_units', 'prims', 'meshes', 'triangles')
+_FACTS += ('materials', 'materials_not_found', 'grey_meshes', 'bodies', 'joints')
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
         return _check_xml(path, 'mjcf', missing)
     facts = read_stage(path)
     loaded = _load(path) if load else _Loaded()
+    cached = _START + _PER_MESH * facts.meshes + _PER_TRIANGLE * facts.triangles
+    first = cached + _PER_CONCAVE_TRIANGLE * facts.concave_triangles
     return FileCheck(
         file=str(path),
         format='usd',
@@ -132,24 +137,12 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
             for kind, names in facts.missing.items()
             for name, needed_by in names.items()
         ],
-        meters_per_unit=facts.meters_per_unit,
-        says_unit=facts.says_unit,
-        up_axis=facts.up_axis,
-        says_up_axis=facts.says_up_axis,
-        foreign_units=facts.foreign_units,
         extent=None if facts.extent is None else [round(float(length), 6) for length in facts.extent],
         size_warning=_size_warning(facts),
-        prims=facts.prims,
-        meshes=facts.meshes,
-        triangles=facts.triangles,
-        materials=facts.materials,
-        materials_not_found=facts.materials_not_found,
-        grey_meshes=facts.grey_meshes,
-        bodies=facts.bodies,
-        joints=facts.joints,
-        load=_load_time(facts, loaded.seconds),
+        load=LoadTime(first, cached, loaded.seconds),
         dropped=loaded.dropped,
         error=loaded.error,
+        **{name: getattr(facts, name) for name in _FACTS},
     )
 
 
@@ -162,11 +155,6 @@ def _load(path: Path) -> _Loaded:
     return _Loaded(dropped, time.perf_counter() - start)
 
 
-def _load_time(facts: StageFacts, measured: float | None) -> LoadTime:
-    cached = _START + _PER_MESH * facts.meshes + _PER_TRIANGLE * facts.triangles
-    return LoadTime(cached + _PER_CONCAVE_TRIANGLE * facts.concave_triangles, cached, measured)
-
-
 def _size_warning(facts: StageFacts) -> str:
     """Return the warning about the size of a stage, by the rule of the warning at an episode's start."""
     if facts.extent is None:
@@ -176,7 +164,7 @@ def _size_warning(facts: StageFacts) -> str:
         return ''
     to_metres = -round(math.log10(facts.meters_per_unit))
     power = likely_power(lambda power: across * 10.0**power, (to_metres,))
-    unit = f'metersPerUnit = {facts.meters_per_unit:g}{"" if facts.says_unit else " (a default, the file says none)"}'
+    unit = f'metersPerUnit = {facts.meters_per_unit:g}{"" if facts.says_unit else " (a default, the file has none)"}'
     if power is None:
         return f'it is {across:.3g} m wide with {unit}'
     factor = 10.0**power

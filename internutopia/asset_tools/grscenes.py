@@ -123,7 +123,7 @@ class _Getting:
         self._final = folder / self._scene.removeprefix(self._root)
         self._staged = folder / _WORK / self._final.name
         self._result = SceneFiles(self._final)
-        self._lock = threading.Lock()  # who has it may report, and write while this call has not ended
+        self._lock = threading.Lock()  # its holder may report, and write while this call has not ended
         self._ended = False
         self._done = Progress(0, 0, 0, 0)
 

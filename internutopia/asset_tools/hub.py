@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from internutopia.asset_tools.split_zip import Part
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 REPOSITORY = 'InternRobotics/GRScenes'
 """Name of the dataset; its former name, OpenRobotLab/GRScenes, redirects to it."""

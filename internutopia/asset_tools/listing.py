@@ -8,7 +8,7 @@ from pathlib import Path
 
 from internutopia.asset_tools.grscenes import ARCHIVES, PACK_FOLDER, scenes_on_disk
 from internutopia.default_config import PACKAGED_ASSETS_PATH
-from internutopia.model.assets import MODEL_SUFFIXES
+from internutopia.model.asset_paths import MODEL_SUFFIXES
 from internutopia.set_assets_path import current_assets_path
 
 # Parts of InternUtopia 2's asset pack, and what there is without them
@@ -19,7 +19,7 @@ _PACK = {
     'scenes/demo_scenes': 'none are built in',
     'scenes/GRScenes-100': 'internutopia assets get brings scenes of it',
 }
-_FLAT = 2  # levels of the folder of scenes in which files are looked for, GRScenes apart
+_FLAT = 2  # levels of the folder of scenes in which files are searched, GRScenes apart
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """References between the files of GRScenes: which files of the archive a stage, model or material refers to.
 
 The archive's links (`Materials`, `models` beside a file that refers to `./Materials/...`) all lead to the folders of
-these names at its top, so a path that does not exist as it is written is looked for there. Upper and lower case need
+these names at its top, so a path that does not exist as it is written is searched there. Upper and lower case need
 not agree.
 """
 
@@ -19,7 +19,7 @@ _STAGES = ('.usd', '.usda', '.usdc')
 _TEXTURE = re.compile(r'"([^"\n]+\.(?:png|jpe?g|tga|bmp|tiff?|exr|hdr|dds))"', re.IGNORECASE)
 _MODULE = re.compile(r'\b(?:import|using)\s+\.{0,2}(?:::)?(\w+)')
 _INSIDE_LINKED = re.compile(rf'(?:.*/|^)((?:{"|".join(LINKED)})/.*)')
-_MOST_TEXT = 4 << 20  # bytes of an .mdl file that are looked at
+_MOST_TEXT = 4 << 20  # bytes of an .mdl file that are searched
 
 
 class ArchiveIndex:

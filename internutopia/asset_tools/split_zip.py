@@ -21,14 +21,13 @@ from itertools import accumulate
 from typing_extensions import override
 
 _LOCAL = struct.Struct('<4s22xHH')  # header before a file's data: signature, lengths of name and extra field
-_ROOM_FOR_EXTRA = 256  # bytes of the extra field before the data, whose length only the header itself says
-_GAP = 1 << 18  # bytes between two files that are read along rather than asked for again
+_ROOM_FOR_EXTRA = 256  # bytes of the extra field before the data, whose length only the header itself has
+_GAP = 1 << 18  # bytes between two files that are read along rather than requested again
 _RUN = 16 << 20  # bytes that are read in one range, but for larger files
 _TAIL = (1 << 16) + 128  # bytes at the end, where the table of contents is found
 _LOCATOR = struct.Struct('<4sLQL')  # of the Zip64 record: signature, its part, its place there, number of parts
 _END = struct.Struct('<4xH16x')  # record at the end: number of its part, from 0 on
 _RECORD = 56  # bytes of the Zip64 record, which stands before its locator
-_LOCATOR = struct.Struct('<4sLQL')  # of the Zip64 record: signature, its part, its place there, number of parts
 
 
 @dataclass(frozen=True)
@@ -158,8 +157,8 @@ class _Stream:
             piece = part.read(start - begin, stop - begin)
             if len(piece) != stop - start:
                 raise ValueError(
-                    f'{part.name}: asked for bytes {start - begin} to {stop - begin}, got {len(piece)} bytes: whoever '
-                    'serves it does not serve parts of files (HTTP ranges)'
+                    f'{part.name}: requested bytes {start - begin} to {stop - begin}, got {len(piece)} bytes: '
+                    'its server does not serve parts of files (HTTP ranges)'
                 )
             pieces.append(piece)
             start = stop

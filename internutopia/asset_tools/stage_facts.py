@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.bounds import is_sky
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.appearance import bound_material
 from internutopia.model.importers.usd.composition import missing_arcs, quiet
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.model.importers.usd.stage_opening import open_stage
 from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
 from internutopia.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
+from internutopia.model.importers.usd.values import bound_material
+from internutopia.model.scene_bounds import is_sky
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -45,7 +45,7 @@ class StageFacts:
         extent: size of the box around all shapes but skies and planes, z up [m]; None if there are none.
         prims, meshes, triangles: what there is, instances counted as often as they are there; meshes have points.
         concave_triangles: triangles of meshes that collide and may have to be decomposed, instances counted once.
-        materials, materials_not_found: material prims, and those among them whose look is not known for that reason.
+        materials, materials_not_found: material prims, and those of unknown appearance, as their `.mdl` is missing.
         grey_meshes: meshes that these leave grey.
         bodies, joints: prims that are rigid bodies or joints.
     """
@@ -86,7 +86,7 @@ def _read(stage: Usd.Stage) -> StageFacts:
     facts.prims = len(found)
     _count(facts, found)
     facts.extent = _extent(stage, found)
-    _Materials(facts, found).look()
+    _Materials(facts, found).collect()
     return facts
 
 
@@ -149,10 +149,10 @@ class _Materials:
     def __init__(self, facts: StageFacts, found: list[Usd.Prim]):
         self._facts, self._found = facts, found
         self._mdl = MdlMaterials()
-        self._unknown: set[str] = set()  # paths of materials whose look is not known
+        self._unknown: set[str] = set()  # paths of materials of unknown appearance
 
-    def look(self) -> None:
-        from pxr import UsdShade
+    def collect(self) -> None:
+        from pxr import UsdGeom, UsdShade
 
         files: dict[str, str] = {}  # .mdl files that are missing, by path of the material
         images: dict[str, list[str]] = {}
@@ -167,7 +167,7 @@ class _Materials:
         needed: dict[str, list[str]] = {name: [] for name in files.values()}
         grey: set[str] = set()
         for prim in self._found if files else ():
-            if not (prim.IsA(UsdShade.Material) or prim.IsA(UsdShade.Shader)) and _is_surface(prim):
+            if prim.IsA(UsdGeom.Gprim) or prim.GetTypeName() == 'GeomSubset':
                 bound = str(material.GetPath()) if (material := bound_material(prim)) else ''
                 if bound in files:
                     mesh = prim if prim.GetTypeName() != 'GeomSubset' else prim.GetParent()
@@ -188,7 +188,7 @@ class _Materials:
         try:
             found = read_appearance(material, self._mdl)
         except ValueError:
-            return ()  # it cannot be read: its importer says so
+            return ()  # the importer warns of it
         if found and found.missing_mdl:
             self._unknown.add(path)
         return found.missing_images if found else ()
@@ -202,9 +202,3 @@ class _Materials:
             folder = Path(attribute.GetPropertyStack()[0].layer.realPath or '.').parent
             if '<UDIM>' not in asset.path and self._mdl.files.find(asset.path, folder) is None:
                 yield asset.path
-
-
-def _is_surface(prim: Usd.Prim) -> bool:
-    from pxr import UsdGeom
-
-    return prim.IsA(UsdGeom.Gprim) or prim.GetTypeName() == 'GeomSubset'

@@ -30,7 +30,7 @@ class Ratio(NamedTuple):
 class Row:
     """One line of the table.
 
-    `bound` judges the ratio, or `ours` where there is none: `limit='at least'` or `'at most'`. `ours` and `reference`
+    `bound` is for the ratio, or `ours` where there is none: `limit='at least'` or `'at most'`. `ours` and `reference`
     are in `unit`; None stands for what was not measured.
     """
 
@@ -54,19 +54,10 @@ class Row:
         return 'ok' if (value >= self.bound if self.limit == 'at least' else value <= self.bound) else 'missed'
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain JSON."""
+        """Return the row as plain JSON."""
         ratio = self.ratio or Ratio(math.nan, math.nan, math.nan)
-        values = {
-            'what': self.what,
-            'unit': self.unit,
-            'ours': self.ours,
-            'reference': self.reference,
-            **{f'ratio{end}': value for end, value in zip(('', '_low', '_high'), ratio, strict=True)},
-            'bound': self.bound,
-            'limit': self.limit,
-            'verdict': self.verdict,
-            'note': self.note,
-        }
+        ratios = {f'ratio{end}': value for end, value in zip(('', '_low', '_high'), ratio, strict=True)}
+        values = vars(self) | ratios | {'verdict': self.verdict}
         return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in values.items()}
 
 
@@ -77,11 +68,11 @@ class Race:
         self._seconds = seconds
 
     def median(self, name: str) -> float:
-        """Seconds per step of one contender."""
+        """Return the seconds per step of one contender."""
         return float(np.median(self._seconds[name]))
 
     def quartiles(self, name: str) -> Ratio:
-        """Seconds per step of one contender, and how much its turns differ."""
+        """Return the seconds per step of one contender, and how much its turns differ."""
         return _with_quartiles(self._seconds[name])
 
     def speed(self, name: str, reference: str) -> Ratio:
@@ -113,7 +104,7 @@ def race(
         steps: steps of a round.
         turn: steps that a contender makes before the next one gets its turn.
         before_turn: called before each turn of each contender; not timed.
-        clock: tells the time [s], e.g. that of the processor.
+        clock: returns the time [s], e.g. that of the processor.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)

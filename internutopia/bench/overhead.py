@@ -1,7 +1,7 @@
 """Overhead of a step: what both APIs add to physics, and how much of the speed of many cores that leaves.
 
 Physics is shared out among cores, what an API adds is not: a step with `physics` seconds on one thread and `serial`
-seconds beside it has on n cores the efficiency `(physics / n) / (physics / n + serial)`, Amdahl's law for a part that
+seconds outside it has on n cores the efficiency `(physics / n) / (physics / n + serial)`, Amdahl's law for a part that
 scales perfectly. `serial` is the step with physics left out, in states that stay as they are; all times are those of
 the processor, so that other work on the machine matters little.
 """
@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.bench.gymnasium_robots import ANT
 from internutopia.bench.measure import Ratio, Row, race
-from internutopia.bench.workloads import h1_config, h1_learning, mujoco_world
+from internutopia.bench.workloads import ANT, h1_config, h1_learning, mujoco_world
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
 from internutopia.core.vec_env import Env
@@ -27,7 +26,7 @@ from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 
 ENV_NUMS = 64, 256, 1024, 4096
 _MANY = 2000  # envs, of which few steps say enough
-JUDGED = 64  # cores that the bounds are for
+BOUND_CORES = 64  # cores that the bounds are for
 # Least efficiency of the array API with compiled terms on that many cores, by workload and number of envs
 BOUNDS = {
     ('H1 velocity', 64): 0.3,
@@ -39,12 +38,12 @@ BOUNDS = {
 
 
 def efficiency(physics: float, serial: float, cores: int) -> float:
-    """Share of the speed that physics alone would have on so many cores; both times in the same unit."""
+    """Return the share of the speed of physics alone on that many cores; both times in the same unit."""
     return physics / cores / (physics / cores + serial)
 
 
 def overhead(quick: bool) -> list[Row]:
-    """A row for each workload, API and number of envs: what a step takes outside physics, and physics on one thread.
+    """Return rows by workload, API and number of envs: time of a step outside physics, and physics on one thread.
 
     `compiled`: with `LearningCfg.compiled`.
     """
@@ -80,11 +79,11 @@ def _list_api(config: Config, learning: LearningCfg | None, turns: int) -> tuple
 def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -> Row:
     median, quick, slow = serial
     return Row(
-        what=f'{what}: processor time of a step outside physics vs physics (ratio: efficiency on {JUDGED} cores)',
+        what=f'{what}: processor time of a step outside physics vs physics (ratio: efficiency on {BOUND_CORES} cores)',
         unit='us',
         ours=1e6 * median,
         reference=1e6 * physics,
-        ratio=Ratio(*(efficiency(physics, seconds, JUDGED) for seconds in (median, slow, quick))),
+        ratio=Ratio(*(efficiency(physics, seconds, BOUND_CORES) for seconds in (median, slow, quick))),
         bound=bound,
     )
 
@@ -92,10 +91,10 @@ def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -
 def measure_parts(
     world: World, reset: Callable[[], object], step: Callable[[], object], turns: int
 ) -> tuple[float, Ratio]:
-    """Seconds of physics, and of a step without it, in turns of two steps each."""
+    """Return the seconds of physics, and of a step without it, in turns of two steps each."""
     reset()
     batch = mujoco_world(world).batch(0)[0]
-    calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that somebody reads
+    calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that are read
     parts, physics, left_out = [], 0.0, False
 
     def timed(call: Callable[..., None]) -> Callable[..., None]:

@@ -1,11 +1,13 @@
-"""Workloads of the rows: scenes written on the spot, H1 with joint targets around its home pose, the engine alone."""
+"""Workloads of the rows: H1 with joint targets in scenes written on the spot, robots of gymnasium, the engine alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import NDArray
@@ -21,10 +23,17 @@ from internutopia.config.learning import (
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import World
 from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia_extension.configs.controllers import ActuatorControllerCfg
+from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
-SUBSTEPS = 4
+SUBSTEPS, GYMNASIUM_SUBSTEPS = 4, 5
+_ASSETS = Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
+_OBSERVATIONS = (  # everything in gymnasium's but contact forces and, for Humanoid, inertia and velocities of bodies
+    *('base_height', 'base_orientation', 'joint_positions'),
+    *('base_linear_velocity', 'base_angular_velocity', 'joint_velocities'),
+)
 _SHAPES = ('box', 'cylinder', 'ellipsoid')
 _NOWHERE = -1e6  # [m]: a height that no robot falls below, so that the term is evaluated and ends nothing
 _CLEARANCE = 2.5  # [m] around the robot: obstacles cost collision detection, but no contacts of their own
@@ -46,7 +55,7 @@ def write_scenes(folder: Path, count: int, obstacles: int = 24) -> list[Path]:
 
 
 def h1_config(env_num: int, scenes: Sequence[str | Path], x: float = 0.0, y: float = 0.0) -> Config:
-    """H1 with joint control at a place [m], one episode per scene, again and again."""
+    """Return the config of an H1 with joint control at a place [m], one episode per scene, again and again."""
     robot = H1RobotCfg(position=(x, y, 1.05), controllers=[joint_controller])
     return Config(
         simulator=SimConfig(physics_dt=1 / 240, substeps=SUBSTEPS),
@@ -72,13 +81,13 @@ def h1_learning() -> LearningCfg:
 
 
 def mujoco_world(world: World) -> MujocoWorld:
-    """The same world, which runs on the CPU."""
+    """Return the same world, which has to run on the CPU."""
     assert isinstance(world, MujocoWorld)
     return world
 
 
 def h1_targets(env: Env, steps: int) -> NDArray[np.float32]:
-    """Joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
+    """Return joint targets `(steps, env_num, 19)` [rad] that wander around the home pose."""
     obs = env.get_observations()[0]
     assert obs is not None
     noise = np.random.default_rng(0).normal(0.0, 0.05, (steps, env.env_num, len(joint_controller.joint_names)))
@@ -86,7 +95,7 @@ def h1_targets(env: Env, steps: int) -> NDArray[np.float32]:
 
 
 def h1_actions(targets: NDArray[np.float32]) -> list[list[dict[str, Any]]]:
-    """The targets as the list API takes them, one list of env actions per step."""
+    """Return the targets as the list API takes them, one list of env actions per step."""
     return [[{'h1': {joint_controller.name: [row]}} for row in rows] for rows in targets]
 
 
@@ -124,3 +133,48 @@ class BareBatch:
         """RuntimeError if the states differ from those of the world."""
         if not np.array_equal(self._batch.state, self._world.batch(0)[0].state):
             raise RuntimeError('the envs and the bare batch did not do the same physics: their times say nothing')
+
+
+@dataclass(frozen=True)
+class GymnasiumRobot:
+    """One of gymnasium's robots, with its own model and the weights that its rewards have there."""
+
+    name: str
+    timestep: float  # [s]
+    controls: int
+    largest_control: float
+    healthy: tuple[float, float]  # heights [m]
+    forward: float
+    alive: float
+    effort: float
+
+    @property
+    def model(self) -> Path:
+        """File of gymnasium."""
+        return _ASSETS / f'{self.name}.xml'
+
+    def config(self, env_num: int) -> Config:
+        """Return the config of envs with one robot each, one episode after the other."""
+        robot = GenericRobotCfg(name=self.name, usd_path=str(self.model), controllers=[ActuatorControllerCfg()])
+        return Config(
+            simulator=SimConfig(physics_dt=self.timestep, substeps=GYMNASIUM_SUBSTEPS, max_timestep=self.timestep),
+            env_num=env_num,
+            metrics_save_path='none',
+            episode_order='cycle',
+            task_configs=[SingleInferenceTaskCfg(robots=[robot])],
+        )
+
+    def learning(self) -> LearningCfg:
+        """Return observations, rewards and terminations as gymnasium has them."""
+        per_step = 1.0 / (self.timestep * GYMNASIUM_SUBSTEPS)  # our rewards are rates
+        rewards = {'forward_velocity': self.forward, 'alive': self.alive, 'action_cost': -self.effort}
+        low, high = self.healthy
+        return LearningCfg(
+            action=ActionCfg(controller='actuators'),
+            observations=[ObservationTermCfg(term=name) for name in _OBSERVATIONS],
+            rewards=[RewardTermCfg(term=name, weight=weight * per_step) for name, weight in rewards.items()],
+            terminations=[TerminationTermCfg(term='height_outside', params={'low': low, 'high': high})],
+        )
+
+
+ANT = GymnasiumRobot('ant', 0.01, 8, 1.0, (0.2, 1.0), forward=1.0, alive=1.0, effort=0.5)

@@ -4,7 +4,7 @@ import os
 import sys
 
 from internutopia.rendering.gl import check_choice
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.interrupts import INTERRUPTED, exit_on_signals
 
 

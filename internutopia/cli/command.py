@@ -1,38 +1,57 @@
-"""Errors of commands: separates mistakes of the user from crashes, and formats their messages."""
+"""Commands: the frame in which the body of a command runs, which separates mistakes of the user from crashes."""
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from typing import NoReturn, ParamSpec
+
+import typer
 
 from internutopia.rendering.gl import NoOpenGLError
-from internutopia.util.install import COMMAND
+from internutopia.util.imports import COMMAND
 from internutopia.util.interrupts import INTERRUPTED, interrupts
+
+ArgumentsT = ParamSpec('ArgumentsT')
 
 _OUR_PACKAGES = ('internutopia', 'internutopia_extension')
 
 
-def guarded(command: str, start: Callable[[], int]) -> int:
-    """Load the extensions and run a command; returns its exit code. Mistakes are printed, crashes are raised.
+def command(title: str) -> Callable[[Callable[ArgumentsT, int]], Callable[ArgumentsT, NoReturn]]:
+    """Decorate the body of a command, which returns the exit code.
 
-    The signals that stop it are those of `interrupts`.
+    The extensions are loaded first. Mistakes are printed behind the title, in which `{name}` stands for an argument;
+    crashes are raised. The signals that stop a command are those of `interrupts`.
     """
-    from internutopia.util.extensions import load_extensions
+
+    def decorate(body: Callable[ArgumentsT, int]) -> Callable[ArgumentsT, NoReturn]:
+        @functools.wraps(body)
+        def run(*args: ArgumentsT.args, **kwargs: ArgumentsT.kwargs) -> NoReturn:
+            raise typer.Exit(_exit_code(title.format(**kwargs), lambda: body(*args, **kwargs)))
+
+        return run
+
+    return decorate
+
+
+def _exit_code(title: str, body: Callable[[], int]) -> int:
+    from internutopia.util.imports import load_extensions
 
     with interrupts() as interruption:
         try:
             load_extensions()
-            return start()
+            return body()
         except KeyboardInterrupt:
             return interruption.exit_code or INTERRUPTED + signal.SIGINT
         except Exception as error:
-            if interruption.is_set():  # what was interrupted may say anything
+            if interruption.is_set():  # an interrupted call may raise anything
                 return interruption.exit_code
             if not is_mistake(error):
                 raise
-            print(f'internutopia {command}: {describe(error)}', file=sys.stderr)
+            print(f'internutopia {title}: {describe(error)}', file=sys.stderr)
             return 2
 
 

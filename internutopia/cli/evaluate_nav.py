@@ -1,35 +1,47 @@
-"""Command `internutopia evaluate nav`."""
+"""Command `internutopia evaluate nav`: a policy on a file of navigation episodes."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from internutopia.cli.command import guarded
-from internutopia.cli.nav_films import check_films, film_episodes
-from internutopia.cli.recording import RecordOptions
-from internutopia.config import Config
-from internutopia.config.distribution import RayDistributionCfg
-from internutopia.core.vec_env import Env
-from internutopia.navigation.episodes import read_episodes
-from internutopia.navigation.summary import ALL, RATES, Estimate, SceneSummary, summarize
+from internutopia.cli.command import command
+from internutopia.cli.options import (
+    ENV_NUM,
+    Overwrite,
+    Processes,
+    Record,
+    RecordFormat,
+    RecordOnly,
+    RecordOptions,
+    RecordRate,
+    Seed,
+    Threads,
+    check_results,
+    interruption_hint,
+    resuming_command,
+)
+from internutopia.cli.run import PATIENCE
 from internutopia.util import log
-from internutopia.util.interrupts import InterruptedByUser, interrupts
-from internutopia.util.named_module import import_named
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.imports import import_named
+from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:
+    from internutopia.config import SimConfig
+    from internutopia.navigation.summary import Estimate, SceneSummary
+    from internutopia_extension.configs.tasks import NavigationTaskCfg
     from internutopia_extension.navigation.policies import Policy
-    from internutopia_extension.navigation.robots import Moves
 
-_PATIENCE = 2.0  # s that a step, or the start of episodes, may go on after a signal
 _SHOWN = 5  # episodes left out, or failed, that are listed one by one
 _COLUMNS = {
     'success': 'success',
@@ -43,143 +55,145 @@ _COLUMNS = {
     'cls': 'CLS',
     'collisions': 'collisions',
 }
+_FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is teleported: 1 m/s
 
 
+@command('evaluate nav {source}')
 def evaluate_nav(
-    source: Path,
-    *,
-    policy: str,
-    robot: str,
-    moves: Moves,
-    envs: int,
-    processes: int | None,
-    success_distance: float | None,
-    distance: Literal['geodesic', 'euclidean'],
-    max_actions: int,
-    stuck: float | None,
-    seed: int,
-    threads: int | None,
-    out: Path,
-    video: int,
-    resume: bool,
-    overwrite: bool,
-    record: RecordOptions,
-    again: str,
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(help='Episode file, see docs/navigation.md.', metavar='EPISODES.yaml')],
+    policy: Annotated[
+        str,
+        typer.Option(
+            help='expert (uses the map), random, or module:function, which gets the task at the start of an episode.'
+        ),
+    ] = 'expert',
+    robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
+    moves: Annotated[
+        Literal['flash', 'discrete'],
+        typer.Option(help='flash: teleport; discrete: walk or drive. Steps are 0.25 m and 15 degrees.'),
+    ] = 'flash',
+    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
+    processes: Processes = None,
+    success_distance: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=MAX_COUNT, help='Success radius of the goals in m; default: of the episodes.'),
+    ] = None,
+    distance: Annotated[Literal['geodesic', 'euclidean'], typer.Option(help='Metric of the distance to a goal.')] = (
+        'geodesic'
+    ),
+    max_actions: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
+    ] = 500,
+    stuck: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=MAX_SECONDS, help='Seconds without motion after which a robot is stuck; default: never.'
+        ),
+    ] = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help='Folder for results.jsonl, report.json and pictures; default: out/<file name>.'),
+    ] = None,
+    video: Annotated[
+        int,
+        typer.Option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
+    ] = 0,
+    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    overwrite: Overwrite = False,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    record_fps: RecordRate = None,
 ) -> int:
-    """Evaluate a policy on a file of episodes; returns the exit code.
+    """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
+    from internutopia.config import Config
+    from internutopia.config.distribution import RayDistributionCfg
+    from internutopia.core.vec_env import Env
+    from internutopia.navigation.episodes import read_episodes
+    from internutopia.navigation.summary import summarize
+    from internutopia.rendering.video import Video
+    from internutopia_extension.navigation import evaluation, robots
+    from internutopia_extension.navigation.policy_run import PolicyRun
 
-    Args:
-        source: YAML file of episodes.
-        policy: `'expert'`, `'random'`, or `module:function`.
-        robot: name of a robot, see `navigation_robot`.
-        moves: execution of discrete actions.
-        envs: number of envs; per process.
-        processes: number of worker processes; None means this process alone.
-        success_distance: distance to the goal that counts as reached [m]; None means that of the episodes.
-        distance: metric of distances to the goal.
-        max_actions: number of actions at which an episode ends.
-        stuck: time without moving or turning after which a robot is stuck [s]; None means never.
-        seed: of random actions.
-        threads: threads of the physics engine; None means one per core.
-        out: folder for results, report and pictures of paths.
-        video: number of the best, the worst and the failed episodes of each scene that are filmed.
-        resume: leave out the episodes that have a result.
-        overwrite: replace earlier results.
-        record: the dataset to record.
-        again: the command that goes on with the evaluation.
-    """
-
-    def start() -> int:
-        from internutopia_extension.navigation import evaluation, pictures, robots
-        from internutopia_extension.navigation.policy_run import PolicyRun
-
-        record.check()
-        if resume and overwrite:
-            raise ValueError('go on with an evaluation (--resume) or replace its results (--overwrite), not both')
-        if video:
-            check_films()
-        chosen = _policy(policy, seed)
-        conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
-        faults: list[str] = []
-        tasks, unreachable, unusable = evaluation.navigation_tasks(
-            read_episodes(source, faults),
-            robots.navigation_robot(robot, moves),
-            success_distance=success_distance,
-            distance=distance,
-            max_actions=max_actions,
-            stuck_seconds=stuck,
-            evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
-        )
-        faults += unusable
-        without_way = [f'episode {each["episode"]!r} of {each["scene"]}: {each["reason"]}' for each in unreachable]
-        if not tasks:
-            raise ValueError(f'{source}: no episode can be gone{_listed([*faults, *without_way])}')
-        all_in_all = len(tasks) + len(without_way) + len(faults)
-        for said, fate in ((faults, 'are left out'), (without_way, 'have no way to the goal and count as failed')):
-            if said:
-                log.warning('%s: %d of %d episodes %s%s', source, len(said), all_in_all, fate, _listed(said))
-        out.mkdir(parents=True, exist_ok=True)
-        results = out / 'results.jsonl'
-        if not (resume or overwrite) and results.is_file() and results.stat().st_size:
-            raise ValueError(
-                f'{results} holds the results of an earlier evaluation: go on with it with --resume, replace them '
-                'with --overwrite, or use another --out'
-            )
-        config = Config(
-            simulator=robots.simulation(moves, threads),
-            env_num=min(envs, len(tasks)),
-            task_configs=[*tasks],
-            metrics_save_path=str(results),
-            resume=resume,
-        )
-        if processes is not None:
-            config = config.distribute(RayDistributionCfg(proc_num=processes))
-        recorder = record.recorder(config)
-        with interrupts() as interruption, closing(Env(config)) as env:
-            if not resume:
-                env.results.start_over()
-            run = PolicyRun(env, chosen)
-            with _telling(again), record.attached(env, recorder), interruption.deferred(_PATIENCE):
-                run.run(lambda ended: not interruption.is_set())
-        measured = evaluation.read_results(results)
-        missing = len(tasks) - len(measured)
-        unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
-        counted = [*measured, *unreachable]
-        report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
-        (out / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
-        files = [out / 'report.json']
-        if measured:
-            _print(summarize(counted), f'{policy}, {robot}, {moves}: {source}')
-            if distance == 'geodesic':
-                files += pictures.draw_paths(tasks, measured, out).values()
-        print(*files, sep='\n')
-        if video and not interruption.is_set():
-            simulator = robots.simulation(moves, threads)
-            films = film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', out)
-            print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
-        if run.failures:
-            print(f'the policy failed in {len(run.failures)} episodes{_listed(run.failures)}', file=sys.stderr)
-        if missing:
-            print(f'{missing} of {len(tasks)} episodes have no result; go on with: {again}')
-        return interruption.exit_code or int(bool(missing))
-
-    return guarded(f'evaluate nav {source}', start)
+    recording = RecordOptions(record, record_format, only, record_fps)
+    recording.check()
+    folder = out or Path('out') / source.stem
+    results = folder / 'results.jsonl'
+    check_results(results, resume, overwrite)
+    if video:
+        Video(Path('film.mp4'), rate=1.0).close()  # an ImportError here rather than after the evaluation
+    chosen = _policy(policy, seed)
+    again = resuming_command(context)
+    conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
+    faults: list[str] = []
+    tasks, unreachable, unusable = evaluation.navigation_tasks(
+        read_episodes(source, faults),
+        robots.navigation_robot(robot, moves),
+        success_distance=success_distance,
+        distance=distance,
+        max_actions=max_actions,
+        stuck_seconds=stuck,
+        evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
+    )
+    faults += unusable
+    without_way = [f'episode {each["episode"]!r} of {each["scene"]}: {each["reason"]}' for each in unreachable]
+    if not tasks:
+        raise ValueError(f'{source}: no episode can be gone{_listed([*faults, *without_way])}')
+    total = len(tasks) + len(without_way) + len(faults)
+    for some, fate in ((faults, 'are left out'), (without_way, 'have no way to the goal and count as failed')):
+        if some:
+            log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, _listed(some))
+    folder.mkdir(parents=True, exist_ok=True)
+    config = Config(
+        simulator=robots.simulation(moves, threads),
+        env_num=min(envs, len(tasks)),
+        task_configs=[*tasks],
+        metrics_save_path=str(results),
+        resume=resume,
+    )
+    if processes is not None:
+        config = config.distribute(RayDistributionCfg(proc_num=processes))
+    recorder = recording.recorder(config)
+    with interrupts() as interruption, closing(Env(config)) as env:
+        if not resume:
+            env.results.start_over()
+        run = PolicyRun(env, chosen)
+        with (
+            interruption_hint(f'stopped before the end; go on with: {again}'),
+            recording.attached(env, recorder),
+            interruption.deferred(PATIENCE),
+        ):
+            run.run(lambda ended: not interruption.is_set())
+    measured = evaluation.read_results(results)
+    missing = len(tasks) - len(measured)
+    unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
+    counted = [*measured, *unreachable]
+    report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
+    (folder / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
+    files = [folder / 'report.json']
+    if measured:
+        _print(summarize(counted), f'{policy}, {robot}, {moves}: {source}')
+        if distance == 'geodesic':
+            files += evaluation.draw_paths(tasks, measured, folder).values()
+    print(*files, sep='\n')
+    if video and not interruption.is_set():
+        simulator = robots.simulation(moves, threads)
+        films = _film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', folder)
+        print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
+    if run.failures:
+        print(f'the policy failed in {len(run.failures)} episodes{_listed(run.failures)}', file=sys.stderr)
+    if missing:
+        print(f'{missing} of {len(tasks)} episodes have no result; go on with: {again}')
+    return interruption.exit_code or int(bool(missing))
 
 
 def _listed(faults: Sequence[str]) -> str:
     """Format the first of some faults, and the number of the others."""
     more = f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
     return ''.join(f'\n  {fault}' for fault in faults[:_SHOWN]) + more
-
-
-@contextmanager
-def _telling(again: str) -> Iterator[None]:
-    """Print the command that resumes the evaluation if the context is left by an interruption."""
-    try:
-        yield
-    except InterruptedByUser:
-        print(f'stopped before the end; go on with: {again}', flush=True)
-        raise
 
 
 def _policy(name: str, seed: int) -> Policy:
@@ -202,6 +216,8 @@ def _policy(name: str, seed: int) -> Policy:
 
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     """Print a row for each scene and one for all, with the confidence interval below each figure."""
+    from internutopia.navigation.summary import ALL, RATES
+
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}
     table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column('scene', overflow='fold')
@@ -227,3 +243,56 @@ def _figure(estimate: Estimate | None, is_rate: bool) -> str:
         return '-'
     values = (f'{value:.1%}' if is_rate else f'{value:.3g}' for value in (estimate.mean, estimate.low, estimate.high))
     return '{}\n{}..{}'.format(*values)
+
+
+def _film_episodes(
+    tasks: Sequence[NavigationTaskCfg],
+    results: Sequence[Mapping[str, Any]],
+    count: int,
+    policy: Policy,
+    simulator: SimConfig,
+    flash: bool,
+    folder: Path,
+) -> dict[Path, str]:
+    """Run chosen episodes of each scene again and film the robot.
+
+    Args:
+        tasks: the tasks.
+        results: value of the `NavigationMetric` of each episode.
+        count: number of the best, of the worst and of those that did not reach the goal.
+        policy: policy that runs them.
+        simulator: simulation settings of the evaluation.
+        flash: the robot is teleported; a step then takes a quarter of a second in the film.
+        folder: folder of the films.
+
+    Returns:
+        The files, and the episode in each.
+    """
+    from internutopia_extension.navigation.evaluation import notable
+
+    films = {}
+    known = {(task.episode.scene, task.episode.episode_id): task for task in tasks}
+    for number, scene in enumerate(dict.fromkeys(scene for scene, _ in known)):
+        best, worst, failed = notable(results, scene, count)
+        for kind, chosen in (('best', best), ('worst', worst), ('failed', failed)):
+            for place, result in enumerate(chosen, 1):
+                file = folder / f'film_{number}_{Path(scene).stem}_{kind}_{place}.mp4'
+                _film(known[scene, result['episode']], policy, simulator, _FLASH_STEP if flash else None, file)
+                films[file] = f'episode {result["episode"]!r} of {scene}'
+    return films
+
+
+def _film(task: NavigationTaskCfg, policy: Policy, simulator: SimConfig, step_dt: float | None, file: Path) -> None:
+    from internutopia.cli.film import Film
+    from internutopia.config import Config
+    from internutopia.core.vec_env import Env
+    from internutopia_extension.navigation.policy_run import PolicyRun
+
+    with closing(Env(Config(simulator=simulator, task_configs=[task], metrics_save_path='none'))) as env:
+        with Film(env, file, env_id=0, step_dt=step_dt) as film:
+
+            def on_step(ended: int) -> bool:
+                film.on_step()
+                return True
+
+            PolicyRun(env, policy).run(on_step)

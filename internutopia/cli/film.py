@@ -1,4 +1,4 @@
-"""Recording of a run: a video of the whole grid or of one env, in real time."""
+"""Film: a video of the whole grid or of one env, in real time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from internutopia.core.vec_env import Env
 from internutopia.rendering.camera import Frame, RenderRequest
 from internutopia.rendering.video import Image, Video
 
-RATE = 15.0  # frames per second, at most
-SIZE = 640, 480  # pixels
+_RATE = 15.0  # frames per second, at most
+_SIZE = 640, 480  # pixels
 
 
-class Recording:
+class Film:
     """Recorder of `env` into an `.mp4` or `.gif` file, by calls of `on_step()` after every step; a context manager.
 
     Args:
-        env: env to record; it is open as long as the recording.
+        env: env to record; it is open as long as the film.
         path: the file.
-        size: width and height [pixels].
+        size: width and height [pixels]; None: 640 x 480.
         camera: None views all that is recorded from above a corner, `'top'` views it straight from above;
             others, of one env, are those of `internutopia.core.runner.env_cameras`.
         env_id: the env that is recorded alone; None for all envs, or the first for a camera of one env.
-        fps: frames per second, at most: a frame is taken after a step.
+        fps: frames per second, at most: a frame is taken after a step; None: 15.
         step_dt: duration of a step in the video [s]; None: its simulated duration, real time.
 
     Raises:
@@ -43,19 +43,19 @@ class Recording:
         self,
         env: Env,
         path: Path,
-        size: tuple[int, int] = SIZE,
+        size: tuple[int, int] | None = None,
         camera: str | None = None,
         env_id: int | None = None,
-        fps: float = RATE,
+        fps: float | None = None,
         step_dt: float | None = None,
     ):
         if env_id is not None and not 0 <= env_id < env.num_envs:
             raise ValueError(f'env {env_id} cannot be recorded: there are the envs 0..{env.num_envs - 1}')
-        self._take = _pictures(env, size, camera, env_id)
+        self._take = _pictures(env, size or _SIZE, camera, env_id)
         if step_dt is None:
             simulator = env.config.simulator
             step_dt = float(simulator.physics_dt) * simulator.substeps
-        self._every = max(1, math.ceil(1.0 / (fps * step_dt) - 1e-6))
+        self._every = max(1, math.ceil(1.0 / ((fps or _RATE) * step_dt) - 1e-6))
         self._video = Video(path, 1.0 / (self._every * step_dt))
         self._steps = 0
 
@@ -68,7 +68,7 @@ class Recording:
             self._video.add(self._take())
         self._steps += 1
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Film:
         return self
 
     def __exit__(

@@ -3,70 +3,54 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import gymnasium
+import typer
 
-from internutopia.asset_tools.listing import list_assets
-from internutopia.cli.command import guarded
-from internutopia.cli.demo import demo_files, first_line
-from internutopia.core.registries import REGISTRIES
-from internutopia.rl import list_tasks
-from internutopia.rl.terms.registry import KINDS, registered_terms
+from internutopia.cli.command import command
+from internutopia.cli.demo import demo_files
 
-Names = Mapping[str, str]  # name -> description, '' without one
+Kind = Literal[
+    'robots', 'scenes', 'controllers', 'sensors', 'objects', 'task-types', 'metrics', 'rewards', 'tasks', 'terms',
+    'demos',
+]  # fmt: skip
 
 
-def list_names(kind: str) -> int:
-    """Print the names of a kind with their descriptions, one a line; returns the exit code."""
-    return guarded('list', lambda: _print(LISTS[kind]()))
-
-
-def _print(names: Names) -> int:
+@command('list')
+def list_names(kind: Annotated[Kind, typer.Argument(help='Kind of names to list.', metavar='KIND')]) -> int:
+    """List the names that configs can use: robots, scenes, controllers, learning tasks, their terms, demos, ..."""
+    names = _names(kind)
     width = max(map(len, names), default=0)
     for name in sorted(names):
         print(f'{name:{width}}  {names[name]}'.rstrip())
     return 0
 
 
-def _of_registry(registry: str) -> Names:
-    return {name: _meaning(cls) for name, cls in REGISTRIES[registry].items()}
+def _names(kind: Kind) -> dict[str, str]:
+    """Return the names of a kind with their descriptions, '' for names without one."""
+    import gymnasium
+
+    from internutopia.asset_tools.listing import list_assets
+    from internutopia.core.registries import REGISTRIES
+    from internutopia.rl import list_tasks
+    from internutopia.rl.terms.registry import KINDS, registered_terms
+
+    match kind:
+        case 'demos':  # the first line of the file is a comment
+            return {name: file.read_text().partition('\n')[0].removeprefix('# ') for name, file in demo_files().items()}
+        case 'scenes':
+            assets = list_assets()
+            return {**dict.fromkeys(assets.builtin_scenes, 'built in'), **dict.fromkeys(assets.scenes, assets.folder)}
+        case 'tasks':  # with their modules
+            return {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
+        case 'terms':
+            return {f'{kind} {name}': _summary(term) for kind in KINDS for name, term in registered_terms(kind).items()}
+        case _:
+            return {
+                name: _summary(cls) for name, cls in REGISTRIES['task' if kind == 'task-types' else kind[:-1]].items()
+            }
 
 
-def _scenes() -> Names:
-    assets = list_assets()
-    return {**dict.fromkeys(assets.builtin_scenes, 'built in'), **dict.fromkeys(assets.scenes, assets.folder)}
-
-
-def _tasks() -> Names:
-    return {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}  # the module
-
-
-def _terms() -> Names:
-    return {f'{kind} {name}': _meaning(term) for kind in KINDS for name, term in registered_terms(kind).items()}
-
-
-def _demos() -> Names:
-    return {name: first_line(file) for name, file in demo_files().items()}
-
-
-def _meaning(thing: Any) -> str:
+def _summary(thing: Any) -> str:
     """Return the first line of its own docstring, not of an inherited one."""
     return inspect.cleandoc(thing.__doc__ or '').partition('\n')[0]
-
-
-LISTS: dict[str, Callable[[], Names]] = {
-    'robots': lambda: _of_registry('robot'),
-    'controllers': lambda: _of_registry('controller'),
-    'sensors': lambda: _of_registry('sensor'),
-    'objects': lambda: _of_registry('object'),
-    'metrics': lambda: _of_registry('metric'),
-    'rewards': lambda: _of_registry('reward'),
-    'task-types': lambda: _of_registry('task'),
-    'scenes': _scenes,
-    'tasks': _tasks,
-    'terms': _terms,
-    'demos': _demos,
-}
-"""The names of each kind."""

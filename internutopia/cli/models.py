@@ -1,4 +1,4 @@
-"""Command `internutopia inspect`: the contents of a model file as a tree."""
+"""Commands `internutopia inspect` and `internutopia show`: the contents of a model file, and a picture of it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,54 @@ import dataclasses
 import json
 import math
 from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from internutopia.cli.command import guarded
-from internutopia.config.asset_limits import AssetLimitsCfg
-from internutopia.model.asset_bounds import limited_by
-from internutopia.model.assets import resolve
-from internutopia.model.description import (
-    ActuatorFacts,
-    BodyFacts,
-    ColliderFacts,
-    Description,
-    JointFacts,
-    describe,
-)
+from internutopia.cli.command import command
+from internutopia.cli.options import Json
+from internutopia.util.bounds import MAX_SIDE
+from internutopia.util.imports import install_hint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from internutopia.asset_tools.description import (
+        ActuatorFacts,
+        BodyFacts,
+        ColliderFacts,
+        Description,
+        JointFacts,
+    )
+    from internutopia.config import Config
 
 _COLLIDERS_SHOWN = 8  # of a body; decomposed meshes have hundreds
+_FAR_OFF = 50.0  # m: geoms that are larger are background
 
 
-def inspect(file: str, as_json: bool, time: float | None = None, memory: int | None = None) -> int:
-    """Print the tree of a file, or JSON; returns the exit code. `time` [s], `memory` [bytes]: see `AssetLimitsCfg`."""
-    return guarded('inspect', lambda: _inspect(file, as_json, time, memory))
+@command('inspect')
+def inspect(
+    file: Annotated[str, typer.Argument(help='Model file: USD, URDF or MJCF.', metavar='FILE')],
+    as_json: Json = False,
+    time: Annotated[
+        float | None,
+        typer.Option(help='Time limit in seconds; the file is read in a separate process.', metavar='SECONDS'),
+    ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(help='Memory limit in bytes; the file is read in a separate process.', metavar='BYTES'),
+    ] = None,
+) -> int:
+    """Print the contents of a model file: bodies, joints, colliders, masses, cameras, and unsupported parts."""
+    from internutopia.asset_tools.description import describe
+    from internutopia.config.simulator import AssetLimitsCfg
+    from internutopia.model.asset_files import limited_by
+    from internutopia.model.asset_paths import resolve
 
-
-def _inspect(file: str, as_json: bool, time: float | None, memory: int | None) -> int:
     with limited_by(AssetLimitsCfg(time=time, memory=memory)):
         description = describe(resolve(file))
     if as_json:
@@ -110,3 +131,57 @@ def _collider_text(collider: ColliderFacts) -> str:
     shape = f'{collider.shape} {size} m' if size else collider.shape
     hidden = '' if collider.visible else ', hidden'
     return f'{escape(collider.name)} {shape}, friction {collider.friction:g}{hidden}'.strip()
+
+
+@command('show {source}')
+def show(
+    source: Annotated[str, typer.Argument(help='Scene or robot file (USD, URDF, MJCF), or run file.', metavar='SCENE')],
+    out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>.png.')] = None,
+    size: Annotated[
+        tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
+    ] = (1280, 960),
+) -> int:
+    """Write a picture of a scene, or of the envs of a run at its start."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(f'a picture needs pillow ({error}): {install_hint("cli")}') from error
+    from internutopia.cli.run_file import read_run_file
+    from internutopia.core.vec_env import Env
+
+    is_run = Path(source).suffix in ('.yaml', '.yml')
+    env = Env(read_run_file(source).config if is_run else _alone(source))
+    try:
+        env.reset()
+        picture = env.render(None if is_run else _whole(env.runner.world, size), size)
+    finally:
+        env.close()
+    file = out or Path('out') / f'{Path(source).stem}.png'
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(picture).save(file)
+    print(file)
+    return 0
+
+
+def _alone(scene: str) -> Config:
+    """Return the config of a run with nothing but a scene."""
+    from internutopia.config import Config, SimConfig, TaskCfg
+
+    task = TaskCfg(type='SingleInferenceTask', scene_asset_path=scene)
+    return Config(simulator=SimConfig(render_quality='full'), task_configs=[task], metrics_save_path='none')
+
+
+def _whole(world: Any, resolution: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return position and target of a camera that has all of env 0 in view."""
+    import numpy as np
+
+    from internutopia.core.runner.grid import overview_pose
+
+    model, data = world.model(0), world.data(0)
+    radius = model.geom_rbound[:, None]
+    seen = (radius[:, 0] > 0) & (radius[:, 0] < _FAR_OFF)  # a plane without borders has none
+    centres = data.geom_xpos[seen] if seen.any() else np.zeros((1, 3))
+    reach = np.minimum(radius[seen], 1.0) if seen.any() else np.ones((1, 1))
+    low, high = (centres - reach).min(axis=0), (centres + reach).max(axis=0)
+    camera_pose = overview_pose(low, high, resolution)
+    return camera_pose.position, 0.5 * (low + high)

@@ -1,75 +1,218 @@
-"""Options that several commands have, and the command line of one that is resumed."""
+"""Options that several commands have, and what their values stand for."""
 
 from __future__ import annotations
 
 import shlex
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from internutopia.util.bounds import MAX_COUNT
+from internutopia.util.bounds import MAX_COUNT, MAX_PROCESSES, MAX_SEED, MAX_THREADS
+
+if TYPE_CHECKING:
+    from internutopia.config import Config
+    from internutopia.recording import Recorder
+    from internutopia.viewer.viewer import Viewer as OpenViewer
 
 ENV_NUM = '--env-num', '--envs', '--num-envs'
-"""Names of the option that says how many envs there are."""
+"""Names of the option for the number of envs."""
+LOOPBACK = '127.0.0.1:0'
+_MAX_PORT = 65535
+
+Json = Annotated[bool, typer.Option('--json', help='Print JSON.')]
+Quiet = Annotated[bool, typer.Option('--quiet', help='Print errors only.')]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of the random number generators.')]
+RunSeed = Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed; overrides the seed in the file.')]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, max=MAX_THREADS, help='Threads of the physics engine; default: one per core.'),
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, max=MAX_PROCESSES, help='Run in this many Ray worker processes, each with --env-num envs.'),
+]
+MaxSteps = Annotated[int | None, typer.Option('--steps', min=1, max=MAX_COUNT, help='Maximum number of env steps.')]
+Overwrite = Annotated[bool, typer.Option('--overwrite', help='Replace existing results.')]
 
 Device = Annotated[
-    str | None, typer.Option(help='What everything computes on: cpu (default), or a GPU, cuda:0.', metavar='DEVICE')
+    str | None, typer.Option(help='Device of physics and policy: cpu (default) or a GPU, cuda:0.', metavar='DEVICE')
 ]
 Backend = Annotated[
     str | None,
-    typer.Option(help='Physics engine, mujoco, mujoco_warp or physx; default: that for the device.', metavar='BACKEND'),
+    typer.Option(help='Physics engine: mujoco (default on the CPU), mujoco_warp (on GPUs) or physx.', metavar='BACKEND'),
 ]
 Source = Annotated[
     Path,
-    typer.Argument(
-        help='Folder of a run, a policy file, or a model of Stable-Baselines3 (.zip).', metavar='DIR|POLICY'
-    ),
+    typer.Argument(help='Training run folder, policy file, or Stable-Baselines3 model (.zip).', metavar='DIR|POLICY'),
 ]
 TaskId = Annotated[
-    str | None, typer.Option('--id', help='Task to run it in; default: the one that it was trained for.', metavar='ID')
+    str | None, typer.Option('--id', help='Learning task; default: the one it was trained on.', metavar='ID')
 ]
 TaskOptions = Annotated[
-    list[str] | None, typer.Option('--option', help='Option of the task; may be repeated.', metavar='NAME=VALUE')
+    list[str] | None, typer.Option('--option', help='Option of the task; repeatable.', metavar='NAME=VALUE')
 ]
 Trust = Annotated[
     bool,
-    typer.Option('--trust', help='Run what the file names: the module of its task, classes in a model, TorchScript.'),
+    typer.Option('--trust', help='Allow code that the file names to run: task modules, pickled classes, TorchScript.'),
 ]
-
 Velocity = Annotated[
-    str | None, typer.Option(help='Velocity command [m/s, m/s, rad/s]; default: random.', metavar='VX,VY,WZ')
+    str | None,
+    typer.Option('--command', help='Velocity command in m/s, m/s and rad/s; default: random.', metavar='VX,VY,WZ'),
 ]
 
-Record = Annotated[
-    Path | None, typer.Option(help='Record a dataset of the episodes into this folder.', metavar='FOLDER')
-]
+Record = Annotated[Path | None, typer.Option(help='Record the episodes as a dataset in this folder.', metavar='FOLDER')]
 RecordFormat = Annotated[
-    Literal['lerobot', 'hdf5'], typer.Option('--format', help='Format of the dataset: LeRobot v3.0 or robomimic HDF5.')
+    Literal['lerobot', 'hdf5'], typer.Option('--format', help='Dataset format: LeRobot v3.0 or robomimic HDF5.')
 ]
-RecordOnly = Annotated[Literal['all', 'success'], typer.Option('--only', help='Which episodes are recorded.')]
+RecordOnly = Annotated[Literal['all', 'success'], typer.Option('--only', help='Episodes to record.')]
 RecordRate = Annotated[
     int | None,
-    typer.Option(
-        '--record-fps', min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: one for each step.'
-    ),
+    typer.Option('--record-fps', min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: every step.'),
 ]
 
-Viewer = Annotated[bool, typer.Option('--viewer', help='Show it live in a browser, at an address that is printed.')]
+Viewer = Annotated[
+    bool, typer.Option('--viewer', help='Open a live viewer for browsers on this machine and print its URL.')
+]
 ViewerAddress = Annotated[
     str | None,
-    typer.Option(help='The same, at this address; without, this machine alone can see it.', metavar='HOST:PORT'),
+    typer.Option(help='Open the viewer at this address, also for other machines.', metavar='HOST:PORT'),
 ]
 
 
-def resuming_command(context: typer.Context) -> str:
-    """Return the command line that resumes a command: its arguments, the given options and `--resume`."""
+@dataclass(frozen=True)
+class RecordOptions:
+    """Options of the dataset to record; `folder` is None if none is recorded."""
+
+    folder: Path | None
+    format: Literal['lerobot', 'hdf5'] = 'lerobot'
+    only: Literal['all', 'success'] = 'all'
+    fps: int | None = None
+
+    def check(self) -> None:
+        """Check the options. ValueError if one is given without `--record`."""
+        if self.folder is None and self != RecordOptions(None):
+            raise ValueError('--format, --only and --record-fps are options of a dataset: they need --record FOLDER')
+
+    def recorder(self, config: Config | None) -> Recorder | None:
+        """Return the recorder of a run, if it is recorded; it resumes the dataset if the run is resumed.
+
+        Errors are those of `Recorder`.
+        """
+        from internutopia.recording import Recorder
+
+        if self.folder is None:
+            return None
+        resume = config is not None and bool(config.resume)
+        return Recorder(self.folder, config, self.format, self.only, self.fps, resume)
+
+    @contextmanager
+    def attached(self, envs: Any, recorder: Recorder | None = None) -> Iterator[None]:
+        """Record the envs during the context, if `--record` is given. ValueError for envs that are not supported."""
+        recorder = recorder or self.recorder(None)
+        if recorder is None:
+            yield
+            return
+        with recorder:
+            try:
+                recorder.attach(envs)
+            except NotImplementedError as error:
+                raise ValueError(f'--record: {error}') from error
+            yield
+
+
+def open_viewer(env: Any, address: str, paused: bool = True) -> OpenViewer:
+    """Show envs in real time at an address `HOST:PORT`, and print the URL; `paused`, the first step waits for a page.
+
+    ValueError for an invalid address or envs that cannot be shown; other errors are those of `viewer.attach`.
+    """
+    from internutopia.viewer import attach
+
+    host, colon, port = address.rpartition(':')
+    if not (colon and host and port.isdecimal() and int(port) <= _MAX_PORT):
+        raise ValueError(f'--viewer-address {address}: expected HOST:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080')
+    try:
+        viewer = attach(env, host=host.strip('[]'), port=int(port), speed=1.0, paused=paused)
+    except NotImplementedError as error:
+        raise ValueError(f'--viewer: {error}') from error
+    url = viewer.url
+    if '//0.0.0.0:' in url:
+        url = url.replace('0.0.0.0', _own_address())
+    print(f'viewer: open {url}' + (' and press Run there' if paused else ''), flush=True)
+    return viewer
+
+
+def _own_address() -> str:
+    """Return the address of this machine for others; 0.0.0.0 if it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(('192.0.2.1', 9))  # nothing is sent; the address is reserved for documentation (RFC 5737)
+        except OSError:
+            return '0.0.0.0'
+        return probe.getsockname()[0]
+
+
+def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """Parse the values of a repeatable option `name=value`, each value as YAML. ValueError names what is malformed."""
+    import yaml
+
+    from internutopia.config.yaml_file import load_yaml
+
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition('=')
+        if not (equals and name):
+            raise ValueError(f'{option} {text}: expected name=value')
+        try:
+            values[name] = load_yaml(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f'{option} {text}: the value is no YAML: {error}') from None
+    return values
+
+
+def check_results(file: Path, resume: bool | Literal['force'], overwrite: bool) -> None:
+    """Raise ValueError if a results file holds results that are neither resumed nor overwritten, or both is given."""
+    if resume and overwrite:
+        raise ValueError('resume (--resume) or replace the results (--overwrite), not both')
+    if not (resume or overwrite) and file.is_file() and file.stat().st_size:
+        raise ValueError(
+            f'{file} holds the results of an earlier run: resume it with --resume, replace them with --overwrite, '
+            'or use another --out'
+        )
+
+
+def resuming_command(context: typer.Context, *left_out: str, resume: str = '--resume') -> str:
+    """Return the command line that resumes a command: its arguments and the given options, and `resume`.
+
+    Parameters whose names begin with one of `left_out` are not repeated.
+    """
     words = ['internutopia', *context.command_path.split()[1:]]
     for parameter in context.command.params:
         name = parameter.name or ''
-        source = context.get_parameter_source(name)
+        source, value = context.get_parameter_source(name), context.params.get(name)
         if parameter.param_type_name == 'argument':
-            words.append(str(context.params[name]))
-        elif name not in ('resume', 'overwrite') and source is not None and source.name == 'COMMANDLINE':
-            words += [parameter.opts[0], str(context.params[name])]
-    return shlex.join([*words, '--resume'])
+            words.append(str(value))
+        elif source is None or source.name != 'COMMANDLINE' or name.startswith(('resume', 'overwrite', *left_out)):
+            continue
+        elif value is True:
+            words.append(parameter.opts[0])
+        else:
+            words += [parameter.opts[0], str(value)]
+    return shlex.join([*words, resume])
+
+
+@contextmanager
+def interruption_hint(message: str | None) -> Iterator[None]:
+    """Print a message if the context is left by an interruption; None prints nothing."""
+    from internutopia.util.interrupts import InterruptedByUser
+
+    try:
+        yield
+    except InterruptedByUser:
+        if message is not None:
+            print(message, flush=True)
+        raise

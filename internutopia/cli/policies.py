@@ -1,39 +1,49 @@
-"""Command `internutopia play`."""
+"""Commands `internutopia play`, `evaluate policy` and `export`: what is done with a trained policy."""
 
 from __future__ import annotations
 
 import functools
-import os
-import sys
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from internutopia.cli.command import guarded
-from internutopia.cli.key_value import parse_key_values
+from internutopia.cli.command import command
 from internutopia.cli.options import (
     ENV_NUM,
+    LOOPBACK,
     Backend,
     Device,
+    Record,
+    RecordFormat,
+    RecordOnly,
+    RecordOptions,
+    RecordRate,
+    Seed,
     Source,
     TaskId,
     TaskOptions,
+    Threads,
     Trust,
     Velocity,
     Viewer,
     ViewerAddress,
+    open_viewer,
+    parse_key_values,
 )
-from internutopia.cli.viewing import LOOPBACK, open_viewer
-from internutopia.util import has_display
-from internutopia.util.bounds import MAX_SECONDS, MAX_SEED
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.imports import install_hint
 
-MAX_COMMAND = 10.0  # m/s and rad/s: more than any robot does
+if TYPE_CHECKING:
+    from internutopia.rl.training.evaluation import Evaluation
+
+_MAX_VELOCITY = 10.0  # m/s and rad/s: more than any robot does
 _SECONDS = 10.0  # s, of a picture or video
 
 
-def play_command(
+@command('play {source}')
+def play(
     source: Source,
     env_id: TaskId = None,
     option: TaskOptions = None,
@@ -43,106 +53,187 @@ def play_command(
         float | None,
         typer.Option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
     ] = None,
-    command: Velocity = None,
+    velocity: Velocity = None,
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random.')] = 0,
+    seed: Seed = 0,
     device: Device = None,
     backend: Backend = None,
-) -> None:
-    """Show what a policy does, in a picture over time, in a video or live in a browser."""
-    raise typer.Exit(
-        play(
-            source,
-            env_id,
-            options=option or [],
-            trust=trust,
-            envs=envs,
-            seconds=seconds,
-            command=command,
-            out=out,
-            viewer=viewer_address or (LOOPBACK if viewer else None),
-            seed=seed,
-            backend=backend,
-            device=device,
-        )
-    )
-
-
-def play(
-    source: Path,
-    env_id: str | None,
-    *,
-    options: Sequence[str],
-    trust: bool,
-    envs: int,
-    seconds: float | None,
-    command: str | None,
-    out: Path | None,
-    viewer: str | None,
-    seed: int,
-    backend: str | None,
-    device: str | None,
 ) -> int:
-    """Write a picture or a video of a policy, or show it live; returns the exit code.
+    """Show the behaviour of a policy: in a picture over time, a video, or live in a browser."""
+    from internutopia.rl.training.engine import choose_engine
+    from internutopia.rl.training.loading import load_trained
+    from internutopia.rl.training.playback import play as write
+    from internutopia.rl.training.playback import run
 
-    Args:
-        source: folder of a run, or policy file.
-        env_id: task to run it in; None means the one that it was trained for.
-        options: options of the task, `name=value`; others are as it was trained with.
-        trust: run the code that the policy's file names.
-        envs: number of envs.
-        seconds: duration [s]; None means 10, with a viewer until Ctrl-C.
-        command: velocity command, three numbers with commas between them; None means random ones.
-        out: the file; None means `play.png` beside the policy.
-        viewer: address `HOST:PORT` at which to show it live, instead of writing a file; None for not at all.
-        seed: of everything random.
-        backend: physics engine; None means the one that is made for the device.
-        device: device of physics and policy; None means the CPU, or as the task says.
-    """
-    if sys.platform == 'linux' and not has_display():
-        os.environ.setdefault('MUJOCO_GL', 'egl')  # read when the engine is imported
-
-    def start() -> int:
-        from internutopia.rl.training.engine import choose_engine
-        from internutopia.rl.training.loading import load_trained
-        from internutopia.rl.training.playback import play as write
-        from internutopia.rl.training.playback import run
-
-        velocity = None if command is None else velocity_of(command)
-        engine = choose_engine(backend, device)
-        trained = load_trained(source, env_id, engine, parse_key_values(options, '--option'), trust)
-        config = trained.config(envs, seed, engine=engine)
-        if viewer is not None:
-            if out is not None:
-                raise ValueError('--out writes a file, --viewer shows it live: give one of them')
-            show = functools.partial(open_viewer, address=viewer)
-            run(trained.act, config, show, seconds=seconds, command=velocity, arrays=trained.arrays)
-            return 0
-        file = out or trained.file.parent / 'play.png'
-        write(
-            trained.act,
-            config,
-            file,
-            seconds=_SECONDS if seconds is None else seconds,
-            command=velocity,
-            arrays=trained.arrays,
-        )
-        print(file)
+    speeds = _parsed_velocity(velocity)
+    engine = choose_engine(backend, device)
+    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    config = trained.config(envs, seed, engine=engine)
+    if viewer or viewer_address:
+        if out is not None:
+            raise ValueError('--out writes a file, --viewer shows it live: give one of them')
+        show = functools.partial(open_viewer, address=viewer_address or LOOPBACK)
+        run(trained.act, config, show, seconds=seconds, command=speeds, arrays=trained.arrays)
         return 0
+    file = out or trained.file.parent / 'play.png'
+    duration = _SECONDS if seconds is None else seconds
+    write(trained.act, config, file, seconds=duration, command=speeds, arrays=trained.arrays)
+    print(file)
+    return 0
 
-    return guarded(f'play {source}', start)
+
+@command('evaluate {source}')
+def evaluate_policy(
+    source: Source,
+    env_id: TaskId = None,
+    option: TaskOptions = None,
+    trust: Trust = False,
+    envs: Annotated[
+        int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
+    ] = 256,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=MAX_SECONDS, help='Episode length; default: 20 for locomotion, else of the task.'),
+    ] = None,
+    push: Annotated[
+        float, typer.Option(min=0.0, max=MAX_COUNT, help='Velocity of the pushes in locomotion tasks, in m/s.')
+    ] = 0.5,
+    push_every: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Seconds between two pushes.')] = 4.0,
+    velocity: Velocity = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    device: Device = None,
+    backend: Backend = None,
+    json_file: Annotated[
+        Path | None, typer.Option('--json', help='Write the figures to this file.', metavar='FILE')
+    ] = None,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    record_fps: RecordRate = None,
+) -> int:
+    """Evaluate a policy on one episode in each of many envs."""
+    import json
+
+    recording = RecordOptions(record, record_format, only, record_fps)
+    recording.check()
+    from internutopia.rl.training.engine import choose_engine
+    from internutopia.rl.training.evaluation import evaluate
+    from internutopia.rl.training.loading import load_trained
+
+    speeds = _parsed_velocity(velocity)
+    engine = choose_engine(backend, device)
+    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    config = trained.config(envs, seed, threads, engine)
+    result = evaluate(
+        trained.act,
+        config,
+        seconds=seconds,
+        push=push,
+        push_every=push_every,
+        command=speeds,
+        seed=seed,
+        arrays=trained.arrays,
+        beside=recording.attached,
+    )
+    conditions = {
+        'policy': str(trained.file),
+        'id': trained.task.id,
+        'options': dict(trained.task.options),
+        'seed': seed,
+        'backend': config.simulator.backend,
+        'device': config.simulator.device,
+    }
+    if result.tracking is not None:
+        conditions |= {'push': push, 'push_every': push_every, 'command': speeds}
+    _print(result, f'{trained.file}, {trained.task.id}')  # first: a file that cannot be written loses nothing then
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        figures = conditions | {'survived': result.survived} | asdict(result)
+        json_file.write_text(json.dumps(figures, indent=2) + '\n')
+    return 0
 
 
-def velocity_of(text: str) -> tuple[float, float, float]:
+@command('export {source}')
+def export(
+    source: Source,
+    env_id: TaskId = None,
+    trust: Trust = False,
+    out: Annotated[
+        Path | None, typer.Option(help='Policy file (.onnx); default: policy.onnx beside the source.')
+    ] = None,
+) -> int:
+    """Export a policy as an ONNX file with the metadata needed to run it."""
+    try:
+        from internutopia.rl.training.export import export_trained
+    except ImportError as error:
+        raise ImportError(f'export needs torch and rsl_rl ({error}): {install_hint("rl")}') from error
+    from internutopia.rl.training.loading import load_trained
+
+    trained = load_trained(source, env_id, trust=trust)
+    file = out or trained.file.parent / 'policy.onnx'
+    if file.suffix != '.onnx':
+        raise ValueError(f'--out {file}: a policy file ends in .onnx')
+    file.parent.mkdir(parents=True, exist_ok=True)
+    export_trained(trained, file)
+    print(file)
+    return 0
+
+
+def _parsed_velocity(text: str | None) -> tuple[float, float, float] | None:
     """Parse the three numbers of an option `--command`. ValueError if it is something else."""
+    if text is None:
+        return None
     try:
         forward, lateral, yaw_rate = velocity = tuple(map(float, text.split(',')))
     except ValueError:
         raise ValueError(f'--command {text}: expected three numbers, VX,VY,WZ') from None
-    if not all(abs(value) <= MAX_COMMAND for value in velocity):
-        raise ValueError(f'--command {text}: expected velocities of up to {MAX_COMMAND:g} m/s and rad/s')
+    if not all(abs(value) <= _MAX_VELOCITY for value in velocity):
+        raise ValueError(f'--command {text}: expected velocities of up to {_MAX_VELOCITY:g} m/s and rad/s')
     return forward, lateral, yaw_rate
+
+
+def _print(result: Evaluation, title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column()
+    table.add_column(justify='right')
+    rows = {
+        f'episodes of up to {result.seconds:.1f} s': str(result.episodes),
+        'mean return': f'{result.mean_return:.2f}',
+        'mean length [steps]': f'{result.mean_length:.1f}',
+    }
+    if result.tracking is None:
+        rows['terminated'] = f'{result.terminated:.1%}'
+    else:
+        tracking = result.tracking
+        averaged = f'mean of {tracking.gait_period:.2f} s'
+        rows |= {
+            'survived': f'{result.survived:.1%}',
+            f'velocity error, {averaged} [m/s]': f'{tracking.velocity_error:.3f}',
+            'velocity error, unaveraged [m/s]': f'{tracking.velocity_error_unaveraged:.3f}',
+            f'yaw rate error, {averaged} [rad/s]': f'{tracking.yaw_rate_error:.3f}',
+            'yaw rate error, unaveraged [rad/s]': f'{tracking.yaw_rate_error_unaveraged:.3f}',
+        }
+    if result.gait is not None:
+        gait = result.gait
+        rows |= {
+            'power [W]': f'{gait.power:.0f}',
+            'height of a swing [m]': f'{gait.swing_height:.3f}',
+            'slip of feet on the ground [m/s]': f'{gait.slip:.3f}',
+            'feet on the ground': ', '.join(f'{share:.0%}' for share in gait.contact),
+        }
+    if result.failed:
+        rows['simulation diverged'] = f'{result.failed:.1%}'
+    for name, figure in rows.items():
+        table.add_row(Text(name), figure)
+    console = Console(highlight=False, markup=False)
+    console.print(title, soft_wrap=True)
+    console.print(table)

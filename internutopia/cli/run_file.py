@@ -17,8 +17,7 @@ from typing import Any
 
 from internutopia.cli.run_actions import TaskActions, parse_actions
 from internutopia.config import Config, TaskCfg
-from internutopia.config.file_names import expanded
-from internutopia.config.yaml_file import read_mapping
+from internutopia.config.yaml_file import expanded, read_mapping
 from internutopia.util import did_you_mean, log, near_name
 from internutopia.util.bounds import MAX_EPISODES
 

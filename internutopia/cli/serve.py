@@ -1,66 +1,86 @@
-"""Command `internutopia serve`."""
+"""Commands `internutopia serve` and `internutopia token`: the server, and the users of one."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from internutopia.cli.command import guarded
+from internutopia.cli.command import command
+from internutopia.cli.options import Quiet
 from internutopia.util.bounds import MAX_THREADS
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
+
+token_app = typer.Typer(help='Manage the users of a server: a file with names and token hashes.', no_args_is_help=True)
+_TokensFile = Annotated[Path, typer.Option('--file', help='Tokens file.', metavar='FILE')]
+_UserName = Annotated[str, typer.Argument(help='Name of the user.', metavar='NAME')]
 
 
-def serve_command(
-    config: Annotated[
-        Path, typer.Argument(help='YAML file of a run whose tasks say what is learned.', metavar='CONFIG.yaml')
-    ],
+@command('serve {config}')
+def serve(
+    config: Annotated[Path, typer.Argument(help='Run file with learning tasks.', metavar='CONFIG.yaml')],
     host: Annotated[
-        str, typer.Option(help='Address to listen at; one that others can reach needs --tokens.')
+        str, typer.Option(help='Address to listen at; addresses beyond this machine require --tokens.')
     ] = '127.0.0.1',
-    port: Annotated[int, typer.Option(min=0, max=65535, help='Port to listen at; 0 takes a free one.')] = 8001,
+    port: Annotated[int, typer.Option(min=0, max=65535, help='Port to listen at; 0: any free port.')] = 8001,
     tokens: Annotated[
-        Path | None, typer.Option(help="Users' tokens, see `internutopia token`.", metavar='FILE')
+        Path | None, typer.Option(help='Tokens file of the users, see `internutopia token`.', metavar='FILE')
     ] = None,
     ssl_certfile: Annotated[
-        Path | None, typer.Option(help='Certificate of the server in PEM: serves TLS (https).', metavar='FILE')
+        Path | None, typer.Option(help='Certificate in PEM format; enables TLS (https).', metavar='FILE')
     ] = None,
     ssl_keyfile: Annotated[
-        Path | None, typer.Option(help='Its private key, if it is in a file of its own.', metavar='FILE')
+        Path | None, typer.Option(help='Private key, if it is not in the certificate file.', metavar='FILE')
     ] = None,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(help='Address or network of a proxy whose X-Forwarded-For counts; may come several times.'),
+        typer.Option(help='Address or network of a trusted proxy (X-Forwarded-For); repeatable.'),
     ] = None,
-    max_sessions: Annotated[int | None, typer.Option(min=1, help='Sessions at a time; default: 64.')] = None,
-    user_sessions: Annotated[int | None, typer.Option(min=1, help='Sessions of a user; default: 4.')] = None,
+    max_sessions: Annotated[int | None, typer.Option(min=1, help='Maximum number of sessions; default: 64.')] = None,
+    user_sessions: Annotated[
+        int | None, typer.Option(min=1, help='Maximum number of sessions per user; default: 4.')
+    ] = None,
     user_envs: Annotated[
-        int | None, typer.Option(min=1, max=65536, help='Envs of a user over all sessions; default: 1024.')
+        int | None,
+        typer.Option(min=1, max=65536, help='Maximum number of envs per user, over all sessions; default: 1024.'),
     ] = None,
     requests_per_second: Annotated[
-        float | None, typer.Option(min=0.1, help='Requests of a user, over a longer time; default: 200.')
+        float | None, typer.Option(min=0.1, help='Sustained request rate per user; default: 200.')
     ] = None,
-    burst: Annotated[int | None, typer.Option(min=1, help='Requests of a user at once; default: 400.')] = None,
+    burst: Annotated[int | None, typer.Option(min=1, help='Maximum burst of requests per user; default: 400.')] = None,
     user_in_flight: Annotated[
-        int | None, typer.Option(min=1, help='Requests of a user in flight at a time; default: 64.')
+        int | None, typer.Option(min=1, help='Maximum number of pending requests per user; default: 64.')
     ] = None,
     address_connections: Annotated[
-        int | None, typer.Option(min=1, help='Open connections of an address; default: 512.')
+        int | None, typer.Option(min=1, help='Maximum number of connections per client address; default: 512.')
     ] = None,
-    max_body: Annotated[int | None, typer.Option(min=1024, help='Size of a request in bytes; default: 16 MiB.')] = None,
-    max_step_size: Annotated[int | None, typer.Option(min=1, max=65536, help='Steps of a call; default: 1000.')] = None,
+    max_body: Annotated[
+        int | None, typer.Option(min=1024, help='Maximum request size in bytes; default: 16 MiB.')
+    ] = None,
+    max_step_size: Annotated[
+        int | None, typer.Option(min=1, max=65536, help='Maximum number of steps per request; default: 1000.')
+    ] = None,
     idle_timeout: Annotated[
-        float | None, typer.Option(min=0.1, help='Seconds after which an unused session ends; default: 900.')
+        float | None, typer.Option(min=0.1, help='Seconds until an idle session is closed; default: 900.')
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics of a session; default: 1.')
+        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of the physics engine per session; default: 1.')
     ] = None,
-    quiet: Annotated[bool, typer.Option('--quiet', help='Log errors only.')] = False,
-) -> None:
-    """Let others run the envs of a YAML config, over HTTP."""
+    quiet: Quiet = False,
+) -> int:
+    """Serve the envs of a run file over HTTP."""
+    from internutopia.cli.run_file import read_run_file
+
+    try:
+        from internutopia.remote.server.serve import Certificate
+        from internutopia.remote.server.serve import serve as run_server
+        from internutopia.remote.server.server_settings import Settings
+    except ImportError as error:
+        raise ImportError(f'serving needs {error.name!r}: {install_hint("remote")}') from error
+    _log_to_stderr(logging.ERROR if quiet else logging.INFO)
     limits = {
         'max_sessions': max_sessions,
         'user_sessions': user_sessions,
@@ -75,62 +95,12 @@ def serve_command(
         'threads': threads,
         'trusted_proxies': trusted_proxy,
     }
-    raise typer.Exit(
-        serve(
-            config,
-            host=host,
-            port=port,
-            tokens=tokens,
-            certificate=ssl_certfile,
-            key=ssl_keyfile,
-            quiet=quiet,
-            limits=limits,
-        )
-    )
-
-
-def serve(
-    path: Path,
-    *,
-    host: str,
-    port: int,
-    tokens: Path | None,
-    certificate: Path | None,
-    key: Path | None,
-    quiet: bool,
-    limits: dict[str, Any],
-) -> int:
-    """Serve a run file until SIGINT or SIGTERM; returns the exit code.
-
-    Args:
-        path: the run file; its `actions` are ignored, clients send theirs.
-        host: address to listen at.
-        port: port to listen at, 0 for a free one.
-        tokens: tokens file.
-        certificate: certificate for TLS.
-        key: private key of the certificate, if it is in another file.
-        quiet: log errors only.
-        limits: fields of `Settings`; None means the default.
-    """
-
-    def start() -> int:
-        from internutopia.cli.run_file import read_run_file
-
-        try:
-            from internutopia.remote.server.serve import Certificate
-            from internutopia.remote.server.serve import serve as run_server
-            from internutopia.remote.server.settings import Settings
-        except ImportError as error:
-            raise ImportError(f'serving needs {error.name!r}: {install_hint("remote")}') from error
-        _log_to_stderr(logging.ERROR if quiet else logging.INFO)
-        settings = Settings(**{name: value for name, value in limits.items() if value is not None})
-        if key is not None and certificate is None:
-            raise ValueError('--ssl-keyfile: the key of which certificate? give --ssl-certfile, too')
-        tls = None if certificate is None else Certificate(certificate, key)
-        run_server(read_run_file(path).config, host, port, tokens, settings, tls)
-        return 0
-
-    return guarded(f'serve {path}', start)
+    settings = Settings(**{name: value for name, value in limits.items() if value is not None})
+    if ssl_keyfile is not None and ssl_certfile is None:
+        raise ValueError('--ssl-keyfile needs --ssl-certfile, the certificate of the key')
+    tls = None if ssl_certfile is None else Certificate(ssl_certfile, ssl_keyfile)
+    run_server(read_run_file(config).config, host, port, tokens, settings, tls)
+    return 0
 
 
 def _log_to_stderr(level: int) -> None:
@@ -141,3 +111,39 @@ def _log_to_stderr(level: int) -> None:
         format='time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s',
     )
     logging.getLogger('internutopia').setLevel(level)
+
+
+@token_app.command('add')
+@command('token add')
+def add_user(
+    name: _UserName,
+    file: _TokensFile,
+    admin: Annotated[bool, typer.Option('--admin', help='Give the user access to the sessions of all others.')] = False,
+) -> int:
+    """Create a token for a user and print it."""
+    from internutopia.remote.server.users import add_token
+
+    print(add_token(file, name, admin))
+    print(f'this is the token of {name}: it cannot be shown again, {file} only has its hash', file=sys.stderr)
+    return 0
+
+
+@token_app.command('remove')
+@command('token remove')
+def remove_user(name: _UserName, file: _TokensFile) -> int:
+    """Revoke the token of a user, also in a running server."""
+    from internutopia.remote.server.users import remove_token
+
+    remove_token(file, name)
+    return 0
+
+
+@token_app.command('list')
+@command('token list')
+def list_users(file: _TokensFile) -> int:
+    """Print the names of the users."""
+    from internutopia.remote.server.users import read_tokens
+
+    for user in read_tokens(file):
+        print(f'{user.name} (admin)' if user.admin else user.name)
+    return 0

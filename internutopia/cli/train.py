@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from internutopia.cli.command import guarded
-from internutopia.cli.key_value import parse_key_values
-from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust
+from internutopia.cli.command import command
+from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust, parse_key_values
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_THREADS
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:
@@ -26,150 +25,86 @@ if TYPE_CHECKING:
 _OUT = r" --out[ =]('[^']*'|\S+)"  # policies are shared, with their command line: no paths of this machine
 
 
-def train_command(
-    env_id: Annotated[str, typer.Argument(help='Id of a task, or module:id of one of your own.', metavar='ID')],
+@command('train {env_id}')
+def train(
+    env_id: Annotated[str, typer.Argument(help='Learning task, or module:id of a custom one.', metavar='ID')],
     envs: Annotated[
-        int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; of each process, with --nproc.')
+        int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; per process with --nproc.')
     ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of updates of the networks.')
-    ] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of policy updates.')] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=MAX_SEED, help='Seed of everything random; default: 0.')
+        int | None, typer.Option(min=0, max=MAX_SEED, help='Seed of the random number generators; default: 0.')
     ] = None,
-    out: Annotated[Path | None, typer.Option(help='Folder of the run; default: runs/<task>-<seed>.')] = None,
-    resume: Annotated[bool, typer.Option('--resume', help='Go on with the run in the folder.')] = False,
+    out: Annotated[Path | None, typer.Option(help='Run folder; default: runs/<task>-<seed>.')] = None,
+    resume: Annotated[bool, typer.Option('--resume', help='Resume the run in the folder.')] = False,
     trust: Trust = False,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of physics and learning; default: one per core.')
+        int | None,
+        typer.Option(min=1, max=MAX_THREADS, help='Threads of physics engine and torch; default: one per core.'),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=MAX_PROCESSES, help='Processes that the envs are shared out to, by Ray.')
+        int | None,
+        typer.Option(min=1, max=MAX_PROCESSES, help='Number of Ray worker processes that the envs are distributed to.'),
     ] = None,
     nproc: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=MAX_PROCESSES,
-            help='Processes that learn together, each with --env-num envs, and with a GPU if they use any.',
+            help='Number of learner processes, each with --env-num envs, and a GPU each on GPUs.',
         ),
     ] = None,
     device: Device = None,
     backend: Backend = None,
     option: TaskOptions = None,
     setting: Annotated[
-        list[str] | None, typer.Option(help='Field of TrainingCfg; may be repeated.', metavar='NAME=VALUE')
+        list[str] | None, typer.Option(help='Field of TrainingCfg; repeatable.', metavar='NAME=VALUE')
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option(help='YAML file of such fields; those of --setting count more.', metavar='FILE')
+        Path | None, typer.Option(help='YAML file of TrainingCfg fields; --setting takes precedence.', metavar='FILE')
     ] = None,
-) -> None:
-    """Train a policy, or go on with it: checkpoints, learning curve and policy file in a folder."""
-    raise typer.Exit(
-        train(
-            env_id,
-            envs=envs,
-            iterations=iterations,
+) -> int:
+    """Train a policy; writes checkpoints, learning curve and policy file to a folder."""
+    from internutopia.rl.training.engine import choose_engine
+    from internutopia.rl.training.tasks import find_task
+
+    task = find_task(env_id, parse_key_values(option or [], '--option'))
+    of_options = {'env_num': envs, 'iterations': iterations}
+    changes = _changed_settings(settings, setting or [], of_options)
+    task.settings(**changes)  # mistakes are reported before something has to be installed
+    engine = choose_engine(backend, device)
+    try:
+        from internutopia.rl.training.train import train as run_training
+    except ImportError as error:
+        raise ImportError(f'training needs rsl_rl ({error}): {install_hint("rl")}') from error
+    folder = out or Path('runs') / f'{task.name}-{seed or 0}'
+    with interrupts() as interruption, _Report() as report, ExitStack() as stack:
+        deferred = False
+
+        def on_update(progress: Progress, iterations: int) -> None:
+            nonlocal deferred
+            if not deferred:  # from now on there is something to be saved
+                stack.enter_context(interruption.deferred())
+                deferred = True
+            report.update(progress, iterations)
+
+        result = run_training(
+            task,
+            folder,
+            settings=changes,
             seed=seed,
-            out=out,
-            resume=resume,
-            trust=trust,
             threads=threads,
             workers=workers,
             nproc=nproc,
-            backend=backend,
-            device=device,
-            options=option or [],
-            settings_file=settings,
-            settings=setting or [],
-            command=['internutopia', *sys.argv[1:]],
+            engine=engine,
+            resume=resume,
+            trust=trust,
+            command=re.sub(_OUT, '', shlex.join(['internutopia', *sys.argv[1:]])),
+            report=on_update,
+            stopped=interruption.is_set,
         )
-    )
-
-
-def train(
-    env_id: str,
-    *,
-    envs: int | None,
-    iterations: int | None,
-    seed: int | None,
-    out: Path | None,
-    resume: bool,
-    trust: bool,
-    threads: int | None,
-    workers: int | None,
-    nproc: int | None,
-    backend: str | None,
-    device: str | None,
-    options: Sequence[str],
-    settings_file: Path | None,
-    settings: Sequence[str],
-    command: Sequence[str],
-) -> int:
-    """Train a policy; returns the exit code.
-
-    Args:
-        env_id: id of the task.
-        envs: number of envs of each process; None means as the task's settings say.
-        iterations: number of updates; None means as the task's settings say.
-        seed: of everything random.
-        out: folder of the run; None means `runs/<task>-<seed>`.
-        resume: go on with the run in the folder.
-        trust: run TorchScript that the options of that run name.
-        threads: threads of physics engine and torch; None means one per core.
-        workers: processes that the envs are shared out to; None means this one.
-        nproc: processes that learn together, each with so many envs; None means one, or as many as the run had.
-        backend: physics engine; None means the one that is made for the device.
-        device: device of physics and learning; None means the CPU, or as the task or the run says.
-        options: options of the task, `name=value`.
-        settings_file: YAML file with settings of the training.
-        settings: settings of the training that count more, `name=value`.
-        command: the command line.
-    """
-
-    def start() -> int:
-        from internutopia.rl.training.engine import choose_engine
-        from internutopia.rl.training.tasks import find_task
-
-        task = find_task(env_id, parse_key_values(options, '--option'))
-        of_options = {'env_num': envs, 'iterations': iterations}
-        changes = _changed_settings(settings_file, settings, of_options)
-        task.settings(**changes)  # mistakes are reported before something has to be installed
-        engine = choose_engine(backend, device)
-        try:
-            from internutopia.rl.training.train import train as run_training
-        except ImportError as error:
-            raise ImportError(f'training needs rsl_rl ({error}): {install_hint("rl")}') from error
-        folder = out or Path('runs') / f'{task.name}-{seed or 0}'
-        with interrupts() as interruption, _Report() as report, ExitStack() as stack:
-            deferred = False
-
-            def on_update(progress: Progress, iterations: int) -> None:
-                nonlocal deferred
-                if not deferred:  # from now on there is something to be saved
-                    stack.enter_context(interruption.deferred())
-                    deferred = True
-                report.update(progress, iterations)
-
-            result = run_training(
-                task,
-                folder,
-                settings=changes,
-                seed=seed,
-                threads=threads,
-                workers=workers,
-                nproc=nproc,
-                engine=engine,
-                resume=resume,
-                trust=trust,
-                command=re.sub(_OUT, '', shlex.join(command)),
-                report=on_update,
-                stopped=interruption.is_set,
-            )
-        _print_summary(result, env_id)
-        return 0 if result.finished else interruption.exit_code
-
-    return guarded(f'train {env_id}', start)
+    _print_summary(result, env_id)
+    return 0 if result.finished else interruption.exit_code
 
 
 def _changed_settings(file: Path | None, texts: Sequence[str], of_options: Mapping[str, int | None]) -> dict[str, Any]:

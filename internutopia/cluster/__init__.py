@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from internutopia.config import DistributedConfig
-from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
-from internutopia.core.episodes import EpisodeQueue
-from internutopia.core.runner.base import EnvRunner
-from internutopia.util.install import install_hint
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the reaper imports nothing
     from internutopia.cluster.rl_env import DistributedRLEnv
+    from internutopia.config import DistributedConfig
+    from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
     from internutopia.config.learning import LearningCfg
+    from internutopia.core.episodes import EpisodeQueue
+    from internutopia.core.runner.interfaces import EnvRunner
     from internutopia.rl.probe import EnvProbe
 
 
@@ -41,6 +39,9 @@ def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe
 
 
 def _checked(distribution: DistributionCfg) -> RayDistributionCfg:
+    from internutopia.config.distribution import RayDistributionCfg
+    from internutopia.util.imports import install_hint
+
     if not isinstance(distribution, RayDistributionCfg):
         raise ValueError(f"distribution_config.type={distribution.type!r}: expected 'ray'")
     try:

@@ -13,12 +13,12 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-_ANSWER = 10.0  # s that a process has to answer
-_ASK_INTERVAL = 5.0  # s
+_ANSWER_TIMEOUT = 10.0  # s
+_QUERY_INTERVAL = 5.0  # s
 _SILENCE = 60.0  # s without an answer after which it is not waited for: busy machines are slow
 _KEEPALIVE = {'TCP_KEEPIDLE': 4, 'TCP_KEEPINTVL': 2, 'TCP_KEEPCNT': 3}  # s, s, number; names of Linux
 
@@ -43,7 +43,7 @@ class Peer:
 
     def connect(self) -> socket.socket:
         """Connect to it. OSError if it does not answer."""
-        connection = socket.create_connection((self.host, self.port), timeout=_ANSWER)
+        connection = socket.create_connection((self.host, self.port), timeout=_ANSWER_TIMEOUT)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE.items():
             if hasattr(socket, name):
@@ -81,23 +81,23 @@ class Inquiry:
 
     Args:
         peer: process that is queried.
-        ask: queries it; returns the lost process, if any.
+        query: returns the lost process, if any.
     """
 
-    def __init__(self, peer: Peer, ask: Callable[[], Peer | None]):
-        self._peer, self._ask = peer, ask
+    def __init__(self, peer: Peer, query: Callable[[], Peer | None]):
+        self._peer, self._query = peer, query
         self._answer: Future[Peer | None] | None = None
-        self._looks = 0  # without an answer, counted as time in which this process was not stopped itself
+        self._checks = 0  # without an answer, counted as time in which this process was not stopped itself
 
-    def look(self) -> Peer | None:
-        """Return the lost process, if any; to be called at intervals of `_ASK_INTERVAL`."""
+    def check(self) -> Peer | None:
+        """Return the lost process, if any; to be called at intervals of `_QUERY_INTERVAL`."""
         if self._answer is not None and not self._answer.done():
-            self._looks += 1
-            if self._looks * _ASK_INTERVAL < _SILENCE:
+            self._checks += 1
+            if self._checks * _QUERY_INTERVAL < _SILENCE:
                 return None
             return replace(self._peer, fate=f'has not answered for {_SILENCE:.0f} s')
         lost = None if self._answer is None or self._answer.exception() else self._answer.result()
-        self._answer, self._looks = in_thread(self._ask), 0
+        self._answer, self._checks = in_thread(self._query), 0
         return lost
 
 
@@ -108,7 +108,7 @@ class Watchdog:
         self._stopped, self._stop = socket.socketpair()
 
     def wait(self, peers: Sequence[Peer], inquiry: Inquiry | None = None) -> Peer | None:
-        """Wait until one of these processes has ended, or an inquiry says that one is lost.
+        """Wait until one of these processes has ended, or an inquiry finds that one is lost.
 
         Returns it; None after `stop`. To be called once.
         """
@@ -123,8 +123,8 @@ class Watchdog:
                         return peer
                     selector.register(connection, selectors.EVENT_READ, (peer, connection))
                 unconnected = []
-                events = selector.select(None if inquiry is None else _ASK_INTERVAL)
-                if inquiry is not None and not events and (lost := inquiry.look()) is not None:
+                events = selector.select(None if inquiry is None else _QUERY_INTERVAL)
+                if inquiry is not None and not events and (lost := inquiry.check()) is not None:
                     return lost
                 for key, _ in events:
                     if key.data is None:
@@ -147,3 +147,41 @@ def _is_open(connection: socket.socket) -> bool:
         return bool(connection.recv(1 << 16))
     except OSError:
         return False
+
+
+_GIVEN_UP = 'was given up by its cluster (it has missed too many heartbeats: is the machine too busy?)'
+
+
+def peers_of(address: str) -> list[Peer]:
+    """Return the GCS and this machine's raylet, of the connection of this process, which was made to an address.
+
+    From outside of the cluster nothing but its proxy may be in reach, which is the only one then.
+    """
+    import ray
+    from ray.util.client import ray as client
+
+    if client.is_connected():
+        return [Peer.at('its Ray client server', address.partition('://')[2])] if address else []
+    context = ray.get_runtime_context()
+    (node,) = (node for node in ray.nodes() if node['NodeID'] == context.get_node_id())
+    return [
+        Peer.at('its head process (gcs_server)', context.gcs_address),
+        Peer('the raylet of this machine', node['NodeManagerAddress'], node['NodeManagerPort']),
+    ]
+
+
+def inquiry_of(peers: Sequence[Peer], call: Callable[[], AbstractContextManager[None]]) -> Inquiry | None:
+    """Return an inquiry to the GCS about the raylet, in the context of calls; None from outside of the cluster."""
+    import ray
+
+    if len(peers) < 2:
+        return None
+    gcs, raylet = peers
+    here = ray.get_runtime_context().get_node_id()
+
+    def query() -> Peer | None:
+        with call():
+            is_alive = any(node['Alive'] for node in ray.nodes() if node['NodeID'] == here)
+        return None if is_alive else replace(raylet, fate=_GIVEN_UP)
+
+    return Inquiry(gcs, query)

@@ -4,6 +4,10 @@ Observations and actions of envs are dicts of small arrays, alike from env to en
 the same place into one, with a row per env; Ray then moves it through shared memory. `unpack` gives the values back:
 dicts (with the order of their keys), lists and tuples of arrays, numbers, text and whatever else can be pickled. Arrays
 that come out are writable rows of a copy. Long lists of numbers, such as paths, are left whole.
+
+A step changes nothing anywhere if one worker refuses its actions: all of them check first, which costs a call. Most
+controllers refuse an action for its signature only (shapes and types), or if it is not finite. What they took once in
+an env of the same task, they take again, so a `SignatureCache` saves the call.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.runner.step_result import StepResult
-from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, builder, reader
+from internutopia.engines.views import LARGEST_NUMBER
+from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, columns_of, values_of
 
 Column = NDArray[Any] | list[Any]
 
@@ -80,15 +85,10 @@ def stacked(packed: Packed) -> Any:
         return None
 
 
-def array_bytes(packed: Packed) -> int:
-    """Return the size of the arrays."""
-    return sum(c.nbytes for group in packed.groups for c in group.columns if isinstance(c, np.ndarray))
-
-
 def _group(rows: Sequence[int], values: Sequence[Any]) -> LeafGroup:
     """Group values that are all of the form of the first one. LayoutMismatchError if one is not."""
     layout = _layout(values[0])
-    return LeafGroup(rows, layout, list(map(_column, zip(*reader(layout)(values), strict=True))))
+    return LeafGroup(rows, layout, list(map(_column, columns_of(layout, values))))
 
 
 def _column(leaves: Sequence[Any]) -> Column:
@@ -136,7 +136,7 @@ def _layout(value: Any) -> Layout:
 def _form(value: Any) -> tuple[Any, ...]:
     """Return what the values of a group have in common: their layout, and type and shape of their arrays."""
     layout = _layout(value)
-    (leaves,) = reader(layout)([value])
+    leaves = (leaf for (leaf,) in columns_of(layout, [value]))
     return layout, tuple([(leaf.dtype.str, leaf.shape) if _is_nested(leaf) else None for leaf in leaves])
 
 
@@ -160,9 +160,66 @@ def _is_numbers(values: Sequence[Any]) -> bool:
 
 
 def _values(group: LeafGroup) -> list[Any]:
-    columns = [column if isinstance(column, list) else _rows(np.array(column)) for column in group.columns]
-    return builder(group.layout)(range(len(group.rows)), *columns)
+    columns = (column if isinstance(column, list) else _rows(np.array(column)) for column in group.columns)
+    return values_of(group.layout, len(group.rows), columns)
 
 
 def _rows(array: NDArray[Any]) -> Iterable[Any]:
     return array if array.ndim > 1 else [array[row, ...] for row in range(len(array))]
+
+
+Signature = tuple[Any, ...]
+
+_ROWS = frozenset({list, tuple})
+_NUMBERS = _ROWS | {float, int}  # what else is in a sequence makes no array of numbers
+
+
+class SignatureCache:
+    """The signatures of actions that one worker took, with the tasks that its envs ran."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[Signature, set[int]] = {}
+
+    def covers(self, actions: Packed, tasks: Sequence[int]) -> bool:
+        """Return whether actions, each with the index of the task that runs in its env, are sure to be accepted."""
+        for group in actions.groups:
+            known = self._tasks.get(_signature(group))
+            if known is None or not known.issuperset(map(tasks.__getitem__, group.rows)):
+                return False
+        return True
+
+    def add(self, actions: Packed, tasks: Sequence[int]) -> None:
+        """Add actions that were accepted, for which only their signature mattered."""
+        for group in actions.groups:
+            self._tasks.setdefault(_signature(group), set()).update(map(tasks.__getitem__, group.rows))
+
+
+def _signature(group: LeafGroup) -> Signature:
+    """Return layout and kinds of columns; for other than acceptable numbers, a signature that never recurs."""
+    kinds = tuple(_kind(column) for column in group.columns)
+    return (object(),) if '' in kinds else (group.layout, kinds)
+
+
+def _kind(column: Column) -> str:
+    """Return `'none'`, form and shape of numbers, or `''` for all else and for numbers that `box_action` refuses."""
+    if isinstance(column, list):
+        types = set(map(type, column))
+        if types == {type(None)}:
+            return 'none'
+        if not types <= _NUMBERS:
+            return ''
+        form = sorted(each.__name__ for each in types & _ROWS)
+        try:
+            numbers = np.asarray(column)
+        except (ValueError, OverflowError):  # sequences of several lengths, or one that is none of numbers
+            kinds = {_kind([each]) for each in column} if len(column) > 1 else {''}
+            return '' if '' in kinds else ' '.join(sorted(kinds))
+    else:
+        form, numbers = column.dtype.str, column
+    if numbers.dtype.kind not in 'iuf':
+        return ''
+    if numbers.size:
+        low, high = np.array([numbers.min(), numbers.max()]).tolist()  # of Python: the limit is infinite for a float16
+        if not -LARGEST_NUMBER <= low <= high <= LARGEST_NUMBER:  # NaN is neither
+            return ''
+    return f'{form} {numbers.shape[1:]}'

@@ -28,13 +28,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
-from internutopia.cluster.liveness import Peer, Watchdog, in_thread
-from internutopia.cluster.ray_peers import inquiry_of, peers_of
+from internutopia.cluster.liveness import Peer, Watchdog, in_thread, inquiry_of, peers_of
 from internutopia.cluster.reaper import Reaper
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.util import log
 
-_POLL_INTERVAL = 0.5  # s that a call waits before it looks whether the cluster is still there
+_POLL_INTERVAL = 0.5  # s between checks of the cluster in a call that waits
 _EXIT_TIMEOUT = 1.0  # s that the end of a process takes at most
 _SHUTDOWN_TIMEOUT = 10.0  # s that is waited for the end of a connection; without a GCS it takes 7 s
 _INLINE_LIMIT = 'RAY_max_direct_call_object_size'  # bytes: larger messages go through shared memory
@@ -50,7 +49,7 @@ class Cluster:
 
     Args:
         options: of `ray.init`, if this process is not connected yet.
-        requested: what the config said that it was made for, by field.
+        requested: fields of the config that it was made for.
 
     Attributes:
         envs: number of Envs that use it.
@@ -340,7 +339,7 @@ def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Clu
         where = f'distribution_config.head_address={given!r}' if given else f'RAY_ADDRESS={address!r}'
         if 'AuthenticationError' in str(cause):
             raise ConnectionError(
-                f'{where}: the Ray cluster there asks for a token: set RAY_AUTH_MODE=token, and have its token in '
+                f'{where}: the Ray cluster there requires a token: set RAY_AUTH_MODE=token, and have its token in '
                 '~/.ray/auth_token or RAY_AUTH_TOKEN'
             ) from error
         raise ConnectionError(

@@ -16,23 +16,23 @@ import gymnasium
 from typing_extensions import override
 
 from internutopia.cluster.packing import unpack
-from internutopia.cluster.remote_episodes import RemoteEpisode, RemoteEpisodes
+from internutopia.cluster.remote_episodes import LostEpisodes, RemoteEpisode, RemoteEpisodes
 from internutopia.cluster.remote_steps import RemoteSteps
 from internutopia.cluster.worker import Assignment, Reply, Worker
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool, raise_first
 from internutopia.cluster.worker_process import WorkerSpec, pickled
-from internutopia.compat.v2.joints import EnvJoints
 from internutopia.config import DistributedConfig, TaskCfg
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.runner.base import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.grid import merge_tiles
+from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
 from internutopia.core.runner.step_result import StepResult
+from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.task.scene_builder import check_implemented
 
 
@@ -53,7 +53,8 @@ class RayRunner(EnvRunner):
         results = ResultsWriter(config)
         queue.skip(results.done)
         self.results: Results = results
-        self._episodes = RemoteEpisodes(self.groups, queue, results, distribution.episode_retries)
+        self._losses = LostEpisodes(queue, results, distribution.episode_retries)
+        self._episodes = RemoteEpisodes(self.groups, self._losses)
         self._joints = EnvJoints(self._episodes.envs)
         self._known: list[set[int]] = [set() for _ in self.groups]  # tasks that each worker has
         self._action_spaces: dict[tuple[int, str, str], gymnasium.spaces.Space[Any] | None] = {}  # by task
@@ -105,7 +106,7 @@ class RayRunner(EnvRunner):
             missed = [env.episode for env_id, env in old.items() if env.lost and envs[env_id] is env]
             self.queue.put_back([*episodes, *missed])
             raise
-        self._tell_change()
+        self._notify_change()
         first = [copy.copy(self._episodes.last[i].observation) for i in env_ids]
         return first, [started[i].task_config if i in started else None for i in env_ids]
 
@@ -236,7 +237,7 @@ class RayRunner(EnvRunner):
             self._pool.shutdown()
             self.results.close()
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         for watcher in self.watchers:
             watcher.on_change()
 
@@ -251,14 +252,14 @@ class RayRunner(EnvRunner):
 
     def _finish_step(self, groups: Sequence[int]) -> list[StepResult]:
         results = self._steps.finish(groups)
-        self._tell_change()
+        self._notify_change()
         return results
 
     def _prepare_and_reset(self, env_ids: Sequence[int], started: Mapping[int, RemoteEpisode]) -> None:
         """Reset envs in workers; those that get no episode are left without one."""
         todo = self._episodes.by_group(env_ids)
         while todo:
-            self._episodes.check_retries(started[i] for ids in todo.values() for i in ids if i in started)
+            self._losses.check(started[i].episode for ids in todo.values() for i in ids if i in started)
             assignments = {
                 group: [self._assignment(group, i, started[i].episode) for i in ids if i in started]
                 for group, ids in todo.items()
@@ -272,7 +273,11 @@ class RayRunner(EnvRunner):
             died = self._note_deaths(outcomes, todo, started)
             for group, outcome in outcomes.items():
                 if isinstance(outcome, Reply):
-                    self._note_reset(todo[group], outcome, started)
+                    for env_id, obs in zip(todo[group], unpack(outcome.values), strict=True):
+                        if env_id in started:
+                            DataHub.clear(started[env_id].episode.task_name)  # what was reported of another run of it
+                        self._episodes.put(env_id, started.get(env_id), obs)
+                    self._record(outcome.results)
             try:
                 raise_first(outcomes, but=died)
             except Exception:
@@ -285,15 +290,8 @@ class RayRunner(EnvRunner):
     ) -> list[int]:
         """Record the deaths of workers while they started episodes; returns their groups."""
         died = [group for group, outcome in outcomes.items() if isinstance(outcome, WorkerDiedError)]
-        self._episodes.on_death_at_start(started[i] for group in died for i in todo[group] if i in started)
+        self._losses.count(started[i].episode for group in died for i in todo[group] if i in started)
         return died
-
-    def _note_reset(self, env_ids: Sequence[int], reply: Reply, started: Mapping[int, RemoteEpisode]) -> None:
-        for env_id, obs in zip(env_ids, unpack(reply.values), strict=True):
-            if env_id in started:
-                DataHub.clear(started[env_id].episode.task_name)  # what was reported of another run of it
-            self._episodes.put(env_id, started.get(env_id), obs)
-        self._record(reply.results)
 
     def _clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
@@ -320,8 +318,8 @@ class RayRunner(EnvRunner):
         self, method: str, arguments: Callable[[int], tuple[Any, ...]], groups: Iterable[int] | None = None
     ) -> dict[int, Any]:
         """Call a method of all workers whose envs run (or of some); those that die are not in the answer."""
-        asked = [g for g in range(len(self.groups)) if self._episodes.active(g)] if groups is None else groups
-        answers = self._pool.call_each(method, {group: arguments(group) for group in asked})
+        called = [g for g in range(len(self.groups)) if self._episodes.active(g)] if groups is None else groups
+        answers = self._pool.call_each(method, {group: arguments(group) for group in called})
         died = [group for group, answer in answers.items() if isinstance(answer, WorkerDiedError)]
         raise_first(answers, but=died)
         return {group: answer for group, answer in answers.items() if group not in died}

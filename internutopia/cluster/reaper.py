@@ -1,11 +1,9 @@
 """Reaper: process that ends a Ray cluster with the program that started it, however that one ends.
 
-Ray does so, too, but not at once and not with everything: agents of a killed program look for their dead cluster for
+Ray does so, too, but not at once and not with everything: agents of a killed program search for their dead cluster for
 another minute, workers finish what they compute, and the folder of logs and sockets stays. So the processes of the
 cluster inherit an environment variable, by which this one finds them (on Linux). It sleeps until the program has ended
-or has closed the pipe to it, kills what is left, and removes the folder.
-
-This file is also the program of that process, which imports next to nothing.
+or has closed the pipe to it, kills what is left, and removes the folder. It imports next to nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +13,13 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from internutopia.util.child_process import start_python
 
 _MARK = '_INTERNUTOPIA_RAY_CLUSTER'  # the environment variable
 _KEEP_ENVIRONMENT = 'SPT_NOENV'  # else Ray's processes write their titles over some of their variables
@@ -36,13 +35,12 @@ class Reaper:
 
     def __init__(self, folder: str):
         self._mark = f'{_MARK}={uuid.uuid4().hex}'
-        self._process = subprocess.Popen(
-            [sys.executable, '-I', '-S', __file__, str(os.getpid()), self._mark, folder],
-            stdin=subprocess.PIPE,
+        self._process = start_python(
+            _reap,
+            *(os.getpid(), self._mark, folder),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={},  # a program that is a worker itself is marked: its own reaper shall outlive it
-            start_new_session=True,  # signals of a terminal are for the program
         )
 
     @contextmanager
@@ -78,7 +76,7 @@ class Reaper:
 
 
 def _wait_for_end(parent: int) -> bool:
-    """Wait until a process has ended or its pipe is closed; returns whether it said to keep the folder."""
+    """Wait until a process has ended or its pipe is closed; returns True if the folder is to be kept."""
     events, keep = select.poll(), False
     events.register(0, select.POLLIN)
     with suppress(AttributeError, OSError):  # older systems: then the pipe alone, which a fork may keep open
@@ -101,7 +99,7 @@ def _kill_marked(mark: bytes) -> bool:
     return found
 
 
-def _run(parent: int, mark: str, folder: str) -> None:
+def _reap(parent: int, mark: str, folder: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # it is what comes after them
         signal.signal(number, signal.SIG_IGN)
     keep = _wait_for_end(parent)
@@ -110,7 +108,3 @@ def _run(parent: int, mark: str, folder: str) -> None:
         time.sleep(0.02)
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-if __name__ == '__main__':
-    _run(int(sys.argv[1]), sys.argv[2], sys.argv[3])

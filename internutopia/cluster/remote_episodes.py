@@ -38,30 +38,68 @@ class RemoteEpisode:
     replaced: bool = False
 
 
-class RemoteEpisodes:
-    """Episodes of all envs, by group: the envs of one worker.
+class LostEpisodes:
+    """Episodes whose workers have died: they run again, until more than `retries` workers have died with them."""
 
-    Args:
-        groups: env ids of each, as many in all.
-        queue: where episodes go back to.
-        results: where their results go.
-        retries: how many workers may die with an episode before it is given up.
-
-    Attributes:
-        envs: what each env holds.
-        last: what each env reported last, or showed when its episode began.
-        groups: env ids of each group.
-    """
-
-    def __init__(self, groups: Sequence[range], queue: EpisodeQueue, results: Results, retries: int):
-        self.envs: list[RemoteEpisode | None] = [None] * sum(map(len, groups))
-        self.last = [EMPTY_RESULT] * len(self.envs)
-        self.groups = groups
-        self._active: dict[int, dict[int, int]] = {}  # what `active` returns, until it changes
+    def __init__(self, queue: EpisodeQueue, results: Results, retries: int):
         self._queue = queue
         self._results = results
         self._retries = retries
         self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
+
+    def lose(self, running: Mapping[int, tuple[Episode, str | None, int]], reason: str) -> dict[int, tuple[str, bool]]:
+        """Put the running episodes of a dead worker back into the queue, but for those that are given up.
+
+        Args:
+            running: by env id, with the type of their task, and their steps.
+            reason: of the death.
+
+        Returns:
+            For each env the error of its episode, and whether it will be run again.
+        """
+        lost: dict[int, tuple[str, bool]] = {}
+        for env_id, (episode, task_type, steps) in running.items():
+            self._deaths[episode.id] += 1
+            if again := self._deaths[episode.id] <= self._retries:
+                text = f'{reason}; the episode goes back to the queue'
+            else:
+                text = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
+                self._results.write(EpisodeRecord.of(episode, task_type, env_id, steps, False, True, {}, text))
+            lost[env_id] = text, again
+        back = [episode for env_id, (episode, _, _) in running.items() if lost[env_id][1]]
+        self._queue.put_back(back)
+        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
+        return lost
+
+    def count(self, episodes: Iterable[Episode]) -> None:
+        """Count the death of a worker that was starting these episodes."""
+        self._deaths.update(episode.id for episode in episodes)
+
+    def check(self, episodes: Iterable[Episode]) -> None:
+        """Raise RuntimeError if too many workers have died with one of these episodes."""
+        for episode in episodes:
+            if self._deaths[episode.id] > self._retries:
+                raise RuntimeError(
+                    f'episode {episode.id} (task_configs[{episode.task_index}]): '
+                    f'{self._deaths[episode.id]} workers have died while it was started or run'
+                )
+
+
+class RemoteEpisodes:
+    """Episodes of all envs, by group: the envs of one worker.
+
+    Attributes:
+        envs: what each env holds.
+        last: what each env reported last, or showed when its episode began.
+        groups: env ids of each, as many in all.
+    """
+
+    def __init__(self, groups: Sequence[range], losses: LostEpisodes):
+        self.envs: list[RemoteEpisode | None] = [None] * sum(map(len, groups))
+        self.last = [EMPTY_RESULT] * len(self.envs)
+        self.groups = groups
+        self._active: dict[int, dict[int, int]] = {}  # what `active` returns, until it changes
+        self._losses = losses
 
     def __getitem__(self, env_id: int) -> RemoteEpisode:
         """Return the record of an env that has an episode."""
@@ -128,37 +166,13 @@ class RemoteEpisodes:
 
     def on_worker_death(self, group: int, reason: str) -> None:
         """Put the running episodes of a dead worker back into the queue, but for those that are given up."""
-        back: list[Episode] = []
+        running: dict[int, tuple[Episode, str | None, int]] = {}
         for env_id in self.active(group):
-            env = self[env_id]
+            env, info = self[env_id], self.last[env_id].info or {}
             if env.replaced:
                 env.lost = reason
-                continue
-            self._deaths[env.episode.id] += 1
-            if self._deaths[env.episode.id] > self._retries:
-                env.lost = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
-                self._results.write(self._failure_result(env_id))
             else:
-                env.lost, env.requeued = f'{reason}; the episode goes back to the queue', True
-                back.append(env.episode)
+                running[env_id] = env.episode, env.task_config.type, info.get('step', 0)
+        for env_id, (text, again) in self._losses.lose(running, reason).items():
+            self[env_id].lost, self[env_id].requeued = text, again
         self._active.pop(group, None)
-        self._queue.put_back(back)
-        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
-
-    def on_death_at_start(self, envs: Iterable[RemoteEpisode]) -> None:
-        """Record the death of a worker that was starting these episodes."""
-        self._deaths.update(env.episode.id for env in envs)
-
-    def check_retries(self, envs: Iterable[RemoteEpisode]) -> None:
-        """Raise RuntimeError if too many workers have died with one of these episodes."""
-        for env in envs:
-            if self._deaths[env.episode.id] > self._retries:
-                raise RuntimeError(
-                    f'episode {env.episode.id} (task_configs[{env.episode.task_index}]): '
-                    f'{self._deaths[env.episode.id]} workers have died while it was started or run'
-                )
-
-    def _failure_result(self, env_id: int) -> EpisodeRecord:
-        """Return the result of an episode that is not run again; what killed its workers is in `lost`."""
-        env, steps = self[env_id], (self.last[env_id].info or {}).get('step', 0)
-        return EpisodeRecord.of(env.episode, env.task_config.type, env_id, steps, False, True, {}, env.lost)

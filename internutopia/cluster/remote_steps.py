@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from internutopia.cluster.packing import Packed, pack, unpack
+from internutopia.cluster.packing import Packed, SignatureCache, pack, unpack
 from internutopia.cluster.remote_episodes import RemoteEpisodes
-from internutopia.cluster.signatures import SignatureCache
 from internutopia.cluster.waiting import Call
 from internutopia.cluster.worker import Reply
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool, raise_first
@@ -17,12 +16,7 @@ from internutopia.core.runner.step_result import StepResult
 
 
 class RemoteSteps:
-    """Steps of groups of envs, each group in a worker of its own.
-
-    Args:
-        pool: the workers.
-        episodes: of all envs; updated with the results of steps.
-        results: get those of the episodes that end, in the order of groups.
+    """Steps of groups of envs, each group in a worker of its own; results are written in the order of groups.
 
     Attributes:
         counts: number of steps of each group.

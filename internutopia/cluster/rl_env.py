@@ -1,16 +1,14 @@
 """Distributed RL env: the learner's view of envs in several processes, controlled from here.
 
 It is to `rl.VectorEnv` what `BatchedRLEnv` is in one process, with the same numbers to the bit. Each worker steps,
-evaluates and restarts its envs; the queue of episodes and the results are here. Arrays of all envs are here, too:
-workers of this machine write their rows of them, and a pipe to each of them wakes it and says when it is done. Workers
-of other machines get and give their rows as Ray objects.
+evaluates and restarts its envs; the queue of episodes and the results are here. So are the rows of all envs, of which
+each worker is sent its own, and sends them back.
 
 The episodes of a worker that dies go back to the queue, as in the list API; its envs are truncated with the reason.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,26 +16,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.cluster.remote_episodes import LostEpisodes
 from internutopia.cluster.rl_worker import (
     OUTCOME,
-    SLOTS,
+    STATE,
     STEP,
     Request,
     RLReply,
+    RLWorker,
     RLWorkerSpec,
     Start,
     metric_field,
+    row_types,
 )
-from internutopia.cluster.rl_workers import RLWorkers
-from internutopia.cluster.shared_arrays import ArrayField, SharedArrays
+from internutopia.cluster.waiting import Call
+from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool
 from internutopia.cluster.worker_process import pickled
 from internutopia.config import DistributedConfig
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.runner.base import Question, StepWatcher
+from internutopia.core.runner.interfaces import Question, StepWatcher
 from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
@@ -45,11 +45,9 @@ from internutopia.rl.batched_env import StepOutcome, tasks_of_episodes
 from internutopia.rl.checks import checked_learning, combined_seed
 from internutopia.rl.probe import EnvProbe
 from internutopia.rl.terms.registry import terms_of
-from internutopia.util import log
 from internutopia.util.arrays import HostArrays
 
 Array = NDArray[np.float32]
-_NOTHING = RLReply({}, ())
 
 
 @dataclass
@@ -64,12 +62,6 @@ class DistributedRLEnv:
     """`proc_num * env_num` envs in workers; see `BatchedRLEnv`, whose methods these are.
 
     Worker `k` has the envs `k * env_num .. (k + 1) * env_num - 1`.
-
-    Args:
-        config: what to run.
-        distribution: where.
-        learning: what is learned; None takes that of the tasks, which must agree.
-        probe: what the envs are like.
     """
 
     device_arrays = False
@@ -97,24 +89,26 @@ class DistributedRLEnv:
         results = ResultsWriter(config)
         self.queue.skip(results.done)
         self.results: Results = results
-        self._retries = distribution.episode_retries
-        self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
+        self._losses = LostEpisodes(self.queue, results, distribution.episode_retries)
         self._episodes: list[Episode | None] = [None] * self.env_num
         self._lost: dict[int, str] = {}  # envs whose worker has died, until they have reported it; and why
         self._starting: set[int] = set()  # envs whose reset is under way: it is made again if their worker dies
-        self._started = self._stepping = False
-        self._critic_seen = self._closed = False
-        self._shared = shared = SharedArrays(_fields(self.env_num, probe))
-        self.running: NDArray[np.bool_] = shared['running']
-        self._running = self.running.copy()  # when all workers had answered last
-        self.episode_ids: NDArray[np.int64] = shared['episode_ids']
+        self._joining: set[int] = set()  # envs that start in the step which is under way
+        self._started = self._critic_seen = self._closed = False
+        self._row_types = row_types(probe)
+        self._inputs, self._rows = (np.zeros(self.env_num, row_type) for row_type in self._row_types)
+        self._critic: Array = np.zeros((self.env_num, probe.critic_size), np.float32)
+        self.running: NDArray[np.bool_] = self._rows['running']
+        self.episode_ids: NDArray[np.int64] = self._rows['episode_ids']
         self.episode_ids[:] = -1
-        self.returns: NDArray[np.float64] = shared['returns']
-        self.state = SharedState(shared['steps'], shared['levels'])
+        self.returns: NDArray[np.float64] = self._rows['returns']
+        self.state = SharedState(self._rows['steps'], self._rows['levels'])
+        self._pending: dict[int, Call] = {}  # of workers that have not answered yet
         try:
-            self._workers = RLWorkers(config, distribution, self._spec, shared, self._on_death)
+            self._pool = WorkerPool(
+                config, distribution, RLWorker, self._spec, lambda worker: (worker,), self._on_death
+            )
         except BaseException:
-            shared.close()
             results.close()
             raise
 
@@ -152,7 +146,7 @@ class DistributedRLEnv:
         for env_id in env_ids:
             self._lost.pop(env_id, None)
         self._started = True
-        self._tell_change()
+        self._notify_change()
 
     def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
         """Apply actions `(n, k)` to the running envs, make a step, and evaluate it. Rows of other envs do not count.
@@ -163,48 +157,50 @@ class DistributedRLEnv:
             raise RuntimeError('reset the envs first')
         for watcher in self.watchers:
             watcher.on_step_start()
-        shared = self._shared
         self._settle()
-        shared['actions'][:] = actions
-        shared['slot'][0] = (shared['slot'][0] + 1) % SLOTS
-        self._stepping = True
-        requests = dict.fromkeys(range(self._workers.count), STEP)
+        self._inputs['actions'] = actions
+        requests = dict.fromkeys(range(len(self.groups)), STEP)
         starts_of: dict[int, list[Start]] = {}
+        self._joining = set()
         if starting is not None and starting.any:
             started = starting.host_ids.tolist()
-            self._running[started] = True  # they are lost, too, if their worker dies
+            self._joining = set(started)
             starts_of = self._by_worker(self._take(started))
             requests |= {worker: self._request('step', starts) for worker, starts in starts_of.items()}
         replies = self._exchange(requests)
-        self._stepping = False
+        self._joining = set()
         failed = [worker for worker, reply in replies.items() if reply.exception is not None]
         self._give_back([start.env_id for worker in failed for start in starts_of.get(worker, [])])
         _raise_first(replies)
         errors = {env_id: text for reply in replies.values() for env_id, text in reply.errors.items()}
         outcome = self._outcome(errors)
-        self._tell_change()
+        self._notify_change()
         return outcome
 
     def compute_observations(self) -> Array:
         """Compute observations `(n, dim)`, the caller's own; zero for envs without an episode."""
-        return self._observations().copy()
+        return self._rows['observations'].copy()
 
     def compute_first_observations(self, envs: EnvSelection) -> Array:
         """Compute observations `(m, dim)` of envs that have just started."""
-        return envs.take(self._observations()).copy()
+        return envs.take(self._rows['observations']).copy()
 
     def last_observations(self) -> Array:
         """Return the last observations `(n, dim)`, the caller's own."""
-        return self._observations().copy()
+        return self._rows['observations'].copy()
 
     def compute_critic_observations(self) -> Array:
         """Compute the observations of the critic `(n, dim)`. RuntimeError before the first reset."""
         if not self._started:
             raise RuntimeError('reset the envs first')
         if not self._critic_seen:
-            _raise_first(self._exchange(dict.fromkeys(range(self._workers.count), ('critic',))))
+            replies = self._exchange(dict.fromkeys(range(len(self.groups)), ('critic',)))
+            _raise_first(replies)
+            for worker, reply in replies.items():
+                if reply.answer is not None:
+                    self._critic[self._own(worker)] = reply.answer
             self._critic_seen = True
-        return self._shared['critic'].copy()
+        return self._critic.copy()
 
     def ask(self, questions: Mapping[int, Question]) -> dict[int, Any]:
         """Evaluate queries in workers; see `WorkerEnvs`. There are no answers once this is closed."""
@@ -219,21 +215,28 @@ class DistributedRLEnv:
     def close(self) -> None:
         """End the workers and free everything."""
         self._closed = True
-        self._workers.close()
-        self._shared.close()
+        self._pending.clear()
+        self._pool.shutdown()
         self.results.close()
 
     def _spec(self, config: DistributedConfig) -> RLWorkerSpec:
         tasks = [task.model_copy(update={'learning': self.learning}) for task in config.task_configs]
         own = config.model_copy(update={'task_configs': tasks, 'distribution_config': None})
-        return RLWorkerSpec.of(own, total=self.env_num, terms=pickled(terms_of(self.learning)), recorded=self._recorded)
+        return RLWorkerSpec.of(
+            own,
+            total=self.env_num,
+            terms=pickled(terms_of(self.learning)),
+            recorded=self._recorded,
+            row_types=self._row_types,
+        )
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         for watcher in self.watchers:
             watcher.on_change()
 
-    def _observations(self) -> Array:
-        return self._shared['observations'][self._shared['slot'][0]]
+    def _own(self, worker: int) -> slice:
+        """Return the rows of a worker."""
+        return slice(worker * self._each, (worker + 1) * self._each)
 
     def _take(self, env_ids: Sequence[int]) -> list[Start]:
         """Return the next episodes, one for each env."""
@@ -254,7 +257,7 @@ class DistributedRLEnv:
         """Start episodes in workers."""
         todo, done = self._by_worker(starts), list[int]()
         while todo:
-            self._check_retries(starts)
+            self._losses.check(episode for start in starts if (episode := self._episodes[start.env_id]) is not None)
             replies = self._exchange({worker: self._request('reset', own) for worker, own in todo.items()})
             exceptions = [reply.exception for reply in replies.values() if reply.exception is not None]
             done += [worker for worker, reply in replies.items() if reply.exception is None]
@@ -274,29 +277,40 @@ class DistributedRLEnv:
         return sorted_out
 
     def _exchange(self, requests: Mapping[int, Request]) -> dict[int, RLReply]:
-        """Send requests to workers; returns the replies of those that have not died meanwhile."""
+        """Send requests to workers; returns the replies of those that have not died meanwhile.
+
+        ConnectionError if Ray is gone. Whatever ends this early leaves replies to `_settle`.
+        """
         self._settle()
         self._critic_seen = False
-        replies = self._replies(self._workers.exchange(requests))
-        np.copyto(self._running, self.running)
-        return replies
+        for name in STATE:
+            self._inputs[name] = self._rows[name]
+        for worker, request in requests.items():
+            inputs = self._inputs[self._own(worker)].view(np.uint8)
+            self._pending[worker] = self._pool.call_async(worker, 'exchange', request, inputs)
+        return self._settle()
 
-    def _settle(self) -> None:
-        """Receive the results of an interrupted call."""
-        self._replies(self._workers.settle())
-
-    def _replies(self, answers: Mapping[int, RLReply | None]) -> dict[int, RLReply]:
-        replies = {worker: answer or _NOTHING for worker, answer in answers.items()}
-        for reply in replies.values():
-            for record in reply.results:
+    def _settle(self) -> dict[int, RLReply]:
+        """Wait for replies, also to an interrupted call; takes rows and results from them."""
+        replies: dict[int, RLReply] = {}
+        answers = self._pool.gather(self._pending)
+        self._pending.clear()
+        for worker, answer in answers.items():
+            if isinstance(answer, WorkerDiedError | InterruptedError):
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            replies[worker] = answer
+            if answer.rows is not None:
+                self._rows[self._own(worker)] = answer.rows.view(self._rows.dtype)
+            for record in answer.results:
                 self.results.write(record)
         return replies
 
     def _outcome(self, errors: dict[int, str]) -> StepOutcome:
         """Return the outcome of a step, including envs whose workers have died since the one before."""
-        shared = self._shared
-        rewards, terminated, truncated, failed, stuck = (shared[name].copy() for name in OUTCOME)
-        metrics = {name: shared[metric_field(name)].copy() for name in self.learning.metrics}
+        rewards, terminated, truncated, failed, stuck = (self._rows[name].copy() for name in OUTCOME)
+        metrics = {name: self._rows[metric_field(name)].copy() for name in self.learning.metrics}
         if self._lost:
             rows = list(self._lost)
             truncated[rows] = True
@@ -307,42 +321,21 @@ class DistributedRLEnv:
         return StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
 
     def _on_death(self, worker: int, reason: str) -> None:
-        """Put the running episodes of a dead worker back into the queue, and restore its rows to those before."""
-        rows = slice(worker * self._each, (worker + 1) * self._each)
-        slot, observations = self._shared['slot'][0], self._shared['observations']
-        if self._stepping:
-            observations[slot, rows] = observations[slot - 1, rows]
+        """Put the running episodes of a dead worker back into the queue; observations stay what was seen last."""
+        rows = self._own(worker)
         for name in (*OUTCOME, *map(metric_field, self.learning.metrics)):
-            self._shared[name][rows] = 0
-        back: list[Episode] = []
+            self._rows[name][rows] = 0
+        running: dict[int, tuple[Episode, str | None, int]] = {}
         for env_id in range(rows.start, rows.stop):
             episode = self._episodes[env_id]
-            if episode is None or not (self._running[env_id] or env_id in self._starting):
-                continue
-            self._deaths[episode.id] += 1
-            if env_id in self._starting:
-                continue
-            if self._deaths[episode.id] > self._retries:
-                text = f'{reason}; so did {self._retries} workers before that ran this episode: it is given up'
-                self._lost[env_id] = text
+            if episode is not None and env_id in self._starting:
+                self._losses.count([episode])
+            elif episode is not None and (self.running[env_id] or env_id in self._joining):
                 task = self.config.task_configs[episode.task_index].type
-                steps = int(self.state.steps[env_id])
-                self.results.write(EpisodeRecord.of(episode, task, env_id, steps, False, True, {}, text))
-            else:
-                self._lost[env_id] = f'{reason}; the episode goes back to the queue'
-                back.append(episode)
-            self._episodes[env_id] = None
+                running[env_id] = episode, task, int(self.state.steps[env_id])
+                self._episodes[env_id] = None
         self.running[rows] = False
-        self.queue.put_back(back)
-        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
-
-    def _check_retries(self, starts: Sequence[Start]) -> None:
-        for start in starts:
-            if start.episode_id is not None and self._deaths[start.episode_id] > self._retries:
-                raise RuntimeError(
-                    f'episode {start.episode_id} (task_configs[{start.task_index}]): '
-                    f'{self._deaths[start.episode_id]} workers have died while it was started or run'
-                )
+        self._lost |= {env_id: text for env_id, (text, _) in self._losses.lose(running, reason).items()}
 
 
 def _raise_first(replies: Mapping[int, RLReply]) -> None:
@@ -350,20 +343,3 @@ def _raise_first(replies: Mapping[int, RLReply]) -> None:
     for reply in replies.values():
         if reply.exception is not None:
             raise reply.exception
-
-
-def _fields(n: int, probe: EnvProbe) -> dict[str, ArrayField]:
-    """Return the arrays of all envs; `slot` says which of the arrays of observations is the current one."""
-    float32, boolean = np.dtype(np.float32), np.dtype(np.bool_)
-    fields = {
-        'slot': ArrayField((1,), np.dtype(np.int64)),
-        'actions': ArrayField((n, probe.action_size), float32),
-        'observations': ArrayField((SLOTS, n, probe.observation_size), float32),
-        'critic': ArrayField((n, probe.critic_size), float32),
-        'rewards': ArrayField((n,), float32),
-        'returns': ArrayField((n,), np.dtype(np.float64)),
-        'levels': ArrayField((n,), float32),
-    }
-    fields |= {name: ArrayField((n,), boolean) for name in (*OUTCOME[1:], 'running')}
-    fields |= {name: ArrayField((n,), np.dtype(np.int64)) for name in ('steps', 'episode_ids')}
-    return fields | {metric_field(name): ArrayField((n,), dtype) for name, dtype in probe.metric_types.items()}

@@ -1,7 +1,7 @@
 """Worker of the array API: some of the envs of a `rl.VectorEnv`, with their physics, terms and restarts.
 
-Arrays are not in the requests that it gets: those of its envs are shared with the main process, or go along where the
-worker is on another machine.
+What learners give and get is in structured arrays with a row per env (`row_types`), which go along with a request and
+its reply as they lie in memory.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.cluster.pipe_server import PipeServer, open_fds
-from internutopia.cluster.shared_arrays import ArrayField, SharedArrays
+from internutopia.cluster.pipe_link import PipeServer
 from internutopia.cluster.worker import CollectedResults
 from internutopia.cluster.worker_process import WorkerSpec, pickled, this_place, unpickled
 from internutopia.core.episodes import Episode, EpisodeQueue
@@ -24,6 +23,7 @@ from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.runner.grid import env_origins
 from internutopia.rl.batched_env import BatchedRLEnv, EnvShare, StepOutcome, tasks_of_episodes
+from internutopia.rl.probe import EnvProbe
 from internutopia.rl.terms.registry import add_terms
 from internutopia.util.errors import EnvError, located
 
@@ -31,13 +31,14 @@ Request = tuple[Any, ...]
 """Name of what is to be done, and its arguments."""
 STEP: Request = ('step', (), 0)
 """Request of a step in which no episode starts."""
-SLOTS = 2
-"""Number of arrays of observations, which are written in turns: those of the step before survive a worker that dies."""
-
 OUTCOME = ('rewards', 'terminated', 'truncated', 'failed', 'stuck')
 """Fields of `StepOutcome` that are arrays of all envs; the first is float, the others are bool."""
+STATE = ('steps', 'levels')
+"""Fields of the state that learners may change, too."""
 
-Arrays = Mapping[str, NDArray[Any]]
+Rows = NDArray[np.void]
+Bytes = NDArray[np.uint8]
+"""A structured array as it lies in memory: to pickle its type takes longer than to send it."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,13 @@ class RLWorkerSpec(WorkerSpec):
         total: number of envs of all workers.
         terms: the registered terms, pickled by Ray.
         recorded: whether the results of episodes are requested.
+        row_types: those of this function.
     """
 
     total: int
     terms: bytes
     recorded: bool
+    row_types: tuple[np.dtype[np.void], np.dtype[np.void]]
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,17 @@ class Start:
 
 @dataclass(frozen=True)
 class RLReply:
-    """Reply to a request, besides arrays, by ids of the whole run.
+    """Reply to a request, by ids of the whole run.
 
     Attributes:
+        rows: of the envs here; None if they are as before.
         errors: why envs were cut.
         results: of the episodes that ended.
         exception: that the request ended with.
-        answer: result of the query.
+        answer: result of a query.
     """
 
+    rows: Bytes | None
     errors: Mapping[int, str]
     results: Sequence[EpisodeRecord]
     exception: Exception | None = None
@@ -90,7 +95,8 @@ class RLWorker(PipeServer):
         self._core: BatchedRLEnv
         self._first = 0  # id of the first env in the whole run
         self._place = ''
-        self._arrays: Arrays = {}
+        self._rows: Rows
+        self._input_type: np.dtype[np.void]
         self._observed = False
 
     def set_up(self, spec: RLWorkerSpec, number: int) -> str:
@@ -100,6 +106,8 @@ class RLWorker(PipeServer):
         config = spec.config
         self._first, rows = number * config.env_num, slice(number * config.env_num, (number + 1) * config.env_num)
         assert config.env_offset_size != 'auto'
+        self._input_type, row_type = spec.row_types
+        self._rows = np.zeros(config.env_num, row_type)
         self._queue = _AssignedEpisodes(tasks_of_episodes(config))
         results = self._results if spec.recorded else ResultsWriter(config)
         origins = env_origins(spec.total, config.env_offset_size)[rows]
@@ -107,70 +115,51 @@ class RLWorker(PipeServer):
         self._place = f'worker {number} ({this_place()}, envs {rows.start} to {rows.stop - 1})'
         return this_place()
 
-    def share(self, process: int, fd: int, fields: Mapping[str, ArrayField]) -> None:
-        """Take the arrays of all envs from a process on this machine: its id, its file descriptor of the memory."""
-        memory = SharedArrays(fields, open_fds(process, {'memory': fd})['memory'])
-        memory.close()
-        rows = slice(self._first, self._first + self._core.env_num)
-        self._arrays = {name: own_rows(name, array, rows) for name, array in memory.items()}
-
-    def exchange(self, request: Request) -> RLReply | None:
-        """Run a request; None says that all went well, and no episode ended."""
+    def exchange(self, request: Request, inputs: Bytes) -> RLReply:
+        """Run a request on the envs here, with the rows of what the main process gives."""
         method, *arguments = request
         errors: Mapping[int, str] = {}
-        exception = answer = None
+        rows = exception = answer = None
         try:
             if method == 'ask':
                 answer = arguments[0](self._core, self._first)
+            elif method == 'critic':
+                answer = self._core.compute_critic_observations() if self._observed else None
             else:
-                errors = _METHODS[method](self, *arguments)
+                errors = _METHODS[method](self, inputs.view(self._input_type), *arguments)
+                rows = self._rows.view(np.uint8) if self._observed or method != 'step' else None
         except Exception as error:
             exception = self._located(error)
-        if not errors and exception is None and answer is None and not self._results.any:
-            return None
         results = [replace(each, env_id=self._first + each.env_id) for each in self._results.take()]
-        return RLReply({self._first + i: text for i, text in errors.items()}, results, exception, answer)
+        return RLReply(rows, {self._first + i: text for i, text in errors.items()}, results, exception, answer)
 
-    def exchange_with(self, request: Request, inputs: Arrays) -> tuple[RLReply | None, Arrays]:
-        """Run a request with arrays that are sent along, there and back: all of the envs here."""
-        if not self._arrays:
-            self._arrays = {name: np.array(array) for name, array in inputs.items()}
-        for name, array in inputs.items():
-            self._arrays[name][:] = array
-        return self.exchange(request), self._arrays
-
-    def _step(self, starts: Sequence[Start], seed: int) -> Mapping[int, str]:
-        core, arrays = self._core, self._arrays
+    def _step(self, inputs: Rows, starts: Sequence[Start], seed: int) -> Mapping[int, str]:
+        core = self._core
         if not self._observed:  # no episode has ever started here
             return {}
-        self._take_over()
+        self._take_over(inputs)
         starting = core.select(self._assign(starts, seed))
-        outcome = core.step(arrays['actions'], starting)
+        outcome = core.step(np.ascontiguousarray(inputs['actions']), starting)
         self._show(outcome)
-        self._observations()[:] = core.compute_observations()
+        self._rows['observations'] = core.compute_observations()
         return outcome.errors
 
-    def _reset(self, starts: Sequence[Start], seed: int) -> Mapping[int, str]:
-        self._take_over()
-        rows = self._core.select(self._assign(starts, seed))
-        self._core.reset(rows)
+    def _reset(self, inputs: Rows, starts: Sequence[Start], seed: int) -> Mapping[int, str]:
+        self._take_over(inputs)
+        envs = self._core.select(self._assign(starts, seed))
+        self._core.reset(envs)
         self._show(None)
         if self._core.started:
             if not self._observed or len(starts) == self._core.env_num:
-                self._observations()[:] = self._core.compute_observations()
+                self._rows['observations'] = self._core.compute_observations()
             else:
-                rows.put(self._observations(), self._core.compute_first_observations(rows))
+                envs.put(self._rows['observations'], self._core.compute_first_observations(envs))
             self._observed = True
         return {}
 
-    def _clear(self, env_ids: Sequence[int]) -> Mapping[int, str]:
+    def _clear(self, inputs: Rows, env_ids: Sequence[int]) -> Mapping[int, str]:
         """Leave envs without an episode."""
-        self._reset([Start(env_id) for env_id in env_ids], self._queue.seed)
-        return {}
-
-    def _critic(self) -> Mapping[int, str]:
-        if self._observed:
-            self._arrays['critic'][:] = self._core.compute_critic_observations()
+        self._reset(inputs, [Start(env_id) for env_id in env_ids], self._queue.seed)
         return {}
 
     def _assign(self, starts: Sequence[Start], seed: int) -> NDArray[np.bool_]:
@@ -182,28 +171,24 @@ class RLWorker(PipeServer):
         mask[[start.env_id - self._first for start in starts]] = True
         return mask
 
-    def _observations(self) -> NDArray[np.float32]:
-        return self._arrays['observations'][self._arrays['slot'][0]]
-
-    def _take_over(self) -> None:
-        """Apply what the main process may have written."""
+    def _take_over(self, inputs: Rows) -> None:
+        """Apply the state that the main process gives."""
         if self._core.started:
-            state = self._core.state
-            state.steps[:], state.levels[:] = self._arrays['steps'], self._arrays['levels']
+            for name in STATE:
+                getattr(self._core.state, name)[:] = inputs[name]
 
     def _show(self, outcome: StepOutcome | None) -> None:
-        """Write everything but observations to the arrays."""
-        core, arrays = self._core, self._arrays
-        arrays['running'][:] = core.running
-        arrays['episode_ids'][:] = core.episode_ids
-        arrays['returns'][:] = core.returns
+        """Write everything but observations to the rows."""
+        core, rows = self._core, self._rows
+        rows['running'], rows['episode_ids'], rows['returns'] = core.running, core.episode_ids, core.returns
         if core.started:
-            arrays['steps'][:], arrays['levels'][:] = core.state.steps, core.state.levels
+            for name in STATE:
+                rows[name] = getattr(core.state, name)
         if outcome is not None:
             for name in OUTCOME:
-                arrays[name][:] = getattr(outcome, name)
+                rows[name] = getattr(outcome, name)
             for name, values in outcome.metrics.items():
-                arrays[metric_field(name)][:] = values
+                rows[metric_field(name)] = values
 
     def _located(self, error: Exception) -> Exception:
         """Return an error with ids of the whole run in it and its origin, which can be pickled."""
@@ -214,16 +199,27 @@ class RLWorker(PipeServer):
         return located(error, self._place, (EnvError,), pickled)
 
 
-_METHODS = {'step': RLWorker._step, 'reset': RLWorker._reset, 'clear': RLWorker._clear, 'critic': RLWorker._critic}
+_METHODS = {'step': RLWorker._step, 'reset': RLWorker._reset, 'clear': RLWorker._clear}
 
 
-def own_rows(name: str, array: NDArray[Any], rows: slice) -> NDArray[Any]:
-    """Return the rows of some envs in an array of all."""
-    return array if name == 'slot' else array[:, rows] if name == 'observations' else array[rows]
+def row_types(probe: EnvProbe) -> tuple[np.dtype[np.void], np.dtype[np.void]]:
+    """Return the types of a row of what workers are given, and of what they return."""
+    state = [('steps', np.int64), ('levels', np.float32)]
+    inputs = [('actions', np.float32, (probe.action_size,)), *state]
+    rows = [
+        ('observations', np.float32, (probe.observation_size,)),
+        ('rewards', np.float32),
+        ('returns', np.float64),
+        ('episode_ids', np.int64),
+        *state,
+        *((name, np.bool_) for name in (*OUTCOME[1:], 'running')),
+        *((metric_field(name), dtype) for name, dtype in probe.metric_types.items()),
+    ]
+    return np.dtype(inputs, align=True), np.dtype(rows, align=True)
 
 
 def metric_field(name: str) -> str:
-    """Return the array of a metric."""
+    """Return the field of a metric."""
     return f'metric {name}'
 
 

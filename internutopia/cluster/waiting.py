@@ -7,10 +7,10 @@ what the machine sleeps.
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from typing import Any
 
 from internutopia.cluster.pipe_link import PipeLink
@@ -18,7 +18,7 @@ from internutopia.cluster.ray_cluster import Cluster
 from internutopia.util import log
 
 _FIRST_WARNING_AFTER = 30.0  # s without an answer until the first warning; each further one takes twice as long
-_LOOK_INTERVAL = 1.0  # s between two checks of what is waited for
+_CHECK_INTERVAL = 1.0  # s between two checks of what is waited for
 _MIXED_INTERVAL = 0.002  # s for which calls of one kind are waited for, where there are two kinds
 
 
@@ -27,9 +27,6 @@ class Call:
     """Call under way: the request to a worker, and the number of the process that got it, from 1.
 
     Attributes:
-        worker: its number.
-        method: what is called.
-        generation: number of the process.
         result: the result to be (a Ray object reference); with a link, that of serving the link.
         link: the way of the call; None if that is Ray.
         answer: what came through the link: see `PipeLink.receive`; an empty tuple as long as nothing was received.
@@ -58,9 +55,7 @@ class Patience:
     """Wait for calls, with warnings and a time limit.
 
     Args:
-        cluster: where workers are.
         step_timeout: time that a call may take [s]; None means any.
-        describe: describes the worker of a number, for messages.
         on_timeout: called with a call that took longer, which it is to end.
     """
 
@@ -75,26 +70,26 @@ class Patience:
         self._step_timeout = step_timeout
         self._describe = describe
         self._on_timeout = on_timeout
-        self._looked = 0.0
+        self._counted = 0.0
 
     def wait(self, calls: Collection[Call], num_returns: int) -> list[Call]:
         """Wait until at least so many calls are done; all that are. ConnectionError if Ray is gone."""
         while True:
             done = self._done(calls, num_returns)
             if len(done) < len(calls):
-                self.look([call for call in calls if call not in done])
+                self.count([call for call in calls if call not in done])
             if len(done) >= num_returns:
                 return done
 
-    def look(self, calls: Collection[Call]) -> None:
+    def count(self, calls: Collection[Call]) -> None:
         """Count the time since the last count, a second ago, for calls that are not done. ConnectionError as above."""
         self._cluster.check()
-        now, before = time.monotonic(), self._looked
-        if now - before < _LOOK_INTERVAL / 2:
+        now, before = time.monotonic(), self._counted
+        if now - before < _CHECK_INTERVAL / 2:
             return
-        self._looked = now
+        self._counted = now
         for call in calls:
-            call.waited += min(now - max(before, call.begun), _LOOK_INTERVAL)
+            call.waited += min(now - max(before, call.begun), _CHECK_INTERVAL)
             if self._step_timeout is not None and call.waited >= self._step_timeout:
                 self._on_timeout(call)
             elif call.waited >= call.warn_at:
@@ -111,8 +106,8 @@ class Patience:
         """Return the calls that are done, once there are so many, or after a while."""
         through_pipes = [call for call in calls if call.link is not None]
         through_ray = {call.result: call for call in calls if call.link is None}
-        interval = _MIXED_INTERVAL if through_pipes and through_ray else _LOOK_INTERVAL
-        end = time.monotonic() + _LOOK_INTERVAL
+        interval = _MIXED_INTERVAL if through_pipes and through_ray else _CHECK_INTERVAL
+        end = time.monotonic() + _CHECK_INTERVAL
         while True:
             done = _answered(through_pipes, num_returns, interval)
             missing = min(num_returns - len(done), len(through_ray))
@@ -126,16 +121,10 @@ def _answered(calls: Sequence[Call], num_returns: int, timeout: float) -> list[C
     """Return the calls whose link has an answer or has ended, once there are so many, or after so many seconds."""
     done = [call for call in calls if call.settled]
     waiting = {call.link.pipe.fileno(): call for call in calls if call.link is not None and not call.settled}
-    events = select.poll()
-    for fd in waiting:
-        events.register(fd, select.POLLIN)
     end = time.monotonic() + timeout
     while waiting:
-        wait = end - time.monotonic() if len(done) < num_returns else 0.0
-        ready = events.poll(max(1e3 * wait, 0.0))
-        for fd, _ in ready:
-            events.unregister(fd)
-            done.append(waiting.pop(fd))
+        ready = wait(waiting, max(end - time.monotonic(), 0.0) if len(done) < num_returns else 0.0)
+        done += [waiting.pop(fd) for fd in ready if isinstance(fd, int)]
         if not ready or len(done) >= num_returns:
             break
     return done

@@ -17,7 +17,7 @@ import gymnasium
 from typing_extensions import override
 
 from internutopia.cluster.packing import Packed, pack, stacked, unpack
-from internutopia.cluster.pipe_server import PipeServer
+from internutopia.cluster.pipe_link import PipeServer
 from internutopia.cluster.worker_process import WorkerSpec, this_place
 from internutopia.config import TaskCfg
 from internutopia.core.datahub import DataHub
@@ -143,7 +143,9 @@ class Worker(PipeServer):
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
-        self.runner.simulator.clear(env_ids)
+        simulator = self.runner.simulator
+        with simulator.scenes.entered():
+            simulator.clear(env_ids)
 
     def validate(self, env_ids: Sequence[int], actions: Packed) -> bool:
         """Check the actions of the next step; returns whether only their signature mattered."""
@@ -201,7 +203,7 @@ class Worker(PipeServer):
         self._before = set_state(self.runner.simulator, state, env_ids)
 
     def undo_set_state(self) -> list[str]:
-        """Put envs back into the state they were in before `set_state`; says what could not be put back."""
+        """Put envs back into the state they were in before `set_state`; returns what could not be put back."""
         before, self._before = self._before, None
         assert before is not None
         return restore(self.runner.simulator, before)

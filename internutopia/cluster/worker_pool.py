@@ -9,15 +9,14 @@ from typing import Any
 
 from internutopia.cluster.pipe_link import PipeLink
 from internutopia.cluster.ray_cluster import connect
-from internutopia.cluster.resources import worker_resources
 from internutopia.cluster.waiting import Call, Patience
-from internutopia.cluster.worker_process import this_node
+from internutopia.cluster.worker_process import this_node, worker_resources
 from internutopia.config import DistributedConfig
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.util import log
 
 _START_WARNING_INTERVAL = 30.0  # s between two warnings while a new worker gives no sign of life
-_LINK_INTERVAL = 0.2  # s between two looks whether a worker serves a link
+_LINK_INTERVAL = 0.2  # s between two checks that a worker serves a link
 _MAX_SPAWNS = 5  # processes that may die one after the other before a worker is ready
 
 
@@ -33,11 +32,9 @@ class WorkerPool:
     """Pool of workers by number, of which each has a group of envs.
 
     Args:
-        config: what to run.
-        distribution: where.
         worker_class: of the workers; has a method `set_up`, which gets what `make_spec` and `set_up_arguments` gave,
             and says where it is.
-        make_spec: says what workers are to be, of the config with what is different there.
+        make_spec: makes the specification of workers, of the config with what is different there.
         set_up_arguments: called with the number of a worker that is made, also in place of another.
         on_death: called with the number of a worker that has died, and the reason, when another one is on its way.
     """
@@ -132,12 +129,6 @@ class WorkerPool:
                 self._replace(worker, str(death))
             yield worker, death
 
-    def is_near(self, worker: int) -> bool:
-        """Return whether calls of a worker go through pipes: it is here, and can open files of this process."""
-        if worker in self._setups:
-            self._wait_ready(worker)
-        return self._links[worker] is not None
-
     def shutdown(self) -> None:
         """End all workers."""
         for link in self._links.values():
@@ -190,7 +181,10 @@ class WorkerPool:
                 log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', worker)
             try:
                 self._places[worker] = self._cluster.get(self._setups[worker])
-                near = self._cluster.get(self._node(worker)) == this_node()
+                with self._cluster.call():
+                    node = self._actors[worker].node.remote()
+                self._cluster.wait([node], 1)
+                near = self._cluster.get(node) == this_node()
                 self._links[worker] = self._open_link(worker) if near else None
                 del self._setups[worker]
                 return
@@ -204,13 +198,6 @@ class WorkerPool:
             worker, f'worker {worker} died {_MAX_SPAWNS} times while it was starting; its log says why: {logs}'
         )
 
-    def _node(self, worker: int) -> Any:
-        """Return the machine of a worker, as a result that is there."""
-        with self._cluster.call():
-            node = self._actors[worker].node.remote()
-        self._cluster.wait([node], 1)
-        return node
-
     def _open_link(self, worker: int) -> PipeLink | None:
         """Return the way to a worker of this machine; None if only Ray reaches it."""
         with self._cluster.call():
@@ -218,10 +205,10 @@ class WorkerPool:
         call = Call(worker, 'serve', self._generations[worker], link.served, link)
         try:
             while not link.pipe.poll(_LINK_INTERVAL):
-                self._patience.look([call])
+                self._patience.count([call])
                 if self._cluster.wait([link.served], 1, 0.0):
                     return self._unserved(worker, link)
-            link.welcome()
+            link.on_served()
         except BaseException:
             link.close()
             raise
@@ -240,7 +227,7 @@ class WorkerPool:
             return None
         except RayError:
             """It has died, which its first call will say."""
-        link.welcome()
+        link.on_served()
         return link
 
     def _settle(self, worker: int) -> None:

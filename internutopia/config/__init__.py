@@ -1,17 +1,9 @@
-"""Configs, which a user writes: of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards.
+"""Configs, which a user writes: of a run, its tasks, robots, controllers, sensors, objects, metrics and rewards."""
 
-With `INTERNUTOPIA_COMPAT=2.x` in the environment, the import makes modules of Isaac Sim importable
-(`internutopia.compat`): scripts of 2.x import them at their top.
-"""
-
-from internutopia.compat.omni.finder import announce, install
-from internutopia.config.asset_limits import AssetLimitsCfg
-from internutopia.config.compat import compat_of_process
 from internutopia.config.config import Config, DistributedConfig
-from internutopia.config.contact import ContactCfg
 from internutopia.config.distribution import DistributionCfg
 from internutopia.config.robot import ControllerCfg, RobotCfg, SensorCfg
-from internutopia.config.simulator import SimConfig, Simulator
+from internutopia.config.simulator import AssetLimitsCfg, ContactCfg, SimConfig, Simulator
 from internutopia.config.task import MetricCfg, ObjectCfg, RewardCfg, TaskCfg
 
 __all__ = [
@@ -30,7 +22,3 @@ __all__ = [
     'Simulator',
     'TaskCfg',
 ]
-
-announce()
-if compat_of_process() == '2.x':
-    install()

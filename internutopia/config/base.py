@@ -1,7 +1,7 @@
 """Base class of all configs.
 
 Configs are mutable pydantic models. A mistake is found when one is built: an unknown field is a `ValidationError` that
-names the field and its close matches, unless the class keeps unknown fields (it says so). A dump keeps the fields of
+names the field and its close matches, unless the class keeps unknown fields (see it). A dump keeps the fields of
 subclasses: `cfg.model_dump()` and `cfg.model_dump_json()` lose nothing that the config holds.
 """
 

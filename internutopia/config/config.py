@@ -9,17 +9,15 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from internutopia.compat.omni.finder import install
 from internutopia.config.base import BaseCfg
-from internutopia.config.compat import Compat, compat_of_process, known_fields
 from internutopia.config.distribution import DistributionCfg
 from internutopia.config.fields import Count, PathStr, Seed, Spacing
-from internutopia.config.file_names import expanded, portable
 from internutopia.config.simulator import SimConfig
 from internutopia.config.task import TaskCfg
 from internutopia.config.typed import items_by_type
-from internutopia.config.yaml_file import read_mapping
+from internutopia.config.yaml_file import expanded, portable, read_mapping
 from internutopia.util.bounds import MAX_ENVS, MAX_EPISODES
+from internutopia.util.conventions import Version, conventions_of, version_of_process
 
 
 class Config(BaseCfg):
@@ -46,7 +44,7 @@ class Config(BaseCfg):
     """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
     seed: Seed | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
-    compat: Compat = Field(default_factory=compat_of_process, validate_default=True)
+    compat: Version = Field(default_factory=version_of_process, validate_default=True)
     """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
     INTERNUTOPIA_COMPAT."""
 
@@ -54,11 +52,10 @@ class Config(BaseCfg):
 
     @model_validator(mode='before')
     @classmethod
-    def _read_simulator_of_2x(cls, values: Any) -> Any:
-        if isinstance(values, Mapping) and values.get('compat') == '2.x':
-            simulator = values.get('simulator')
-            if isinstance(simulator, Mapping):
-                return {**values, 'simulator': known_fields(SimConfig, simulator)}
+    def _select_fields(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and isinstance(simulator := values.get('simulator'), Mapping):
+            selected = conventions_of(values.get('compat')).select_fields(SimConfig, simulator)
+            return {**values, 'simulator': selected}
         return values
 
     @field_validator('task_configs')
@@ -92,9 +89,8 @@ class Config(BaseCfg):
         return self
 
     @model_validator(mode='after')
-    def _install_stand_ins(self) -> Self:
-        if self.compat == '2.x':  # packages for 2.x may import modules of Isaac Sim before there is an Env
-            install()
+    def _set_up_process(self) -> Self:
+        conventions_of(self.compat).set_up_process()  # packages may import modules before there is an Env
         return self
 
     @property
@@ -176,7 +172,7 @@ def check_config(config: object, owner: str) -> None:
 
 
 def _check_names(index: int, task: TaskCfg) -> None:
-    """Refuse a name that two robots or objects of a task share: actions and observations could not tell them apart."""
+    """Refuse a name that two robots or objects of a task share: actions and observations could not distinguish them."""
     counts = Counter(member.name for member in (*task.robots, *task.objects))
     for field, members in (('robots', task.robots), ('objects', task.objects)):
         for name in (member.name for member in members if counts[member.name] > 1):

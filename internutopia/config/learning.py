@@ -147,7 +147,7 @@ class LearningCfg(BaseCfg):
     """Handling of a number that is not finite in a reward or observation (the critic's included): an error that names
     term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
     compiled: bool = False
-    """True if controllers, observations, rewards and ends are compiled to machine code: a step takes less time beside
+    """True if controllers, observations, rewards and ends are compiled to machine code: a step takes less time outside
     physics, the first one more. Observations and rewards may differ from what is computed otherwise by what float32
     rounds."""
 

@@ -1,4 +1,4 @@
-"""Config of the simulator: time steps, physics engine and machine."""
+"""Config of the simulator: time steps, physics engine and machine; contacts, and limits on model files."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -6,12 +6,81 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
-from internutopia.config.asset_limits import AssetLimitsCfg
 from internutopia.config.base import BaseCfg
-from internutopia.config.compat import compat_of_process, known_fields
-from internutopia.config.contact import ContactCfg
-from internutopia.config.fields import Bytes, Count, Seconds
-from internutopia.util.bounds import MAX_COUNT, MAX_STEP_SECONDS, MAX_SUBSTEPS, MAX_THREADS, MAX_TIMESTEPS
+from internutopia.config.fields import Bytes, Count, PositiveFloat, Seconds
+from internutopia.util.bounds import (
+    MAX_COUNT,
+    MAX_SOLVER_ITERATIONS,
+    MAX_STEP_SECONDS,
+    MAX_SUBSTEPS,
+    MAX_THREADS,
+    MAX_TIMESTEPS,
+)
+from internutopia.util.conventions import conventions_of, version_of_process
+
+
+class ContactCfg(BaseCfg):
+    """Contact settings of MuJoCo, on the CPU or on Warp; None leaves a setting to the models of a scene.
+
+    MuJoCo's documentation describes each option, under `option`. Isaac Sim has no counterpart.
+    """
+
+    integrator: Literal['Euler', 'RK4', 'implicit', 'implicitfast', 'discrete'] | None = None
+    """Integrator of velocities and positions. `'discrete'` solves contacts and damped drives together, so a finger that
+    presses does not chatter; under it nothing bounces."""
+    cone: Literal['pyramidal', 'elliptic'] | None = None
+    """Friction cone: `'pyramidal'` is faster, `'elliptic'` the same in all directions, and slips less with a higher
+    `impratio`."""
+    impratio: PositiveFloat | None = None
+    """Stiffness of friction relative to the normal force; MuJoCo's default is 1. Pays off with an elliptic cone."""
+    noslip_iterations: NonNegativeInt | None = Field(default=None, le=MAX_SOLVER_ITERATIONS)
+    """Passes of a solver that takes out the slip that soft friction leaves; 0 is none."""
+    solver: Literal['PGS', 'CG', 'Newton'] | None = None
+    """Algorithm of the constraint solver; `'PGS'` is not available on Warp."""
+    iterations: Count | None = Field(default=None, le=MAX_SOLVER_ITERATIONS)
+    """Passes of the solver at most; it stops earlier when it has converged."""
+    ls_iterations: Count | None = Field(default=None, le=MAX_SOLVER_ITERATIONS)
+    """Passes of the line search in each of them, at most."""
+    tolerance: PositiveFloat | None = None
+    """Improvement of the cost, scaled, at which the solver stops."""
+
+
+class AssetLimitsCfg(BaseCfg):
+    """Limits on model files (scenes, robots, objects); a file beyond one is an error that names the file and the limit.
+
+    Sizes are checked before MuJoCo's and USD's readers open a file. `time` and `memory` are for files of unknown
+    origin: with one of them, files are first read and compiled in a process of its own, so that one that hangs or
+    crashes a reader is an error, too. Isaac Sim, which reads files itself, has no limits.
+    """
+
+    time: PositiveFloat | None = None
+    """Time that reading and compiling the files of a task may take in a process of its own, s; with the decomposition
+    of concave meshes, if that is not cached. None is no limit."""
+    memory: Count | None = None
+    """Memory that this process may take, bytes, beyond what it has from the start. None is no limit; only on Linux."""
+    file_size: Count = 4 * 2**30
+    """Size of a file, bytes."""
+    text_size: Count = 512 * 2**20
+    """Size of a file of XML (MJCF, URDF, DAE) or of an OBJ mesh, bytes; in memory they are many times as large."""
+    depth: Count = 1000
+    """Nesting depth of XML elements, prims and links of a robot."""
+    elements: Count = 1_000_000
+    """XML elements of an MJCF, URDF or DAE file."""
+    copies: Count = 50_000
+    """Elements that `replicate`, `attach` and `flexcomp` in an MJCF file, and in the models it attaches, expand to."""
+    prims: Count = 1_000_000
+    """Prims of a USD stage, with those that references and instancers bring."""
+    pixels: Count = 2**27
+    """Pixels of an image, points of a height field, numbers that an MJCF file sets aside (`size`)."""
+
+    @property
+    def own_process(self) -> bool:
+        """True if files are first read in a separate process."""
+        return self.time is not None or self.memory is not None
+
+    def of_sizes(self) -> Self:
+        """Return the limits without `time` and `memory`: only those on sizes."""
+        return self.update(time=None, memory=None)
 
 
 class Simulator(Enum):
@@ -66,8 +135,8 @@ class SimConfig(BaseCfg):
     """Memory for compiled scenes that may be used again, bytes, or text such as `'2GiB'`; 256 MiB.
 
     Scenes that no env runs are kept for later episodes and Envs, those used last first. With less than the scenes in
-    rotation need, they are compiled again each time they come, and a warning says so. There is one cache in a process:
-    the Env that was made last says how large it is.
+    rotation need, they are compiled again each time they come, and a warning says so. There is one cache in a process,
+    of the size that the Env made last gives it.
     """
     omni_compat: bool = False
     """True if an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
@@ -75,8 +144,10 @@ class SimConfig(BaseCfg):
 
     @model_validator(mode='before')
     @classmethod
-    def _read_fields_of_2x(cls, values: Any) -> Any:
-        return known_fields(cls, values) if isinstance(values, Mapping) and compat_of_process() == '2.x' else values
+    def _select_fields(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return conventions_of(version_of_process()).select_fields(cls, values)
 
     @field_validator('physics_dt', 'rendering_dt')
     @classmethod

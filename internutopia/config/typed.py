@@ -1,7 +1,7 @@
 """Configs whose class is found by their `type`.
 
 Each direct subclass of `TypedCfg` (`RobotCfg`, `TaskCfg`, ...) founds a family. A subclass that gives `type` a default
-is remembered there, so that a mapping read from JSON or YAML becomes the class that its `type` names:
+is registered there, so that a mapping read from JSON or YAML becomes the class that its `type` names:
 
     class SpotRobotCfg(RobotCfg):
         type: str = 'SpotRobot'

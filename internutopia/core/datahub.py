@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from typing import ClassVar, NoReturn
 
-from internutopia.compat.v2.gone import gone_from, raise_if_gone
+from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
 
 __getattr__ = raise_if_gone(__name__)
 
 
 class _DataHubType(type):
     def __getattr__(cls, name: str) -> NoReturn:
-        message = gone_from(f'{__name__}.DataHub').get(name, f'DataHub has no attribute {name!r}')
+        message = GONE_NAMES[f'{__name__}.DataHub'].get(name, f'DataHub has no attribute {name!r}')
         raise AttributeError(message, name=name, obj=cls)
 
 

@@ -7,19 +7,22 @@ from typing import Any
 import gymnasium
 from gymnasium import spaces
 
-from internutopia.compat.v2.envs import GYM_BEFORE_RESET
 from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.config.config import check_config
 from internutopia.core import vec_env
 from internutopia.core.gym_spaces import conform, space_of
-from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.step_result import StepResult
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
+from internutopia.util.conventions import conventions_of
+
+_BEFORE_RESET = StepResult({}, 0.0, False, False, None)  # of a step before the first reset, where that is allowed
 
 
-class Env(gymnasium.Env):
+class GymEnv(gymnasium.Env):
     """`gymnasium.Env` over a queue of episodes: `reset` starts the next one.
 
     Actions are `{controller name: controller action}`, observations those of the task's robot. `action_space` and
@@ -60,13 +63,11 @@ class Env(gymnasium.Env):
                 raise ValueError(
                     f'gym_env.Env runs one robot; task_configs[{index}] has {len(task.robots)}: use vec_env.Env'
                 )
-        if config.compat == '2.x':
-            self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
-        else:  # first, so that the Env below is the one that was made last
+        self.action_space, self.observation_space = spaces.Dict({}), spaces.Dict({})
+        if conventions_of(config.compat).has_spaces:  # first, so that the Env below is the one that was made last
             self.action_space, self.observation_space = _spaces(config)
         self._env = vec_env.Env(config)
-        if self._env.compat is not None:
-            self._env.compat.unrewarded = 0.0
+        self._env.conventions.unrewarded = 0.0
         simulator = config.simulator
         step_dt = float(simulator.physics_dt) * simulator.substeps
         self.metadata = {'render_modes': list(RENDER_MODES), 'render_fps': round(1.0 / step_dt)}
@@ -128,8 +129,8 @@ class Env(gymnasium.Env):
         """Advance the env; see `vec_env.Env.step`. Five times None after the last episode."""
         actions = action if self._robot_name is None else {self._robot_name: action}
         (obs,), (reward,), (terminated,), (truncated,), (info,) = self._env.step([actions])
-        if self._env.compat is not None and not self._was_reset:
-            return GYM_BEFORE_RESET
+        if not self._was_reset:
+            return _BEFORE_RESET
         if self._pictures is not None:
             self._pictures.on_step()
         return None if info is None else self._robot_obs(obs), reward, terminated, truncated, info
@@ -172,16 +173,14 @@ class Env(gymnasium.Env):
 
     def _robot_obs(self, obs: dict[str, Any] | None) -> Any:
         robot_obs = (obs or {}).get(self._robot_name or '', {})
-        if self._env.compat is not None:
-            return robot_obs
-        return conform(robot_obs, self.observation_space)
+        return conform(robot_obs, self.observation_space) if self._env.conventions.has_spaces else robot_obs
 
 
 def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
     """Return action and observation space, found by starting the first task in a separate env."""
     changes: dict[str, Any] = {'task_configs': config.task_configs[:1], 'metrics_save_path': None}
     if isinstance(config, DistributedConfig):
-        changes['distribution_config'] = None  # controllers and sensors are asked here
+        changes['distribution_config'] = None  # controllers and sensors are queried here
     probe = vec_env.Env(config.model_copy(update=changes))
     try:
         (obs,), _ = probe.reset()
@@ -200,3 +199,6 @@ def _spaces(config: Config) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
         return spaces.Dict({key: c.action_space() for key, c in controllers.items()}), observation_space
     finally:
         probe.close()
+
+
+Env = GymEnv  # its name in 2.x

@@ -13,23 +13,22 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.compat.v2.envs import ListApi2x
 from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
-from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.factory import create_runner
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.runner.state import SceneState
-from internutopia.core.runner.step_result import StepResult
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
+from internutopia.util.conventions import conventions_of
 from internutopia.util.errors import EnvValueError
-from internutopia.util.garbage import collections_put_off
+from internutopia.util.memory import collections_put_off
 
 
 class SimulationApp:
@@ -58,7 +57,7 @@ class Env:
         num_envs: number of envs, in all processes together; env ids are `0..num_envs - 1`.
         env_num: number of envs of a process, as in the config; the same if the run is not distributed.
         proc_num: number of processes that simulate.
-        compat: the behaviour of 2.x, if `config.compat` asks for it.
+        conventions: conventions of the version that `config.compat` requests.
 
     For example:
 
@@ -77,7 +76,7 @@ class Env:
         self._guard = CallGuard(self)
         check_config(config, 'Env')
         self.config = config = with_spacing(config)
-        self.compat = ListApi2x.of(config)
+        self.conventions = conventions_of(config.compat)(config)
         self.env_num = config.env_num
         distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
         self.proc_num = 1 if distribution is None else distribution.proc_num
@@ -85,12 +84,11 @@ class Env:
         self.closed = False
         self.task_config_manager = EpisodeQueue(config.task_configs, config.episode_order, config.seed)
         self._runner = create_runner(config, self.task_config_manager)
-        if self.compat is not None:
-            self.compat.start_results(self._runner)
+        self.conventions.start_results(self._runner)
         self.num_envs = self._runner.env_num
         self._stepper = AsyncStepper(self._runner)
         self._simulation_app = SimulationApp(self)
-        self._was_reset = False
+        self._may_step = self.conventions.may_step_before_reset
 
     @property
     def runner(self) -> SimulatorRunner:
@@ -111,9 +109,8 @@ class Env:
 
     @property
     def simulation_app(self) -> SimulationApp:
-        """Tells whether there is anything left to do."""
-        if self.compat is not None:
-            self.compat.check_local('simulation_app')
+        """App object; `is_running()` is False when nothing is left to do."""
+        self.conventions.check_available('simulation_app')
         return self._simulation_app
 
     @property
@@ -138,9 +135,9 @@ class Env:
 
     @reading
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
-        """The action space of a controller in an env that holds an episode.
+        """Return the action space of a controller in an env that holds an episode.
 
-        None if the robot has no such controller, or it does not say what it takes.
+        None if the robot has no such controller, or it defines no action space.
         """
         self._check_open('action_space')
         (env_id,) = self._check_ids([env_id], 'env_id')
@@ -172,9 +169,7 @@ class Env:
         given = reset_list if reset_list is not None else env_ids
         if given is None:
             return self._start(range(self.num_envs))
-        if self.compat is not None:
-            return self.compat.reset(given, self._check_ids, self._start)
-        return self._start(self._check_ids(given))
+        return self.conventions.reset(given, self._check_ids, self._start)
 
     @exclusive
     def step(
@@ -198,11 +193,12 @@ class Env:
         if len(action) != self.num_envs:
             raise ValueError(f'step takes one action per env: expected {self.num_envs}, got {len(action)}')
         self._check_was_reset('step')
-        self._stepper.check_idle('step')
-        self._stepper.forget(range(self.num_envs))
+        if self._stepper.used:
+            self._stepper.check_idle('step')
+            self._stepper.forget(range(self.num_envs))
         with collections_put_off():
             results = self._runner.step(action)
-            return _columns(results if self.compat is None else self.compat.results(results, self._runner.envs))
+            return self.conventions.columns(results, self._runner)
 
     @exclusive
     def send(self, actions: Sequence[Mapping[str, Any] | None], env_ids: Sequence[int]) -> None:
@@ -242,13 +238,12 @@ class Env:
         self._check_open('recv')
         results = self._stepper.recv(min_envs)
         rows = list(results.values())
-        if self.compat is not None:
-            rows = self.compat.results(rows, [self._runner.envs[env_id] for env_id in results])
-        return (*_columns(rows), list(results))
+        env_ids = list(results)
+        return (*self.conventions.columns(rows, self._runner, env_ids), env_ids)
 
     @reading
     def get_observations(self) -> list[Any]:
-        """The current observation of every env; None for one without an episode."""
+        """Return the current observation of every env; None for one without an episode."""
         self._check_open('get_observations')
         self._stepper.check_idle('get_observations')
         return self._runner.get_obs()
@@ -272,7 +267,7 @@ class Env:
     def render(
         self, camera: str | tuple[Any, Any] | None = None, resolution: tuple[int, int] = (640, 480)
     ) -> NDArray[np.uint8]:
-        """A picture of the whole grid as it is now, every env in its place.
+        """Render the whole grid as it is now, every env in its place.
 
         Args:
             camera: None stands above a corner of the grid and sees all of it; a prim path such as
@@ -293,7 +288,7 @@ class Env:
 
     @reading
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
-        """The full state of some envs, to go on from there later, to the bit; plain data that can be pickled.
+        """Return the full state of some envs, to continue from there later, to the bit; plain data that can be pickled.
 
         What it holds is described in `internutopia.core.runner.state`.
 
@@ -329,15 +324,13 @@ class Env:
     def get_dt(self) -> float:
         """Length of one physics step [s]."""
         self._check_open('get_dt')
-        if self.compat is not None:
-            self.compat.check_local('get_dt')
+        self.conventions.check_available('get_dt')
         return self._runner.dt
 
     def finished(self) -> bool:
         """Return True if every episode has been run to its end."""
         self._check_open('finished')
-        if self.compat is not None:
-            self.compat.check_local('finished')
+        self.conventions.check_available('finished')
         return self.done
 
     @property
@@ -366,10 +359,11 @@ class Env:
             self._runner.close()
 
     def _start(self, env_ids: Sequence[int]) -> tuple[list[Any], list[Any]]:
-        self._stepper.check_idle('reset', env_ids)
-        self._stepper.forget(env_ids)
+        if self._stepper.used:
+            self._stepper.check_idle('reset', env_ids)
+            self._stepper.forget(env_ids)
         started = self._runner.reset(env_ids)
-        self._was_reset |= bool(env_ids)
+        self._may_step |= bool(env_ids)
         return started
 
     def _check_open(self, call: str) -> None:
@@ -377,11 +371,11 @@ class Env:
             raise RuntimeError(f'{call}: this Env is closed; build a new one')
 
     def _check_was_reset(self, call: str) -> None:
-        if not self._was_reset and self.compat is None:
+        if not self._may_step:
             raise RuntimeError(f'{call}: no env was reset yet; call reset() first, which starts the episodes')
 
     def _check_ids(self, ids: Sequence[int], name: str = 'reset_list') -> list[int]:
-        """Env ids as ints. ValueError naming the first that is none, or is named twice."""
+        """Return the env ids as ints. ValueError naming the first that is invalid or repeated."""
         checked: dict[int, None] = {}  # an ordered set
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise ValueError(f'{name} must be a list of env ids, got {ids!r}')
@@ -397,8 +391,3 @@ class Env:
 def _check_list(call: str, actions: Any) -> None:
     if isinstance(actions, str | bytes | Mapping) or not isinstance(actions, Sequence):
         raise ValueError(f'{call} takes a list with one action per env, got {type(actions).__name__}: {actions!r}')
-
-
-def _columns(results: Sequence[StepResult]) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]:
-    obs, reward, terminated, truncated, info = zip(*results, strict=True)
-    return list(obs), list(reward), list(terminated), list(truncated), list(info)

@@ -1,7 +1,7 @@
 """GR1 stands fixed before a table of cubes, and a person moves its right hand by keys of the terminal.
 
-Keys: I and K forward and back, J and L left and right, U and O up and down; Ctrl-C ends it. Stands in for an Apple
-Vision Pro.
+Keys: I and K forward and back, J and L left and right, U and O up and down; Ctrl-C ends it. Replaces the Apple
+Vision Pro of 2.x.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from internutopia.compat.v2.joints import create_joint
+from internutopia.core.util.joint import create_joint
 from internutopia.demo.runner import SCENE, Action, Obs, make_parser, run
 from internutopia.demo.teleop import KeyboardTarget
 from internutopia_extension.configs.objects import DynamicCubeCfg

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from internutopia.config import Config, RobotCfg, SimConfig, TaskCfg
@@ -97,13 +97,11 @@ def run(
         env.close()
 
 
-def run_to_goal(
-    module: str, description: str | None, arguments: Sequence[str] | None, robot: RobotCfg, controller: str, goal: Any
-) -> int:
+def run_to_goal(module: str, description: str | None, robot: RobotCfg, controller: str, goal: Any) -> int:
     """Run a demo in which a controller moves a robot to its goal, until the robot is there."""
     task = SingleInferenceTaskCfg(scene_asset_path=SCENE, robots=[robot])
     return run(
-        make_parser(module, description).parse_args(arguments),
+        make_parser(module, description).parse_args(),
         task,
         lambda step, obs: {controller: [goal]},
         done=lambda obs: obs['controllers'][controller]['finished'],
@@ -113,7 +111,7 @@ def run_to_goal(
 def _render(env: Env, obs: Obs, file: str) -> int:
     """Render the robot to a file; the exit status is 1 where nothing can be rendered."""
     x, y, _ = obs['position']
-    camera = (x + 2.0, y - 2.0, 1.6), (x, y, 0.6)  # where it stands and what it looks at [m]
+    camera = (x + 2.0, y - 2.0, 1.6), (x, y, 0.6)  # position and target [m]
     try:
         from PIL import Image
 

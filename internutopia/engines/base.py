@@ -1,6 +1,6 @@
 """Physics world contract: `env_num` scenes side by side, stepped together.
 
-The runner, the robots and the sensors access physics only through this module, its `views` and its `states`.
+The runner, the robots and the sensors access physics only through this module and its `views`.
 Implementations: `mujoco/` (CPU) and `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and
 works in world coordinates underneath.
 
@@ -21,12 +21,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.engines.states import PhysicsState, PhysicsStates
 from internutopia.engines.views import ArticulationView, BodyView, CameraView, EnvIds
 from internutopia.model.spec import SceneSpec
 from internutopia.rendering.camera import Quality, RenderRequest
@@ -34,6 +35,38 @@ from internutopia.util.arrays import ArrayMaker
 
 if TYPE_CHECKING:
     from internutopia.model.semantics import SceneLabels  # it imports MuJoCo, which clients need not have
+
+
+@dataclass(frozen=True)
+class PhysicsState:
+    """The physics of one env: digest of its model, and arrays by names that are the backend's own."""
+
+    model: bytes
+    arrays: Mapping[str, NDArray[Any]]
+
+    def misfits(self, own: Mapping[str, NDArray[Any]]) -> list[str]:
+        """Return names of the arrays that are missing here, unknown, or of another shape or type than an env's own."""
+        form = {name: (array.shape, array.dtype) for name, array in own.items()}
+        given = {
+            name: (array.shape, array.dtype) if isinstance(array, np.ndarray) else None
+            for name, array in self.arrays.items()
+        }
+        return sorted(str(name) for name in {**form, **given} if form.get(name) != given.get(name) or name not in form)
+
+
+@dataclass(frozen=True)
+class PhysicsStates:
+    """The physics of envs at one moment, in what changes from step to step and what seldom does.
+
+    Attributes:
+        env_ids: the envs, `(m,)`.
+        arrays: what changes, `(m, ...)` each; some are live, and hold until the next call.
+        models: of each env, the digest of its model and what seldom changes; the same object as long as it does not.
+    """
+
+    env_ids: NDArray[np.intp]
+    arrays: Mapping[str, NDArray[Any]]
+    models: Sequence[PhysicsState]
 
 
 class SceneHandle(Protocol):
@@ -63,7 +96,7 @@ class World(ABC):
     write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
     noise_keys: NDArray[np.uint64]  # (env_num,), set by the runner: what random numbers of an env's episode depend on
 
-    @property
+    @cached_property
     def step_dt(self) -> float:
         """Length of a step [s]."""
         return self.substeps * self.dt
@@ -144,8 +177,8 @@ class World(ABC):
 class DeviceWorld(World):
     """World whose views return and accept torch tensors, and which the host need not wait for.
 
-    What `World` says of float32 arrays holds for tensors on `device`. Some envs are selected by a mask `(env_num,)`,
-    which the host need not know; see `EnvIds`.
+    What holds for float32 arrays of a `World` holds for tensors on `device`. Some envs are selected by a mask
+    `(env_num,)`, which the host does not read; see `EnvIds`.
     """
 
     device: Any  # torch.device

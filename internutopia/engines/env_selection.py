@@ -7,90 +7,84 @@ do not count.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from internutopia.engines.base import DeviceWorld, World
 from internutopia.util.arrays import masked_assign, to_host
 
 
-class EnvSelection(Protocol):
-    """Some envs."""
+class EnvSelection(ABC):
+    """Some envs.
 
-    @property
-    def ids(self) -> Any:
-        """Env ids `(m,)` for setters and terms; on a device all of them, `m = n`."""
-        ...
+    Attributes:
+        ids: env ids `(m,)` for setters and terms; on a device all of them, `m = n`.
+        host_ids: env ids; for those of a mask the host waits.
+        index: index into arrays of all envs, to write a number: the ids or the mask.
+        any: whether the selection may hold an env.
+    """
 
-    @property
-    def host_ids(self) -> NDArray[np.intp]:
-        """Env ids; for those of a mask the host waits."""
-        ...
+    ids: Any
+    host_ids: NDArray[np.intp]
+    index: Any
+    any: bool
 
-    @property
-    def index(self) -> Any:
-        """Index into arrays of all envs, to write a number: the ids or the mask."""
-        ...
-
-    @property
-    def any(self) -> bool:
-        """True if the selection may hold an env."""
-        ...
-
+    @abstractmethod
     def take(self, array: Any) -> Any:
         """Return `array[ids]`."""
-        ...
 
+    @abstractmethod
     def put(self, array: Any, values: Any) -> None:
         """Set `array[ids] = values`, in place, values being `(m, ...)` or a number."""
-        ...
 
+    @abstractmethod
     def joined(self, others: EnvSelection) -> EnvSelection:
         """Return these envs and others, which are of the same kind."""
-        ...
 
+    @abstractmethod
     def without(self, others: Any) -> EnvSelection:
         """Return the envs that are not in a mask `(n,)`."""
-        ...
 
+    @abstractmethod
     def masked_writes(self) -> AbstractContextManager[None]:
         """Return a context in which setters of the world that are passed `ids` change no other envs."""
-        ...
 
 
-class EnvIdSelection:
-    """Envs by their ids `(m,)`."""
+class EnvIdSelection(EnvSelection):
+    """Envs by their ids `(m,)`; masks are those of the host."""
 
     def __init__(self, ids: NDArray[np.intp]):
         self.ids = self.host_ids = self.index = ids
         self.any = len(ids) > 0
 
+    @override
     def take(self, array: Any) -> Any:
-        """Return `array[ids]`."""
         return array[self.ids]
 
+    @override
     def put(self, array: Any, values: Any) -> None:
-        """Set `array[ids] = values`."""
         array[self.ids] = values
 
+    @override
     def joined(self, others: EnvSelection) -> EnvIdSelection:
-        """Return these envs and others."""
         return EnvIdSelection(np.union1d(self.ids, others.host_ids))
 
+    @override
     def without(self, others: NDArray[np.bool_]) -> EnvIdSelection:
-        """Return the envs that are not in a mask of the host."""
         return EnvIdSelection(self.ids[~others[self.ids]])
 
+    @override
     def masked_writes(self) -> AbstractContextManager[None]:
-        """Do nothing: setters are passed the ids."""
         return nullcontext()
 
 
-class EnvMaskSelection:
-    """Envs by a mask on the device, bool `(n,)`."""
+class EnvMaskSelection(EnvSelection):
+    """Envs by a mask on the device, bool `(n,)`; rows of other envs in what is taken do not count."""
 
     any = True
 
@@ -100,28 +94,28 @@ class EnvMaskSelection:
         self.ids = world.arrays.arange(world.env_num)
 
     @property
-    def host_ids(self) -> NDArray[np.intp]:
+    def host_ids(self) -> NDArray[np.intp]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Env ids; the host waits."""
         return np.flatnonzero(to_host(self.index))
 
+    @override
     def take(self, array: Any) -> Any:
-        """Return the array as it is: rows of other envs do not count."""
         return array
 
+    @override
     def put(self, array: Any, values: Any) -> None:
-        """Set `array[mask] = values`, values being `(n, ...)` or a number."""
         masked_assign(array, self.index, values)
 
+    @override
     def joined(self, others: EnvSelection) -> EnvMaskSelection:
-        """Return these envs and others, of a mask, too."""
         return EnvMaskSelection(self._world, self.index | others.index)
 
+    @override
     def without(self, others: Any) -> EnvMaskSelection:
-        """Return the envs that are not in a mask of the host or the device."""
         return EnvMaskSelection(self._world, self.index & ~self._world.arrays.asarray(others))
 
+    @override
     def masked_writes(self) -> AbstractContextManager[None]:
-        """Return a context in which setters change these envs only."""
         return self._world.masked_writes(self.index)
 
 

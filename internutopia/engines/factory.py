@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from internutopia.config import SimConfig
 from internutopia.engines.base import World
 from internutopia.model.scene_cache import SCENES
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.log import warn_once
 
 

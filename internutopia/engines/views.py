@@ -4,7 +4,7 @@ An array has shape `(env_num, ...)`, row = env id, float32; poses are in the fra
 not hold the articulation or body are meaningless. What a getter returns is a read-only buffer that belongs to the view
 and is valid until the next `step`, `load` or setter: copy what you keep, write through the setters. Setters take values
 for the rows `env_ids` only, `(len(env_ids), ...)`; other envs are not touched, not even by a bit. Poses, positions and
-velocities that are not finite are refused, a ValueError; tensors of a device are not looked at.
+velocities that are not finite raise a ValueError; tensors of a device are not checked.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BodyView(ABC):
 
 
 class CameraView(ABC):
-    """A camera in every env that has it; it looks along its -z axis, +y is up in the picture."""
+    """A camera in every env that has it; it points along its -z axis, +y is up in the picture."""
 
     name: str
 

@@ -2,4 +2,4 @@
 
 from internutopia.rendering.gl import check_choice
 
-check_choice()  # before MuJoCo is imported, which says less
+check_choice()  # before MuJoCo is imported, whose error is less specific

@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import mujoco
 
-from internutopia.config.contact import ContactCfg
-from internutopia.model.assets import resolve
-from internutopia.model.cameras import add_cameras
+from internutopia.config.simulator import ContactCfg
+from internutopia.model.asset_files import BROKEN
+from internutopia.model.asset_paths import resolve
+from internutopia.model.camera_layouts import add_cameras
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.compose import compose
-from internutopia.model.file_errors import BROKEN
 from internutopia.model.importers.load import is_mjcf
-from internutopia.model.joints import add_joints, fix_bases
 from internutopia.model.lighting import DEFAULT_PREFIX, drop_useless_shadows
 from internutopia.model.probes import add_probes
+from internutopia.model.scene_joints import add_joints, fix_bases
 from internutopia.model.spec import SCENE_PREFIX, SceneSpec
 from internutopia.model.static_tree import rebuild_static_tree
 
@@ -55,7 +55,7 @@ def _own_lights(scene: SceneSpec, model: mujoco.MjModel) -> list[int]:
 def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:
     if not scene.joints:
         return compose(scene, timestep, contact)
-    unjoined = compile_scene(dataclasses.replace(scene, joints=()), timestep)  # says where bodies are at the start
+    unjoined = compile_scene(dataclasses.replace(scene, joints=()), timestep)  # where bodies are at the start
     scene = fix_bases(scene, unjoined)
     spec = compose(scene, timestep, contact)
     add_joints(spec, scene, unjoined)

@@ -13,12 +13,12 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
-from internutopia.model.cameras import camera_layouts, find_camera
+from internutopia.model.camera_layouts import camera_layouts, find_camera
 from internutopia.model.compose import object_body
-from internutopia.model.joint_limits import joint_ranges, outside_limits
+from internutopia.model.kinematics import joint_ranges, outside_limits
 from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
 from internutopia.model.semantics import SceneLabels
-from internutopia.model.spec import IDENTITY_QUAT, SCENE_PREFIX, RobotSpec, SceneSpec
+from internutopia.model.spec import IDENTITY_QUAT, SCENE_PREFIX, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
@@ -148,13 +148,23 @@ class CompiledScene:
                 self._starts.popitem(last=False)
         return self._starts[id(scene)][1]
 
+    def data_at_start(self, scene: SceneSpec) -> mujoco.MjData:
+        """Return the data of a new env for the poses of `scene`, positions computed."""
+        data = mujoco.MjData(self.model)
+        for name, values in self.initial_state(scene).items():
+            getattr(data, name)[:] = values
+        mujoco.mj_kinematics(self.model, data)
+        return data
+
     def _initial_state(self, scene: SceneSpec) -> dict[str, NDArray[np.float64]]:
         data = {name: value.copy() for name, value in self._default_state.items()}
         for robot in scene.robots:
             layout = self.robots[robot.name]
             for body in (layout.root, *(body for body in layout.bodies.values() if body.mocap >= 0)):
                 _place(data, body, robot.position, robot.orientation)
-            _pose_joints(data, layout, robot)
+            given = [layout.dof_names.index(joint) for joint in robot.joint_positions]
+            data['qpos'][layout.qpos[given]] = list(robot.joint_positions.values())
+            _aim(data, layout, given)
         for obj in scene.objects:
             _place(data, self.bodies[obj.name], obj.position, obj.orientation)
         return data
@@ -192,13 +202,6 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
         own_pos[:] = quat_rotate(quat, own_pos)
         own_quat[:] = quat_multiply(quat, own_quat)
     own_pos += pos
-
-
-def _pose_joints(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, robot: RobotSpec) -> None:
-    """Write initial joint positions and make them the position targets, but for joints with a target of their own."""
-    given = [layout.dof_names.index(joint) for joint in robot.joint_positions]
-    data['qpos'][layout.qpos[given]] = list(robot.joint_positions.values())
-    _aim(data, layout, given)
 
 
 def _aim(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, posed: Sequence[int] = ()) -> None:

@@ -14,11 +14,9 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.config.contact import ContactCfg
-from internutopia.model.assets import resolve
-from internutopia.model.base_contacts import is_bolted, keep_base_contacts
-from internutopia.model.conform import conform
-from internutopia.model.contact_parameters import make_rigid
+from internutopia.config.simulator import ContactCfg
+from internutopia.model.asset_paths import resolve
+from internutopia.model.contacts import filter_links, keep_base_contacts, make_rigid
 from internutopia.model.drives import (
     DRIVEN_JOINTS,
     add_drives,
@@ -27,16 +25,14 @@ from internutopia.model.drives import (
     replace_actuators,
     take_drives,
 )
-from internutopia.model.importers.load import content_key, is_mjcf, is_urdf, load_spec
-from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.importers import LoadOptions
+from internutopia.model.importers.load import content_key, is_mjcf, is_urdf, load_scene_asset, load_spec
 from internutopia.model.importers.urdf import WORLD_LINK
 from internutopia.model.lighting import add_missing_sky, light_if_dark
 from internutopia.model.options import RobotAsset, adopt_settings, set_options
+from internutopia.model.robot_assets import clear_mocap, conform, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.model.scaling import scale_mass
-from internutopia.model.scene_asset import load_scene_asset
-from internutopia.model.self_collision import filter_links
 from internutopia.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
-from internutopia.model.surroundings import clear_mocap, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
@@ -62,23 +58,16 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     Args:
         scene: What it is made of.
         timestep: Of the engine [s].
-        contact: What the user says of contacts; None is nothing.
+        contact: Contact settings of the user; None is the default.
 
     Raises:
         FileNotFoundError: There is no such asset.
-        ValueError: An asset is broken, or does not fit what the scene spec says of it.
+        ValueError: An asset is broken, or does not fit the scene spec.
     """
     spec = mujoco.MjSpec()
     base = None
     if scene.asset:
-        options = LoadOptions(
-            scale=scene.scale,
-            raw_lengths=scene.raw_lengths,
-            ignore_usd_defaults=scene.ignore_usd_defaults,
-            decompose=scene.decompose,
-            timestep=timestep,
-        )
-        base = load_scene_asset(resolve(scene.asset), options)
+        base = load_scene_asset(resolve(scene.asset), _options(scene, timestep, decompose=scene.decompose))
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
     objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
     robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
@@ -109,15 +98,7 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
 def load_robot(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
     """Load the asset of a robot; a copy, files that did not change are read once. Errors as for `compose`."""
     path = resolve(robot.asset)
-    scale = robot.scale, robot.scale, robot.scale
-    options = LoadOptions(
-        short_names=True,
-        scale=scale,
-        raw_lengths=robot.raw_lengths,
-        ignore_usd_defaults=robot.ignore_usd_defaults,
-        timestep=timestep,
-    )
-    return _robot_asset(path, content_key(path), options).copy()
+    return _robot_asset(path, content_key(path), _options(robot, timestep, short_names=True)).copy()
 
 
 @functools.lru_cache(16)
@@ -127,21 +108,26 @@ def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSp
 
 def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
     """Load the asset of an object; None for a cube, which has none."""
-    if obj.asset is None:
-        return None
-    options = LoadOptions(
-        scale=obj.scale, raw_lengths=obj.raw_lengths, ignore_usd_defaults=obj.ignore_usd_defaults, timestep=timestep
+    return None if obj.asset is None else load_spec(resolve(obj.asset), _options(obj, timestep))
+
+
+def _options(part: SceneSpec | RobotSpec | ObjectSpec, timestep: float, **more: bool) -> LoadOptions:
+    return LoadOptions(
+        scale=part.scale if isinstance(part.scale, tuple) else (part.scale, part.scale, part.scale),
+        raw_lengths=part.raw_lengths,
+        ignore_usd_defaults=part.ignore_usd_defaults,
+        timestep=timestep,
+        **more,
     )
-    return load_spec(resolve(obj.asset), options)
 
 
 def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) -> list[str]:
     """Attach a robot asset, fixed under a mocap body or with six free degrees of freedom at its root.
 
-    Returns the mocap body if the links on it touch it (see `base_contacts`).
+    Returns the mocap body if the links on it touch it (see `contacts`).
     """
     _name_elements(child)
-    bolted = is_bolted(child, robot.asset)
+    bolted = _is_bolted(child, robot.asset)
     conform(child, robot)
     _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
     fixed = _fix_or_free(robot, child)
@@ -168,8 +154,13 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
     return [f'robots/{robot.name}'] if fixed and bolted else []
 
 
+def _is_bolted(asset: mujoco.MjSpec, path: str) -> bool:
+    """Return True if the file of an asset itself fixes its base to the world, so that it touches the links on it."""
+    return is_mjcf(resolve(path)) and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in asset.joints)
+
+
 def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
-    """Give a robot's asset a free joint or none, as the robot or else the asset says; returns whether it is fixed."""
+    """Give a robot's asset a free joint or none, by the robot or else the asset; returns whether it is fixed."""
     free = [joint for joint in child.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     roots = [body for body in child.worldbody.bodies if not body.mocap]
     fixed = robot.fixed_base
@@ -193,10 +184,10 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
 
 
 def _warn_of_fixed_base(path: Path) -> None:
-    """Warn of a fixed base in MJCF, which looks the same as one whose free joint was forgotten."""
+    """Warn of a fixed base in MJCF, which cannot be distinguished from one whose free joint was forgotten."""
     warn_once(
-        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, say '
-        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they shall move, say False, '
+        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, set '
+        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they should move, to False, '
         'or put a <freejoint/> into the root body',
         path,
     )
@@ -252,7 +243,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
             make_rigid(geom)
         return []
     assert obj.asset is not None
-    bolted = not obj.dynamic and is_bolted(child, obj.asset)
+    bolted = not obj.dynamic and _is_bolted(child, obj.asset)
     _name_elements(child)
     for joint in [j for j in child.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]:
         child.delete(joint)  # the object itself is what moves

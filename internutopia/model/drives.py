@@ -1,7 +1,14 @@
-"""Joint drives of a robot: the joints that get one, and the actuators that implement it.
+"""Joint drives of a robot: the joints that get one, the actuators that implement it, and default gains.
 
 A drive is three actuators (design of Isaac Sim's drives): position, velocity, effort. They are in this order, each kind
 for all joints of the robot in a row, so that the targets of a robot are contiguous slices of `ctrl`.
+
+Default gains are as stiff as the load on a joint takes, and damped critically. A hinge gives way by at most `SAG` under
+the weight of all links beyond it, stretched out sideways as far as the chain reaches, a slide by `SLIDE_SAG`; so an
+arm, whose links rarely all lie like that, holds a pose within one or two hundredths of a radian. That is a natural
+frequency of `sqrt(g / (SAG L))` for links at a distance `L`, 3 Hz at 1 m. Dampings are critical for the inertia in that
+pose. The sizes do not depend on the gravity of the scene, so that a robot is the same one everywhere; links that
+gravity does not act on have no weight.
 """
 
 from __future__ import annotations
@@ -11,8 +18,9 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from internutopia.model.default_gains import default_gains
+from internutopia.model.asset_files import BROKEN
 from internutopia.model.spec import RobotSpec
 from internutopia.util import did_you_mean
 
@@ -23,6 +31,9 @@ TARGET_KINDS = DRIVE_KINDS[:2]
 # What refers to nothing in the tree that is attached is not attached. To delete an element takes MuJoCo time for all
 # that the spec has: half a minute for the drives of a thousand joints.
 _NOWHERE = '/'
+SAG = 0.03  # [rad]
+SLIDE_SAG = 0.01  # [m]
+_GRAVITY = 9.81  # [m/s2]
 
 
 class Drive(NamedTuple):
@@ -89,20 +100,25 @@ def add_drives(spec: mujoco.MjSpec, prefix: str, drives: Mapping[str, Drive]) ->
     """
     for kind in DRIVE_KINDS:
         for joint, drive in drives.items():
-            actuator = spec.add_actuator(
-                name=f'{prefix}{joint}/{kind}', target=prefix + joint, trntype=mujoco.mjtTrn.mjTRN_JOINT
-            )
-            actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
-            actuator.gainprm[0] = {'position': drive.stiffness, 'velocity': drive.damping, 'effort': 1.0}[kind]
-            actuator.biasprm[1] = -drive.stiffness if kind == 'position' else 0.0
-            actuator.biasprm[2] = -drive.damping if kind == 'velocity' else 0.0
+            gain = {'position': drive.stiffness, 'velocity': drive.damping, 'effort': 1.0}[kind]
+            actuator = add_actuator(spec, prefix + joint, kind, gain)
             if kind in drive.targets:
                 actuator.userdata = [1.0, drive.targets[kind]]
 
 
+def add_actuator(spec: mujoco.MjSpec, joint: str, kind: str, gain: float) -> mujoco.MjsActuator:
+    """Add the actuator of a drive for targets of one of `DRIVE_KINDS`, called `<joint>/<kind>`."""
+    actuator = spec.add_actuator(name=f'{joint}/{kind}', target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+    actuator.gainprm[0] = gain
+    if kind in TARGET_KINDS:
+        actuator.biasprm[1 + TARGET_KINDS.index(kind)] = -gain
+    return actuator
+
+
 def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
     """Raise ValueError if a setting of the drives in the config names a joint that is not among these."""
-    for name in robot.drives.asked_for:
+    for name in robot.drives.configured:
         setting = getattr(robot.drives, name)
         unknown = next((j for j in setting if j not in joints), None) if isinstance(setting, Mapping) else None
         if unknown is not None:
@@ -114,10 +130,10 @@ def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
 
 def _refuse_settings(robot: RobotSpec, child: mujoco.MjSpec) -> None:
     """Raise ValueError if the config has gains or limits of drives that the robot does not get."""
-    if robot.drives.asked_for:
+    if robot.drives.configured:
         kept = ', '.join(actuator.name for actuator in child.actuators)
         raise ValueError(
-            f'robot {robot.name!r}: {" and ".join(robot.drives.asked_for)} would have no effect: {robot.asset} brings '
+            f'robot {robot.name!r}: {" and ".join(robot.drives.configured)} would have no effect: {robot.asset} brings '
             f'actuators of its own, which are kept ({kept}). Leave it out, or take the actuators out of the file'
         )
 
@@ -132,7 +148,7 @@ def _limit_efforts(robot: RobotSpec, child: mujoco.MjSpec) -> None:
     for actuator in child.actuators:
         joint = child.joint(actuator.target) if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT else None
         if joint is None or np.any(joint.actfrcrange):
-            continue  # actuators of several joints (tendons) say nothing about one
+            continue  # actuators of several joints (tendons) have no limit of a single one
         limit = np.abs(actuator.forcerange).max()
         if not limit and actuator.biastype == mujoco.mjtBias.mjBIAS_NONE:  # a motor: its control is a force
             limit = np.abs(actuator.ctrlrange).max() * actuator.gainprm[0]
@@ -168,3 +184,44 @@ def _asset_drives(child: mujoco.MjSpec) -> dict[str, Drive]:
             field = 'stiffness' if kind == 'position' else 'damping'
             drives[actuator.target] = before._replace(**{field: gain}, targets={**before.targets, kind: target})
     return drives
+
+
+def default_gains(asset: mujoco.MjSpec, least: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return stiffness and damping of drives on joints of a robot's asset; `least`: lower bounds, by joint.
+
+    The least ones for an asset that does not compile, an error when the scene is compiled.
+    """
+    try:
+        model = asset.copy().compile()
+    except BROKEN:
+        return dict(least)
+    gains = dict[str, tuple[float, float]]()
+    for name, (least_stiffness, least_damping) in least.items():
+        joint = model.joint(name).id
+        links, arms = _links_beyond(model, joint)
+        masses, armature = model.body_mass[links], model.dof_armature[model.jnt_dofadr[joint]]
+        weights = _GRAVITY * masses * (1.0 - model.body_gravcomp[links]).clip(0.0)
+        if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_HINGE:
+            load, sag = weights @ arms, SAG
+            inertia = masses @ arms**2 + model.body_inertia[links].max(axis=1).sum()
+        else:
+            load, sag, inertia = weights.sum(), SLIDE_SAG, masses.sum()
+        stiffness = max(least_stiffness, load / sag)
+        damping = max(least_damping, 2.0 * np.sqrt(stiffness * (inertia + armature)))
+        gains[name] = float(stiffness), float(damping)
+    return gains
+
+
+def _links_beyond(model: mujoco.MjModel, joint: int) -> tuple[list[int], NDArray[np.float64]]:
+    """Return the bodies that a joint moves, and the greatest distance [m] of their centres of mass, slides at zero."""
+    first = int(model.jnt_bodyid[joint])
+    anchor = model.jnt_pos[joint]
+    reach = {first: 0.0}  # of the frame of a body
+    arms = [float(np.linalg.norm(model.body_ipos[first] - anchor))]
+    for body in range(first + 1, model.nbody):
+        parent = int(model.body_parentid[body])
+        if parent in reach:
+            offset = model.body_pos[body] - (anchor if parent == first else 0.0)
+            reach[body] = reach[parent] + float(np.linalg.norm(offset))
+            arms.append(reach[body] + float(np.linalg.norm(model.body_ipos[body])))
+    return list(reach), np.array(arms)

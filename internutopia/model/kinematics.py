@@ -1,7 +1,7 @@
-"""Chains of joints: poses of links and Jacobians, for many joint positions at once.
+"""Chains of joints, poses of links and Jacobians for many joint positions at once; limits of joints.
 
 Nothing here is simulated: a chain is read once from the robot's model, and computes in double precision with one call
-for all rows, so that controllers can look ahead at poses that the robot does not have. It does so with arrays of numpy,
+for all rows, so that controllers can evaluate poses that the robot does not have. It does so with arrays of numpy,
 and after `on_device` with tensors.
 
     chain = articulation.view.chain('panda_link0', 'right_gripper', env_id)
@@ -13,16 +13,21 @@ Jacobians are geometric: B. Siciliano et al., "Robotics: Modelling, Planning and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from internutopia.util.arrays import ArrayMaker, namespace_of
 
+if TYPE_CHECKING:
+    import mujoco
+
 Array = NDArray[np.float64]
+LIMIT_TOLERANCE = 1e-3  # rad or m, past the limit of a joint
 
 
 @dataclass(frozen=True)
@@ -95,3 +100,21 @@ def _cross(a: Array, b: Array) -> Array:
     # by components: np.cross is an order of magnitude slower on small batches
     (ax, ay, az), (bx, by, bz) = (tuple(v[..., k] for k in range(3)) for v in (a, b))
     return namespace_of(ax).stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+
+
+def joint_ranges(model: mujoco.MjModel, joints: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the limits of hinges and slides `(n, 2)` [rad or m], infinite where there are none."""
+    return np.where(model.jnt_limited[joints, None] != 0, model.jnt_range[joints], [-np.inf, np.inf])
+
+
+def outside_limits(names: Iterable[str], positions: ArrayLike, ranges: NDArray[np.float64]) -> str:
+    """Return text on joints whose positions `(n,)` are outside their limits, with both; empty if there is none."""
+    values = np.asarray(positions)
+    low, high = ranges.T
+    wrong = (values < low - LIMIT_TOLERANCE) | (values > high + LIMIT_TOLERANCE)
+    if not wrong.any():
+        return ''
+    rows = zip(names, wrong, values, low, high, strict=True)
+    return ', '.join(
+        f'{name} {value:g} (limits {a:.3g} to {b:.3g})' for name, is_wrong, value, a, b in rows if is_wrong
+    )

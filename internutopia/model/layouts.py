@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -13,9 +14,8 @@ from numpy.typing import NDArray
 
 from internutopia.model.compose import contact_sensor, robot_prefix
 from internutopia.model.drives import DRIVE_KINDS, DRIVEN_JOINTS, TARGET_KINDS
-from internutopia.model.joint_order import order_joints
 from internutopia.model.probes import probe_addresses
-from internutopia.model.spec import SCENE_PREFIX, Probe, RobotSpec
+from internutopia.model.spec import SCENE_PREFIX, JointOrder, Probe, RobotSpec
 
 Ints = NDArray[np.intp]
 
@@ -37,7 +37,7 @@ class ArticulationLayout:
 
     Joint arrays follow the order of the robot's spec (`RobotSpec.joint_order`). `targets[kind]` are the
     control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
-    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it says none.
+    actuators. `initial_targets[kind]` are the targets that the asset's drives begin with, NaN where it has none.
     `contacts` are the addresses in `sensordata` of the contact forces on `contact_links`, three for each; `probes`
     those of what else is measured.
     """
@@ -54,9 +54,9 @@ class ArticulationLayout:
     controls: Ints
     control_names: tuple[str, ...]
     bodies: Mapping[str, BodyLayout]
-    contact_links: tuple[str, ...]
-    contacts: Ints
-    probes: Mapping[Probe, Ints]
+    contact_links: tuple[str, ...] = ()
+    contacts: Ints = dataclasses.field(default_factory=lambda: np.zeros(0, np.intp))
+    probes: Mapping[Probe, Ints] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
@@ -93,25 +93,16 @@ def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
         if model.actuator(a).name.startswith(prefix)
     }
     root = next((b for b in bodies.values() if b.qpos >= 0), None)
-    layout = _layout(
+    sensors = (model.sensor(contact_sensor(robot.name, link)) for link in robot.contact_links)
+    return _layout(
         model,
         robot.name,
         root or body_layout(model, f'robots/{robot.name}', robot.name),
         {names[i]: joints[i] for i in order},
         bodies,
         actuators,
-    )
-    return dataclasses.replace(
-        layout,
         contact_links=robot.contact_links,
-        contacts=np.array(
-            [
-                model.sensor(contact_sensor(robot.name, link)).adr[0] + i
-                for link in robot.contact_links
-                for i in range(3)
-            ],
-            np.intp,
-        ),
+        contacts=np.array([sensor.adr[0] + i for sensor in sensors for i in range(3)], np.intp),
         probes={
             probe: addresses[order] if probe == Probe('effort') else addresses
             for probe, addresses in probe_addresses(model, robot).items()
@@ -179,8 +170,9 @@ def _layout(
     dofs: Mapping[str, int],
     bodies: Mapping[str, BodyLayout],
     actuators: Mapping[str, int],
+    **measured: Any,
 ) -> ArticulationLayout:
-    """Return the layout of joints (ids by name), bodies, and their actuators by name."""
+    """Return the layout of joints (ids by name), bodies, and their actuators by name, with what is `measured`."""
     joints = list(dofs.values())
     drives = {kind: [f'{model.joint(j).name}/{kind}' for j in joints] for kind in DRIVE_KINDS}
     present = {model.actuator(a).name for a in actuators.values()}
@@ -203,9 +195,7 @@ def _layout(
         controls=np.array(list(actuators.values()), np.intp),
         control_names=tuple(actuators),
         bodies=bodies,
-        contact_links=(),
-        contacts=np.zeros(0, np.intp),
-        probes={},
+        **measured,
     )
 
 
@@ -233,3 +223,30 @@ def _actuator_targets(model: mujoco.MjModel, joints: list[int], actuators: list[
         kind = 'position' if kp > 0 else 'velocity' if kd > 0 else 'effort'
         targets[kind][joints.index(int(model.actuator_trnid[a, 0]))] = a
     return targets
+
+
+def order_joints(model: mujoco.MjModel, joints: Sequence[int], names: Sequence[str], order: JointOrder) -> list[int]:
+    """Return indices into `joints`, joint ids of one robot as the model has them, in the requested order.
+
+    Args:
+        model: the compiled scene.
+        joints: joint ids, depth first.
+        names: what the robot calls them.
+        order: see `RobotSpec`.
+    """
+    places = list(range(len(joints)))
+    if order == 'depth_first':
+        return places
+    if order == 'breadth_first':
+        paths = [_links_to(model, joint) for joint in joints]
+        return sorted(places, key=lambda place: (len(paths[place]), paths[place], place))
+    return sorted(places, key=lambda place: order.index(names[place]))
+
+
+def _links_to(model: mujoco.MjModel, joint: int) -> list[str]:
+    """Return the names of the bodies from the world to the one that a joint moves."""
+    body, names = int(model.jnt_bodyid[joint]), []
+    while body:
+        names.append(model.body(body).name)
+        body = int(model.body_parentid[body])
+    return names[::-1]

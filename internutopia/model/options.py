@@ -25,8 +25,8 @@ corners, so that boxes begin to slide at 0.7 times the friction, and creep on sl
 but legs a tenth of a step and more; so scenes without loose things, in which robots learn to walk, go without it.
 
 `FOR_GRIPPERS` also solves contacts together with the damped drives of the fingers (`discrete`): elsewhere the solver
-does not know that these drives hold the fingers back, takes too much damping for granted, and fingers of little mass
-chatter. Nothing bounces under `discrete`, so a scene where something does keeps its integrator.
+neglects that these drives hold the fingers back, overestimates damping, and fingers of little mass chatter. Nothing
+bounces under `discrete`, so a scene where something does keeps its integrator.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from internutopia.config.contact import ContactCfg
-from internutopia.model.contact_parameters import bounces
+from internutopia.config.simulator import ContactCfg
+from internutopia.model.contacts import bounces
 from internutopia.util.log import warn_once
 
 _Integrator, _Solver, _Cone = mujoco.mjtIntegrator, mujoco.mjtSolver, mujoco.mjtCone
@@ -56,18 +56,7 @@ _WEAK_TO_STRONG = {
     'solver': (_Solver.mjSOL_PGS, _Solver.mjSOL_CG, _Solver.mjSOL_NEWTON),
     'cone': (_Cone.mjCONE_PYRAMIDAL, _Cone.mjCONE_ELLIPTIC),
 }
-_NAMED = {
-    'Euler': _Integrator.mjINT_EULER,
-    'RK4': _Integrator.mjINT_RK4,
-    'implicit': _Integrator.mjINT_IMPLICIT,
-    'implicitfast': _Integrator.mjINT_IMPLICITFAST,
-    'discrete': _Integrator.mjINT_DISCRETE,
-    'pyramidal': _Cone.mjCONE_PYRAMIDAL,
-    'elliptic': _Cone.mjCONE_ELLIPTIC,
-    'PGS': _Solver.mjSOL_PGS,
-    'CG': _Solver.mjSOL_CG,
-    'Newton': _Solver.mjSOL_NEWTON,
-}
+_NAMED = {each.name.rpartition('_')[2].lower(): each for values in _WEAK_TO_STRONG.values() for each in values}
 _GREATER_IS_STRONGER = ('impratio', 'iterations', 'ls_iterations', 'noslip_iterations', 'ccd_iterations')
 _SMALLER_IS_STRONGER = ('tolerance', 'ls_tolerance', 'noslip_tolerance', 'ccd_tolerance')
 # Flags that change how something is computed, not what: robots may switch these off
@@ -127,14 +116,16 @@ def set_options(
     damped = any(robot.driven for robot in robots) or any(_is_damped(asset) for asset in assets)
     if damped and options.integrator == _Integrator.mjINT_EULER:
         options.integrator = _Integrator.mjINT_IMPLICITFAST
-    needed = FOR_LOOSE_THINGS if loose or (scene is not None and _has_loose_things(scene)) else ContactCfg()
-    if any(has_gripper(robot.spec) for robot in robots):
+    joints = scene.joints if scene is not None else ()
+    loose = loose or any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in joints)
+    needed = FOR_LOOSE_THINGS if loose else ContactCfg()
+    if any(_FINGERS.search(joint.name) for robot in robots for joint in robot.spec.joints):
         needed = FOR_GRIPPERS
     if any(bounces(asset) for asset in (*assets, *objects)):
         needed = needed.update(integrator=None)
-    asked = mujoco.MjSpec().option
-    _apply(asked, needed)
-    _strengthen(options, asked)
+    requested = mujoco.MjSpec().option
+    _apply(requested, needed)
+    _strengthen(options, requested)
     _apply(options, contact)
     options.timestep = timestep
     for robot in others:
@@ -148,20 +139,11 @@ def adopt_settings(child: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
         setattr(child, name, getattr(spec, name))
 
 
-def has_gripper(robot: mujoco.MjSpec) -> bool:
-    """Return True if a robot grasps: it has joints that are called fingers, gripper, knuckles or jaws."""
-    return any(_FINGERS.search(joint.name) for joint in robot.joints)
-
-
-def _has_loose_things(scene: mujoco.MjSpec) -> bool:
-    return any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in scene.joints)
-
-
-def _strengthen(options: Any, asked: Any) -> None:
+def _strengthen(options: Any, other: Any) -> None:
     """Replace values that are weaker than those of another asset."""
     default = mujoco.MjSpec().option
     for name in (*_WEAK_TO_STRONG, *_GREATER_IS_STRONGER, *_SMALLER_IS_STRONGER):
-        value = getattr(asked, name)
+        value = getattr(other, name)
         if value != getattr(default, name) and _strength(name, value) > _strength(name, getattr(options, name)):
             setattr(options, name, value)
 
@@ -195,15 +177,15 @@ def _apply(options: Any, contact: ContactCfg) -> None:
     """Write the settings of a config."""
     for name, value in contact:
         if value is not None:
-            setattr(options, name, _NAMED.get(value, value))
+            setattr(options, name, _NAMED.get(str(value).lower(), value))
 
 
 def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:
     """Log options of the asset of a robot that the composed model does not have."""
-    asked, default = robot.spec.option, mujoco.MjSpec().option
+    own, default = robot.spec.option, mujoco.MjSpec().option
     lost = []
-    for name in _names(asked):
-        value, result = getattr(asked, name), getattr(options, name)
+    for name in _names(own):
+        value, result = getattr(own, name), getattr(options, name)
         if name in ('disableflags', 'enableflags'):
             kind = _Disable if name == 'disableflags' else _Enable
             missing = [flag for flag, bit in kind.__members__.items() if '_' in flag and value & bit & ~result]

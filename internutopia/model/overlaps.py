@@ -2,7 +2,7 @@
 
 These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
 there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
-that says itself which links collide is taken at its word.
+that defines which links collide is not changed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import mujoco
 import numpy as np
 
-from internutopia.model.assets import resolve
-from internutopia.model.base_contacts import keep_base_contacts
+from internutopia.model.asset_paths import resolve
 from internutopia.model.compose import attach_robot, load_robot, robot_prefix
+from internutopia.model.contacts import defines_self_collisions, keep_base_contacts
 from internutopia.model.importers.load import is_mjcf
-from internutopia.model.self_collision import defines_self_collisions
+from internutopia.model.robot_assets import remove_surroundings
 from internutopia.model.spec import RobotSpec, SceneSpec
-from internutopia.model.surroundings import remove_surroundings
 from internutopia.util.log import warn_once
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
 _NEXT_TO_NOTHING = 1e-3  # [kg]
 _NAMED = 20  # pairs in a message
-_KEPT = 64  # robots that are remembered
+_KEPT = 64  # robots, and their starts
 
 Pairs = frozenset[tuple[str, str]]
 
@@ -36,17 +35,15 @@ def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> 
 
     `keys`: equal for robots that are made of the same.
     """
-    excludes = [_contact_excludes(robot, key, timestep) for robot, key in zip(scene.robots, keys, strict=True)]
+    excludes = []
+    for robot, key in zip(scene.robots, keys, strict=True):
+        lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
+        excludes.append(lone.contact_excludes(robot.joint_positions) if lone is not None else ())
     pairs = list(zip(scene.robots, excludes, strict=True))
     if all(robot.contact_excludes == own for robot, own in pairs):
         return scene
     robots = tuple(dataclasses.replace(robot, contact_excludes=own) for robot, own in pairs)
     return dataclasses.replace(scene, robots=robots)
-
-
-def _contact_excludes(robot: RobotSpec, key: str, timestep: float) -> tuple[tuple[str, str], ...]:
-    lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
-    return lone.contact_excludes(robot.joint_positions) if lone is not None else ()
 
 
 class _LoneRobot:
@@ -120,7 +117,7 @@ class _LoneRobots:
         self._robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
 
     def get(self, robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
-        """Return the robot alone; None if its asset says which links collide, or is invalid (reported elsewhere)."""
+        """Return the robot alone; None if its asset defines which links collide, or is invalid (reported elsewhere)."""
         place = key, timestep
         if place not in self._robots:
             try:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from internutopia.config.asset_limits import AssetLimitsCfg
-from internutopia.model.asset_bounds import limited_by, limits
+from internutopia.config.simulator import AssetLimitsCfg
+from internutopia.model.asset_files import limited_by, limits
 from internutopia.model.importers.fingerprints import Fingerprint, adopt_fingerprint, known_fingerprint
 from internutopia.model.importers.load import content_key
-from internutopia.util.limited_call import LimitError, call_limited
+from internutopia.util.child_process import LimitError, call_limited
 
 R = TypeVar('R')
 _passed: set[str] = set()  # content keys

@@ -1,33 +1,113 @@
-"""Scene cache: compiled scenes by content.
+"""Scene cache: compiled scenes by content, in memory and on disk.
 
 Two scene specs that differ only in poses or initial joint positions give the very same `CompiledScene`.
+
+On disk, so that later processes need not compile them again, they are the folder `scenes` of the cache
+(`internutopia.util.cache_folder`), two files for a scene: its model in MuJoCo's binary format, and what goes with it.
+Their name is a hash of all that the model depends on: content and places of the assets' files, the scene spec, the
+limits in force, and the code. Nothing in them is executed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
-from internutopia.config.contact import ContactCfg
-from internutopia.model.asset_bounds import limits
-from internutopia.model.assets import resolve
+import mujoco
+import numpy as np
+
+from internutopia.config.simulator import ContactCfg
+from internutopia.model.asset_files import BROKEN, limits
+from internutopia.model.asset_paths import resolve
 from internutopia.model.compilation import compile_scene
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.importers.load import content_key
 from internutopia.model.overlaps import exclude_overlaps
 from internutopia.model.own_process import try_files
-from internutopia.model.scene_files import SceneFiles
-from internutopia.model.spec import RobotSpec, SceneSpec
-from internutopia.util.log import warn_once
+from internutopia.model.spec import SceneSpec
+from internutopia.util.cache_folder import CacheFolder, code_version, hashed
+from internutopia.util.log import Warned, recorded_warnings, warn_once
 from internutopia.util.memory import return_free_memory
 
+CAPACITY = 8 << 30
+"""Maximum size of all files [bytes]; scenes that were used least recently are deleted."""
 _COMPILED_PER_RETURN = 64 << 20  # [bytes] of models that are compiled until memory is given back
-_DROPPED_KEPT = 10_000  # keys of dropped scenes that are remembered
+_DROPPED_KEPT = 10_000  # keys of dropped scenes that are kept
+
+
+class SceneFiles:
+    """Compiler of scenes that caches them on disk."""
+
+    def __init__(self, least_time: float = 1.0):
+        """`least_time`: processor time [s] from which on compiling a scene is worth keeping it."""
+        self._least_time = least_time
+
+    def get(self, scene: SceneSpec, key: str, timestep: float, contact: ContactCfg | None = None) -> CompiledScene:
+        """Return the compiled scene for a scene spec, with the same warnings either way. Errors as for `compile_scene`.
+
+        `key`: everything that the model depends on, assets by content.
+        """
+        folder = CacheFolder('scenes', 'compiled scenes', CAPACITY)
+        name = _name(scene, key)
+        if (model := _load(folder, name)) is not None:
+            return CompiledScene(scene, model)
+        begin = time.thread_time()
+        with recorded_warnings() as warnings:
+            compiled = compile_scene(scene, timestep, contact)
+        if time.thread_time() - begin >= self._least_time and all(warned.lasting for warned in warnings):
+            _store(folder, name, compiled.model, warnings)
+        return compiled
+
+
+def _name(scene: SceneSpec, key: str) -> str:
+    """Return the name of a scene's files. Paths of its assets are part of it, as warnings name them."""
+    assets = [scene.asset, *(robot.asset for robot in scene.robots), *(obj.asset for obj in scene.objects)]
+    places = [str(resolve(asset)) for asset in assets if asset]
+    return hashed(code_version(), limits().of_sizes(), places, key)
+
+
+def _load(folder: CacheFolder, name: str) -> mujoco.MjModel | None:
+    """Load the model of that name and log its warnings again; None if there is none that is as it was written."""
+    file = folder.used(f'{name}.mjb')
+    try:
+        about = json.loads(folder.used(f'{name}.json').read_bytes())
+        warnings = [Warned(**each) for each in about['warnings']]
+        with file.open('rb') as content:
+            digest = hashlib.file_digest(content, 'sha256')
+        if about['digest'] != _digest(digest, about['warnings']):
+            return None
+        model = mujoco.MjModel.from_binary_path(str(file))
+    except (OSError, TypeError, *BROKEN):
+        return None
+    for warned in warnings:
+        warned.emit()
+    return model
+
+
+def _store(folder: CacheFolder, name: str, model: mujoco.MjModel, warnings: list[Warned]) -> None:
+    return_free_memory()  # before there is the model once more
+    buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, buffer=buffer)
+    logged = [asdict(warned) for warned in warnings]
+    about = {'digest': _digest(hashlib.sha256(buffer.data), logged), 'warnings': logged}
+    folder.write(f'{name}.mjb', lambda file: file.write(buffer.data))
+    folder.write(f'{name}.json', lambda file: file.write(json.dumps(about).encode()))
+
+
+def _digest(model: hashlib._Hash, warnings: list[Any]) -> str:
+    """Return the digest that is compared with the one written."""
+    model.update(json.dumps(warnings).encode())
+    return model.hexdigest()
 
 
 class SceneCache:
@@ -52,7 +132,8 @@ class SceneCache:
         """Return the compiled scene for a scene spec. FileNotFoundError or ValueError if its assets can't be read."""
         if limits().own_process:
             _try(scene, timestep, contact)
-        robots = [_robot_key(robot) for robot in scene.robots]
+        # all that robots' models depend on, but links that pass through each other where they start
+        robots = [f'{_asset_key(robot.asset)} {robot.build}' for robot in scene.robots]
         build, scene = scene.build, exclude_overlaps(scene, robots, timestep)
         key = _cache_key(scene, build, robots, timestep, contact)
         compiled = self._alive.get(key)
@@ -111,11 +192,6 @@ def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None
 def _asset_key(path: str | None) -> str | None:
     """Return a hash of the files of an asset."""
     return content_key(resolve(path)) if path else None
-
-
-def _robot_key(r: RobotSpec) -> str:
-    """Return all that a robot's model depends on, but links that pass through each other where it starts."""
-    return f'{_asset_key(r.asset)} {r.build}'
 
 
 def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:

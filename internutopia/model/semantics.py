@@ -1,7 +1,7 @@
 """Semantics of a compiled scene: its labelled things, their labels, and their geoms.
 
 Labels of a scene travel as custom texts of its model, so they are composed, cached and saved with it. A text
-`semantics:<element>` says of a body or geom of the scene what it is: its data are a class such as `chair`, or JSON,
+`semantics:<element>` labels a body or geom of the scene: its data are a class such as `chair`, or JSON,
 `{"class": "chair", "color": "red"}`. The USD importer writes such texts for labelled prims; in MJCF anyone can:
 
     <custom><text name="semantics:box_table" data="table"/></custom>
@@ -9,7 +9,7 @@ Labels of a scene travel as custom texts of its model, so they are composed, cac
 A label holds for all geoms of a body and of what hangs on it, in USD for all that is below the prim. A thing within a
 labelled thing is one of its own, and has the labels of both, as in Omniverse Replicator: a `drawer` in a `cabinet` is
 `cabinet,drawer`. An object of a task is one thing, whose class is its name; labels in its file, and in those of robots,
-mean nothing.
+are ignored.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class SceneLabels:
                 if name not in merged:
                     merged[name] = _merge(semantics[each] for each in reversed(names[depth:]))
         index = {name: number for number, name in enumerate(members)}
-        paths = {body: obj.prim_path or f'/{body}' for body, obj in objects.items()}
+        paths = {body: obj.path for body, obj in objects.items()}
         self.things = tuple(
             Label(paths.get(name) or f'/{name.replace(_PRIM, SCENE_PREFIX)}', merged[name], np.array(geoms, np.intp))
             for name, geoms in members.items()

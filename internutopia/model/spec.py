@@ -38,8 +38,8 @@ class Drives:
     for joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
     `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
     asset brings drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
-    that carry more get more (see `internutopia.model.default_gains`). `asked_for`: which of the three numbers
-    the config gives, so that it is an error if they have no effect.
+    that carry more get more (see `internutopia.model.drives`). `configured`: names of those of the three numbers that
+    the config gives: it is an error if they have no effect.
     """
 
     stiffness: float | Mapping[str, float] = 0.0
@@ -49,7 +49,7 @@ class Drives:
     instead_of_motors: bool = False
     asset_first: bool = False
     sized: bool = False
-    asked_for: tuple[str, ...] = ()
+    configured: tuple[str, ...] = ()
 
     def gains(self, joint: str, passive: bool = False) -> tuple[float, float]:
         """Return stiffness and damping of one joint; `passive`: values for all joints are not for this one."""
@@ -93,7 +93,7 @@ class CameraSpec:
     """A camera of a robot besides those of its asset.
 
     `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
-    `position` and `orientation` are relative to the link; it looks along its -z axis. `fovy`: vertical field of view
+    `position` and `orientation` are relative to the link; it faces its -z axis. `fovy` is its vertical field of view
     [degrees].
     """
 
@@ -108,7 +108,7 @@ class RobotSpec:
     """One articulated robot.
 
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
-    None does what the asset says (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
+    None follows the asset (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
     `contact_links`: links whose contact forces are measured. `frozen`: joints that are left out, fixed at zero.
     `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
     `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.
@@ -119,7 +119,7 @@ class RobotSpec:
     `'breadth_first'` with siblings by name as Isaac Sim has it; or these joints, the others being frozen, too.
     `prim_path`: where it is below its env, on a stage; `/robots/<name>` if empty. `raw_lengths`,
     `ignore_usd_defaults`: as of a `SceneSpec`.
-    `self_collisions`: which of its links collide with each other, see `internutopia.model.self_collision`.
+    `self_collisions`: which of its links collide with each other, see `internutopia.model.contacts`.
     `contact_excludes`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
     """
 
@@ -145,6 +145,11 @@ class RobotSpec:
     ignore_usd_defaults: bool = False
     self_collisions: bool | None = None
     contact_excludes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Prim path below its env."""
+        return self.prim_path or f'/robots/{self.name}'
 
     @cached_property
     def build(self) -> str:
@@ -181,6 +186,11 @@ class ObjectSpec:
     raw_lengths: bool = False
     ignore_usd_defaults: bool = False
 
+    @property
+    def path(self) -> str:
+        """Prim path below its env."""
+        return self.prim_path or f'/objects/{self.name}'
+
 
 @dataclass(frozen=True)
 class JointSpec:
@@ -205,7 +215,7 @@ class SceneSpec:
     """A scene asset (None: empty space, no ground) with the robots and objects in it, and joints between them.
 
     `scale`: along x, y, z; only USD files take one that differs between them. `raw_lengths`: lengths of a USD file
-    count as they are written, whatever its `metersPerUnit`; means nothing for other files, nor does
+    count as they are written, whatever its `metersPerUnit`; ignored for other files, as is
     `ignore_usd_defaults`: one that states neither that nor its up axis is in metres with z up. `decompose`: concave
     meshes of other files that do not move collide as convex parts, as those of USD files do. Where joints are, the
     poses of robots and objects at the start are part of what is compiled.

@@ -1,6 +1,6 @@
 """Tree of bounding boxes around all geoms that are fixed to the world, by the surface area heuristic.
 
-MuJoCo looks for what a robot touches in a tree of boxes for each body, which it builds by halves of equal number. In a
+MuJoCo searches what a robot touches in a tree of boxes for each body, which it builds by halves of equal number. In a
 home, floors and ceilings then share boxes that are as large as the room, and a robot in it meets most of them. A tree
 whose boxes are small (J. Goldsmith and J. Salmon, "Automatic creation of object hierarchies for ray tracing", 1987)
 takes less than half the time in each step, and in a single flat two thirds. What collides is the same.

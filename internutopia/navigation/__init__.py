@@ -11,13 +11,12 @@ All points are `(x, y, z)` [m] in the env frame, z up.
 
 from typing import TYPE_CHECKING
 
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.navigation.agent import Agent
-    from internutopia.navigation.distances import DistanceField
     from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, read_episodes, write_episodes
-    from internutopia.navigation.map import NavigationMap
+    from internutopia.navigation.map import DistanceField, NavigationMap
     from internutopia.navigation.picture import MapPicture
     from internutopia.navigation.sampling import Ranges, sample_object_episodes, sample_point_episodes
 
@@ -39,7 +38,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         'Agent': 'internutopia.navigation.agent',
-        'DistanceField': 'internutopia.navigation.distances',
+        'DistanceField': 'internutopia.navigation.map',
         'MapPicture': 'internutopia.navigation.picture',
         'NavigationEpisode': 'internutopia.navigation.episodes',
         'NavigationGoal': 'internutopia.navigation.episodes',

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
+from internutopia.core.registry import look_up
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.part_boxes import geom_bounds
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.spec import SceneSpec
-from internutopia.util.registry import look_up
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, yaw_of
 
 STEP_OF_HEIGHT = 0.05
@@ -66,7 +65,7 @@ class Agent:
         a cylinder about as wide as the robot.
 
         Args:
-            robot: the robot; its class must be registered (`import_extensions()`). Where it is and looks plays no part.
+            robot: the robot; its class must be registered (`import_extensions()`). Its pose does not matter.
             step_height: [m]; None means a twentieth of its height, as walking that was learned on level ground has
                 been seen to step over little more.
         """
@@ -89,10 +88,7 @@ def _bounds(robot: RobotCfg) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     ahead = quat_multiply(quat_from_yaw(-yaw_of(orientation)), orientation)
     spec = look_up(BaseRobot.robots, 'robot', robot.type).model(robot.update(orientation=ahead))
     scene = SCENES.get(SceneSpec(robots=(spec,)), _TIMESTEP)
-    model, data = scene.model, mujoco.MjData(scene.model)
-    for name, values in scene.initial_state(scene.source).items():
-        getattr(data, name)[:] = values
-    mujoco.mj_kinematics(model, data)
+    model, data = scene.model, scene.data_at_start(scene.source)
     placed = scene.robots[spec.name]
     own = np.flatnonzero(np.isin(model.geom_bodyid, [body.body for body in placed.bodies.values()]))
     bounds = np.array([geom_bounds(model, data, int(geom), 0) for geom in own])

@@ -53,7 +53,7 @@ class NavigationGoal(BaseCfg):
 
 
 class NavigationEpisode(BaseCfg):
-    """One way to go: from a start to the nearest of one or several goals, or along what an instruction says."""
+    """One way to go: from a start to the nearest of one or several goals, or along the way of an instruction."""
 
     episode_id: str
     """Name of the episode, unique in its scene."""
@@ -122,7 +122,7 @@ def collect_episodes(
     path: str | os.PathLike[str],
     items: Iterable[Any],
     build: Callable[[dict[str, Any]], NavigationEpisode],
-    told: list[str] | None = None,
+    faults: list[str] | None = None,
 ) -> list[NavigationEpisode]:
     """Collect the episodes that are right, in their order; one warning reports the others.
 
@@ -130,13 +130,13 @@ def collect_episodes(
         path: the file, for messages.
         items: what the file holds, episode by episode.
         build: makes an episode of a mapping. ValueError, KeyError, TypeError or AttributeError: it is wrong.
-        told: receives what is wrong, in place of the warning.
+        faults: receives what is wrong with which episode, in place of the warning.
 
     Raises:
         ValueError: none of them is right.
     """
     episodes: dict[tuple[str, str], NavigationEpisode] = {}
-    faults: list[str] = []
+    wrong: list[str] = []
     count = 0
     for count, item in enumerate(items, 1):
         name = item.get('episode_id') if isinstance(item, dict) else None
@@ -146,21 +146,21 @@ def collect_episodes(
                 raise ValueError(f'expected a mapping, got {item!r:.60}')
             episode = build(item)
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # the last two: something else in a place
-            faults.append(f'{where}: {_reason(error)}')
+            wrong.append(f'{where}: {_reason(error)}')
             continue
         key = episode.scene, episode.episode_id
         if key in episodes:
-            faults.append(f'{where}: scene {episode.scene!r} has an episode of this id already')
+            wrong.append(f'{where}: scene {episode.scene!r} has an episode of this id already')
         else:
             episodes[key] = episode
-    shown = ''.join(f'\n  {fault}' for fault in faults[:_SHOWN])
-    shown += f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
+    shown = ''.join(f'\n  {fault}' for fault in wrong[:_SHOWN])
+    shown += f'\n  and {len(wrong) - _SHOWN} more' if len(wrong) > _SHOWN else ''
     if not episodes:
         raise ValueError(f'{path}: it holds no episode' if not count else f'{path}: no episode is right{shown}')
-    if told is not None:
-        told += faults
-    elif faults:
-        log.warning('%s: %d of %d episodes are left out%s', path, len(faults), count, shown)
+    if faults is not None:
+        faults += wrong
+    elif wrong:
+        log.warning('%s: %d of %d episodes are left out%s', path, len(wrong), count, shown)
     return list(episodes.values())
 
 

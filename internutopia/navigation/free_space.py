@@ -130,7 +130,7 @@ class FreeSpace:
         around = ((i0, j0), (i1, j0), (i0, j1), (i1, j1))
         places = np.stack([self.find(np.stack(corner, axis=1), low, high) for corner in around])
         room: NDArray[np.bool_] = np.asarray((places >= 0).all(axis=0))
-        edge = np.flatnonzero(~room & (places >= 0).any(axis=0))  # of the free places: it has to be looked at closely
+        edge = np.flatnonzero(~room & (places >= 0).any(axis=0))  # of the free places: measured exactly
         floor = np.column_stack([points[edge, :2], self.heights[places[:, edge].max(axis=0)]])
         room[edge] = self._obstacles.nearest(floor, radius)[1] >= radius - _TOUCHING
         return room

@@ -1,13 +1,15 @@
-"""Graph of a map: cells and the straight moves between them."""
+"""Graph of a map: cells and the straight moves between them, and the search of shortest ways on it."""
 
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from internutopia.navigation.free_space import FreeSpace
 
@@ -33,6 +35,8 @@ _CORNER_MOVES = [
     for j in range(-_CORNER_REACH, _CORNER_REACH + 1)
     if (i, j) != (0, 0)
 ]
+_SPARE = 256  # moves: of 32 goals, or more
+_LOCK = threading.Lock()  # one for all, so that maps can be copied
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,46 @@ class Graph:
         between_corners = csr_array(coo_array((np.append(length, length), ends), shape=shape))
         lengths = _between_cells(neighbours, cells, node, points) + between_corners
         return cls(places, points, middles, turning[places], cell_count, lengths)
+
+
+class Search:
+    """Dijkstra's algorithm, from one more node behind those of a graph.
+
+    The arrays of the graph have room behind them for the moves of that node: copying them takes as long as the search.
+
+    Args:
+        lengths: `(n, n)` sparse, of the moves between the nodes [m].
+
+    Attributes:
+        lengths: the same, in the arrays that are searched.
+    """
+
+    def __init__(self, lengths: csr_array):
+        self._allocate(lengths, _SPARE)
+
+    def run(self, nodes: NDArray[np.intp], lengths: Array) -> tuple[Array, NDArray[np.int32]]:
+        """Return the lengths of the shortest ways from a place with moves to some nodes `(k,)` of lengths `(k,)` [m].
+
+        Returns:
+            those to each node `(n,)` [m], infinite where no way leads; and the node before each on its way `(n,)`: n
+            for the place itself, negative where no way leads.
+        """
+        count, known = len(self.lengths.indptr) - 1, self.lengths.nnz
+        total = known + len(nodes)
+        with _LOCK:
+            if total > len(self._data):
+                self._allocate(self.lengths, 2 * len(nodes))
+            self._data[known:total], self._indices[known:total] = lengths, nodes
+            first = np.append(self.lengths.indptr, np.int32(total))
+            graph = csr_array((self._data[:total], self._indices[:total], first), shape=(count + 1, count + 1))
+            distances, before = dijkstra(graph, indices=count, return_predecessors=True)
+        return distances[:-1], before[:-1]
+
+    def _allocate(self, lengths: csr_array, spare: int) -> None:
+        known = lengths.nnz
+        self._data, self._indices = (np.empty(known + spare, each.dtype) for each in (lengths.data, lengths.indices))
+        self._data[:known], self._indices[:known] = lengths.data, lengths.indices
+        self.lengths = csr_array((self._data[:known], self._indices[:known], lengths.indptr), shape=lengths.shape)
 
 
 def _between_cells(neighbours: Neighbours, cells: Ints, node: NDArray[np.int32], points: Array) -> csr_array:

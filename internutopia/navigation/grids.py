@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
-from internutopia.navigation.distances import DistanceField
-from internutopia.navigation.map import NavigationMap
+from internutopia.navigation.map import DistanceField, NavigationMap
 from internutopia.util.arrays import ArrayMaker, HostArrays
 from internutopia.util.rotations import yaw_of, yaw_rotate
 
@@ -75,7 +74,7 @@ class MapGrids:
     def crop(self, numbers: Any, positions: Any, orientations: Any, size: float, resolution: float) -> Any:
         """Return egocentric occupancy around robots, float32 `(n, k, k)`: 1 where the agent's axis cannot be, else 0.
 
-        The robot is in the middle and looks up: rows are from the front to the back, columns from its left to its
+        The robot is in the middle and faces up: rows are from the front to the back, columns from its left to its
         right, whatever its roll and pitch.
 
         Args:

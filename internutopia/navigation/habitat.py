@@ -1,23 +1,74 @@
 """Episode files of Habitat: PointNav and ObjectNav, JSON or JSON compressed with gzip.
 
-Habitat has y up, looks along -z, and writes quaternions `(x, y, z, w)`. Here z is up, a robot looks along x, and
+Habitat has y up, its robots face -z, and it writes quaternions `(x, y, z, w)`. Here z is up, a robot faces x, and
 `(x, y, z)` there is `(x, -z, y)` here. So a robot that is not rotated there has a yaw of a quarter turn here.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 import os
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, collect_episodes
-from internutopia.navigation.json_file import checked_numbers, read_episode_list, scene_of
 
+_GZIP = b'\x1f\x8b'
+_LARGEST = 2 * 2**30  # bytes of text
 Point = tuple[float, float, float]
-
 _ZERO = 1e-6  # length of a quaternion that is no rotation
+
+
+def read_episode_list(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the list under `episodes`, and the whole content of the file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is cut off, not JSON, larger than 2 GiB, or has no list of episodes; the file is named.
+    """
+    values = read_json(path)
+    if not isinstance(values, dict) or not isinstance(values.get('episodes'), list):
+        raise ValueError(f"{path}: expected a mapping with a list 'episodes'")
+    return values['episodes'], values
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file. OSError or ValueError as for `read_episode_list`."""
+    with open(path, 'rb') as plain:
+        compressed = plain.read(len(_GZIP)) == _GZIP
+    try:
+        with (gzip.open if compressed else open)(path, 'rb') as file:
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise ValueError(f'expected at most {_LARGEST} bytes')
+        return json.loads(text)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f'{path}: the gzip file is cut off or damaged: {error}') from None
+    except RecursionError:
+        raise ValueError(f'{path}: too many levels') from None
+    except ValueError as error:
+        raise ValueError(f'{path}: not JSON, or cut off: {error}') from None
+
+
+def checked_numbers(value: Any, what: str, count: int) -> list[float]:
+    """Return so many finite numbers. ValueError naming `what` for something else."""
+    fits = isinstance(value, list) and len(value) == count
+    if not fits or not all(isinstance(x, int | float) and math.isfinite(x) for x in value):
+        raise ValueError(f'{what}: expected {count} finite numbers, got {value!r:.60}')
+    return value
+
+
+def scene_of(scene_id: Any, scenes: Mapping[str, str] | None) -> str:
+    """Return the file of a scene. ValueError if `scenes` has none for it."""
+    if scenes is None:
+        return str(scene_id)
+    if scene_id not in scenes:
+        raise ValueError(f'scene {scene_id!r} is not among those of `scenes`')
+    return scenes[scene_id]
 
 
 def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None = None) -> list[NavigationEpisode]:
@@ -43,7 +94,9 @@ def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None 
         )
     by_category = values.get('goals_by_category')
     if by_category is None:
-        return collect_episodes(path, items, lambda item: _point_goal(item, scenes))
+        return collect_episodes(
+            path, items, lambda item: _episode(item, str(item['episode_id']), point_goals(item), scenes, {})
+        )
     objects: dict[str, list[NavigationGoal]] = {}
     places = {id(item): index for index, item in enumerate(items)}
 
@@ -68,7 +121,7 @@ def z_up(point: Any, what: str = 'position') -> Point:
 def yaw_of_rotation(rotation: Any, what: str = 'start_rotation') -> float:
     """Return the yaw [rad] in `(-pi, pi]`, from the x axis to the left, of a rotation of Habitat `(x, y, z, w)`.
 
-    It is that of the direction in which the robot looks. ValueError naming `what` if it is no rotation.
+    It is that of the direction that the robot faces. ValueError naming `what` if it is no rotation.
     """
     x, y, z, w = checked_numbers(rotation, what, 4)
     squared = x * x + y * y + z * z + w * w
@@ -99,12 +152,8 @@ def _episode(
     )
 
 
-def _point_goal(item: Mapping[str, Any], scenes: Mapping[str, str] | None) -> NavigationEpisode:
-    return _episode(item, str(item['episode_id']), point_goals(item), scenes, {})
-
-
 def point_goals(item: Mapping[str, Any], place: Callable[[Any, str], Point] = z_up) -> list[NavigationGoal]:
-    """Return the places that an episode has as goals. KeyError if it says none.
+    """Return the places that an episode has as goals. KeyError if it has none.
 
     Args:
         item: the episode.

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from internutopia.model.asset_bounds import limits
-from internutopia.model.assets import resolve
+from internutopia.model.asset_files import limits
+from internutopia.model.asset_paths import resolve
 from internutopia.model.importers.load import content_key
 from internutopia.model.spec import SceneSpec
 from internutopia.navigation.agent import Agent
 from internutopia.navigation.graph import Graph
-from internutopia.navigation.obstacles import Obstacles
-from internutopia.navigation.surface import Surface
+from internutopia.navigation.surface import Obstacles, Surface
 from internutopia.util.cache_folder import CacheFolder, code_version, hashed
 from internutopia.util.log import warn_once
 

@@ -23,8 +23,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.navigation.points import as_points
-from internutopia.navigation.units import SCALE, STEP, STILL
+from internutopia.navigation.points import SCALE, STEP, STILL, as_points
 
 _ROUNDING = 1e-3  # m, by which a step of `STEP` may come out short
 

@@ -114,10 +114,10 @@ class MapPicture:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture into a file, whose folder is made if there is none.
 
-        OSError if that cannot be done, ValueError if its name does not end like that of a picture.
+        OSError if that cannot be done, ValueError if its suffix is none of a picture.
         """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         try:
             self._image.save(path)
         except ValueError as error:
-            raise ValueError(f'{path}: {error}; a picture is a .png, say') from None
+            raise ValueError(f'{path}: {error}; for example, a picture is a .png') from None

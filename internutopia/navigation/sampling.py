@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.navigation.agent import Agent
-from internutopia.navigation.distances import DistanceField
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal
-from internutopia.navigation.map import NavigationMap
+from internutopia.navigation.map import DistanceField, NavigationMap
 from internutopia.navigation.scene import StartingScene
 from internutopia.util import did_you_mean
 

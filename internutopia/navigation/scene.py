@@ -49,11 +49,7 @@ class StartingScene:
         """Load the scene of a file, found like `scene_asset_path`, a task or a spec. Errors as for `SceneCache.get`."""
         spec = spec_of(scene)
         compiled = SCENES.get(spec, _TIMESTEP)
-        data = mujoco.MjData(compiled.model)
-        for name, values in compiled.initial_state(spec).items():
-            getattr(data, name)[:] = values
-        mujoco.mj_kinematics(compiled.model, data)
-        return cls(spec.asset or 'the scene', compiled, data)
+        return cls(spec.asset or 'the scene', compiled, compiled.data_at_start(spec))
 
     def box(self, geoms: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lowest and highest corner `(3,)` of a box around some geoms [m], env frame."""

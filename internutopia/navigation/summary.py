@@ -44,7 +44,7 @@ class Estimate:
 
     Attributes:
         mean: of the episodes that have the figure.
-        low: where the confidence interval begins; as `high`, the mean where one episode says nothing of others.
+        low: where the confidence interval begins; as `high`, the mean of a single episode.
         high: where it ends.
         count: number of episodes that have it: a distance that is infinite is none.
     """

@@ -1,7 +1,7 @@
 """Episode files of vision-and-language navigation in continuous environments: R2R, RxR, and InternNav's form of them.
 
 JSON, plain or compressed with gzip, in Habitat's frames (`habitat`). Episodes of InternNav that name a `scan` instead
-of a `scene_id` are in axes with z up already, with quaternions `(w, x, y, z)` of a robot that looks along x.
+of a `scene_id` are in axes with z up already, with quaternions `(w, x, y, z)` of a robot that faces x.
 """
 
 from __future__ import annotations
@@ -12,8 +12,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, collect_episodes
-from internutopia.navigation.habitat import Point, point_goals, yaw_of_rotation, z_up
-from internutopia.navigation.json_file import checked_numbers, read_episode_list, read_json, scene_of
+from internutopia.navigation.habitat import (
+    Point,
+    checked_numbers,
+    point_goals,
+    read_episode_list,
+    read_json,
+    scene_of,
+    yaw_of_rotation,
+    z_up,
+)
 
 _KEPT = ('trajectory_id', 'instruction_id', 'language', 'annotator_id')  # of an episode or its instruction
 

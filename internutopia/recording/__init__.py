@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
+    from internutopia.recording.appearance import GeomLook, Light, Looks
     from internutopia.recording.augmentation import augment
     from internutopia.recording.dataset import Dataset
     from internutopia.recording.episode_file import RecordedEpisode
-    from internutopia.recording.looks import GeomLook, Light, Looks
     from internutopia.recording.recorder import Recorder
     from internutopia.recording.replay import Replay, ReplayCamera
 
@@ -37,9 +37,9 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         'Dataset': f'{__name__}.dataset',
-        'GeomLook': f'{__name__}.looks',
-        'Light': f'{__name__}.looks',
-        'Looks': f'{__name__}.looks',
+        'GeomLook': f'{__name__}.appearance',
+        'Light': f'{__name__}.appearance',
+        'Looks': f'{__name__}.appearance',
         'RecordedEpisode': f'{__name__}.episode_file',
         'Recorder': f'{__name__}.recorder',
         'Replay': f'{__name__}.replay',

@@ -1,4 +1,4 @@
-"""Augmentation: a dataset once more with other pictures: other looks of what was there, and more cameras."""
+"""Augmentation: a dataset with newly rendered pictures: with another appearance of the scene, and more cameras."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from internutopia.recording.appearance import Looks
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import EpisodeWriter
 from internutopia.recording.export import export
 from internutopia.recording.leaves import Leaves, numeric_leaves
-from internutopia.recording.looks import Looks
 from internutopia.recording.replay import Replay, ReplayCamera, config_to_run
 from internutopia.recording.streams import CODEC
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -18,16 +20,18 @@ from typing import Any, Literal
 from pydantic_core import PydanticSerializationError
 
 from internutopia.config import Config
-from internutopia.config.file_names import expanded, portable
+from internutopia.config.yaml_file import expanded, portable
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.recording.streams import PART
+from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
 
 Format = Literal['lerobot', 'hdf5']
 Only = Literal['all', 'success']
 FORMATS: tuple[Format, ...] = ('lerobot', 'hdf5')
 
 _VERSION = 1
+_TAKEN = 'another recorder writes to this dataset: wait for its end, or record to another folder'
 _FACTS, _CONFIG, _EPISODES = 'dataset.json', 'config.json', 'episodes'
 
 
@@ -140,3 +144,31 @@ def _read_json(path: Path, advice: str) -> Any:
         return json.loads(path.read_bytes())
     except (ValueError, FileNotFoundError) as error:
         raise ValueError(f'{path} is damaged ({error}): {advice}') from None
+
+
+class FolderLock:
+    """A lock on a folder that is there; a context manager. BlockingIOError, naming the folder, if another has it."""
+
+    def __init__(self, folder: Path):
+        if sys.platform == 'win32':  # where folders cannot be opened
+            return
+        file = os.open(folder, os.O_RDONLY)
+        self._close = weakref.finalize(self, os.close, file)
+        self._file = file
+        try:
+            lock_file(file, os.fspath(folder), True, PATIENCE, _TAKEN, 'recorder')
+        except BlockingIOError:
+            self._close()
+            raise
+
+    def release(self) -> None:
+        """Release the lock; may be called twice."""
+        if sys.platform != 'win32' and self._close.alive:
+            unlock_file(self._file)
+            self._close()
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

@@ -1,7 +1,7 @@
 """Episode files: all that was recorded of one episode, the one file from which every format is made.
 
-`episode-000003.npz` holds arrays and, as JSON, facts; pictures are in files beside it. They are complete when it is
-there: it gets its name last, with everything on the disk.
+`episode-000003.npz` holds arrays and, as JSON, facts; pictures are in files of the same folder. They are complete when
+it is there: it gets its name last, with everything on the disk.
 
 Arrays, for `steps` steps of which `frames` are frames of the dataset:
 
@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from internutopia.recording.leaves import Leaves, numeric_leaves
 from internutopia.recording.states import States
-from internutopia.recording.video_files import ADVICE, read_video
+from internutopia.recording.streams import ADVICE, read_video
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
@@ -42,7 +42,7 @@ class RecordedEpisode:
 
     Attributes:
         path: its file.
-        facts: what is known of it: `episode_id`, `task_index`, `env_id`, `task` (in words), `seed`,
+        facts: facts about it: `episode_id`, `task_index`, `env_id`, `task` (in words), `seed`,
             `noise_key`, `joints` (names by robot), `steps`, `terminated`, `truncated`, `success`, `metrics`, `error`.
 
     Raises:
@@ -110,7 +110,7 @@ class RecordedEpisode:
         with `format='hdf5'`) is what it saw, in memory that is mapped from the file.
 
         Args:
-            leaf: `jetbot/sensors/camera/rgba`, say.
+            leaf: such as `jetbot/sensors/camera/rgba`.
             frames: the frames of these numbers; a video of all of them may not fit into memory.
 
         Raises:

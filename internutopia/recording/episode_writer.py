@@ -29,7 +29,7 @@ class EpisodeWriter:
 
     Args:
         path: the file that it becomes.
-        facts: what is known of it at its start, as JSON.
+        facts: facts about it at its start, as JSON.
         fps: frames per second.
         video: whether colour pictures become videos, not arrays.
         codec: of videos.
@@ -184,7 +184,7 @@ class EpisodeWriter:
             self._streams.pop(leaf).discard()
 
     def _close_streams(self) -> dict[str, dict[str, Any]]:
-        """Complete the files of pictures; what is known of each, by leaf."""
+        """Complete the files of pictures; returns facts about each, by leaf."""
         for stream in self._streams.values():
             stream.close()
         return {

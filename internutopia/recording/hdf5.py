@@ -103,7 +103,7 @@ def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> 
     group.create_dataset('dones', data=frame_ends(episode).astype(np.int64))
     group.create_dataset('states', data=episode.states.rows(_STATE)[episode.frame_steps])
     obs, next_obs = group.create_group('obs'), group.create_group('next_obs')
-    next_frames = np.minimum(np.arange(1, frames + 1), frames - 1)  # nothing is looked at after the last step
+    next_frames = np.minimum(np.arange(1, frames + 1), frames - 1)  # there is no observation after the last step
     for leaf in (*features.state, *features.others):
         rows = episode.observations[leaf]
         rows = rows if rows.ndim > 1 else rows[:, None]  # vectors are expected

@@ -13,7 +13,7 @@ The layout is that of the package `lerobot` 0.4 (codebase version v3.0).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from internutopia.recording.dataset import Dataset, write_json
 from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.features import Features, Form, features_of, frame_ends, frame_sums
-from internutopia.recording.statistics import Statistics, merged_statistics, pixel_statistics, row_statistics
-from internutopia.recording.video_files import concatenate, video_facts
+from internutopia.recording.streams import concatenate, video_facts
 
 _VERSION = 'v3.0'
 _FILES_PER_CHUNK = 1000
@@ -34,6 +33,8 @@ _DATA = 'data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet'
 _VIDEO = 'videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4'
 _EPISODES = 'meta/episodes/chunk-000/file-000.parquet'
 _ARRAYS = 'arrays.'
+Statistics = dict[str, NDArray[Any]]
+_QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 _INDICES = ('frame_index', 'episode_index', 'index', 'task_index')
 
 
@@ -59,7 +60,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
         frames = len(episode.frame_steps)
         task = tasks.setdefault(episode.facts['task'], len(tasks))
         columns = _columns(features, keys, episode, fps, start, number, task)
-        of_episode = {name: row_statistics(column) for name, column in columns.items() if name not in unmeasured}
+        of_episode = {name: _row_statistics(column) for name, column in columns.items() if name not in unmeasured}
         table = pa.table({name: _arrow(column) for name, column in columns.items()})
         row: dict[str, Any] = {
             'episode_index': number,
@@ -82,7 +83,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
             key = keys[leaf]
             row[f'videos/{key}/chunk_index'], row[f'videos/{key}/file_index'] = files.index
             row[f'videos/{key}/from_timestamp'], row[f'videos/{key}/to_timestamp'] = before / fps, files.frames / fps
-            of_episode[key] = pixel_statistics(episode.pixels(leaf), frames)
+            of_episode[key] = _pixel_statistics(episode.pixels(leaf), frames)
         for name, values in of_episode.items():
             row |= {f'stats/{name}/{statistic}': value.tolist() for statistic, value in values.items()}
         rows.append(row | {'meta/episodes/chunk_index': 0, 'meta/episodes/file_index': 0})
@@ -97,7 +98,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
             infos.setdefault(leaf, video_facts(out, fps))
     pq.write_table(pa.Table.from_pylist(rows), _made(folder / _EPISODES))
     _write_tasks(list(tasks), folder / 'meta/tasks.parquet')
-    merged = {name: merged_statistics([each[name] for each in statistics]) for name in statistics[0]}
+    merged = {name: _merged_statistics([each[name] for each in statistics]) for name in statistics[0]}
     write_json(folder / 'meta/stats.json', {
         name: {statistic: value.tolist() for statistic, value in values.items()} for name, values in merged.items()
     })  # fmt: skip
@@ -256,3 +257,44 @@ def _write_tasks(tasks: list[str], path: Path) -> None:
     pandas = {'index_columns': [index], 'column_indexes': [], 'columns': columns, 'pandas_version': '2.0.0'}
     table = pa.table({'task_index': pa.array(range(len(tasks)), pa.int64()), index: pa.array(tasks)})
     pq.write_table(table.replace_schema_metadata({'pandas': json.dumps(pandas)}), _made(path))
+
+
+def _row_statistics(rows: NDArray[Any]) -> Statistics:
+    """Compute statistics of `(n, ...)` rows, each of the shape of a row, `(1,)` for numbers; `count` is n, `(1,)`."""
+    values = rows.astype(np.float64).reshape(len(rows), *(rows.shape[1:] or (1,)))
+    quantiles = np.quantile(values, list(_QUANTILES.values()), axis=0)
+    return {
+        'min': values.min(0),
+        'max': values.max(0),
+        'mean': values.mean(0),
+        'std': values.std(0),
+        'count': np.array([len(rows)]),
+        **dict(zip(_QUANTILES, quantiles, strict=True)),
+    }
+
+
+def _pixel_statistics(pixels: NDArray[np.uint8], frames: int) -> Statistics:
+    """Compute statistics of a sample of pictures' colours, `(k, 3)`: `(3, 1, 1)` from 0 to 1, `count` is the frames."""
+    shaped = {
+        name: value.reshape(3, 1, 1) for name, value in _row_statistics(pixels / 255.0).items() if name != 'count'
+    }
+    return {**shaped, 'count': np.array([frames])}
+
+
+def _merged_statistics(parts: Sequence[Statistics]) -> Statistics:
+    """Merge statistics of parts of the rows to those of all rows; of quantiles, which cannot be merged, the mean."""
+    counts = np.array([part['count'][0] for part in parts], np.float64)
+
+    def mean(name: str) -> NDArray[np.float64]:
+        return np.average([part[name] for part in parts], axis=0, weights=counts)
+
+    total = mean('mean')
+    spread = [part['std'] ** 2 + (part['mean'] - total) ** 2 for part in parts]
+    return {
+        'min': np.min([part['min'] for part in parts], axis=0),
+        'max': np.max([part['max'] for part in parts], axis=0),
+        'mean': total,
+        'std': np.sqrt(np.average(spread, axis=0, weights=counts)),
+        'count': np.array([int(counts.sum())]),
+        **{name: mean(name) for name in _QUANTILES},
+    }

@@ -10,21 +10,18 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from internutopia.config import Config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.vec_env import Env
-from internutopia.recording.dataset import FORMATS, Dataset, Format, Only
+from internutopia.recording.dataset import FORMATS, Dataset, FolderLock, Format, Only
 from internutopia.recording.export import export
-from internutopia.recording.folder_lock import FolderLock
 from internutopia.recording.sources import Api, source_of
 from internutopia.recording.streams import CODEC, check_codec
-from internutopia.recording.watcher import EpisodeWatcher
-from internutopia.recording.worker_recording import WorkerRecording
+from internutopia.recording.watcher import EpisodeWatcher, WorkerRecording
 from internutopia.util import did_you_mean
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 _LIBRARIES = {'lerobot': 'pyarrow', 'hdf5': 'h5py'}
 _ROUNDING = 1e-6
@@ -40,7 +37,7 @@ class Recorder:
         folder: where to; made if it is not there.
         config: of the run; None means that of the envs.
         format: of tables and pictures.
-        only: which episodes; with `'success'`, those that were marked as one, or whose metric `success` says so.
+        only: which episodes; with `'success'`, those that were marked as one, or whose metric `success` is true.
         fps: frames per second; None means the whole frames per second that the steps allow.
         resume: go on with the dataset in the folder.
         codec: encoder of videos, a name of FFmpeg's.
@@ -137,9 +134,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _dataset(self, config: Config, api: Api, step_dt: float) -> Dataset:
@@ -172,13 +167,13 @@ class Recorder:
         if self._watcher is not None:
             return self._watcher
         if self._stop is not None:
-            raise NotImplementedError(f'{call}: the envs of this run are in other processes, and cannot be judged here')
+            raise NotImplementedError(f'{call}: the envs of this run are in other processes, and cannot be marked here')
         raise ValueError(f'{call}: attach the recorder to envs first')
 
 
 def _leave_recorded(dataset: Dataset, config: Config, queue: EpisodeQueue, running: Iterable[Episode]) -> None:
     """Leave out the episodes that a dataset has. ValueError if one of them runs already."""
-    if config.resume:  # the results file says what is done
+    if config.resume:  # the results file lists what is done
         return
     recorded = set(dataset.episode_ids)
     queue.skip({*queue.done, *recorded})

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -26,11 +25,11 @@ from internutopia.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
+from internutopia.engines.base import PhysicsState
 from internutopia.engines.batched.world import BatchedWorld
-from internutopia.engines.states import PhysicsState
+from internutopia.recording.appearance import Looks
 from internutopia.recording.dataset import Dataset
-from internutopia.recording.looks import Looks
-from internutopia.rl.untrusted import check_names_no_program
+from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 
 
@@ -40,7 +39,7 @@ class ReplayCamera(BaseCfg):
     position: Vector | None = None
     """Position of the camera, m, env frame."""
     target: Vector | None = None
-    """Point that it looks at, m, env frame."""
+    """Point that it is aimed at, m, env frame."""
     prim_path: str | None = None
     """Instead of both: a camera of the scene, below the env (`robots/World/h1/logo_link/Camera`)."""
     resolution: Resolution = (640, 480)
@@ -188,9 +187,7 @@ class Replay:
     def __enter__(self) -> Replay:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _start(self) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config import Config
-from internutopia.core.gym_env import Env as GymEnv
+from internutopia.core.gym_env import GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import DeviceWorld

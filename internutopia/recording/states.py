@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import PhysicsState
 from internutopia.recording.step_buffer import Rows
 
 _ROWS, _STEPS = 'states/', 'state_steps/'

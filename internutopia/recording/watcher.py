@@ -6,7 +6,11 @@ when that is on the disk.
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +18,11 @@ from numpy.typing import NDArray
 
 from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.simulator import EnvSlot
-from internutopia.engines.states import PhysicsState
+from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.engines.base import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter
-from internutopia.recording.sources import StepSource
+from internutopia.recording.sources import ListSource, StepSource
 from internutopia.recording.step_buffer import Rows, StepBuffer
 from internutopia.util.log import warn_once
 
@@ -269,3 +273,20 @@ def _success(metrics: dict[str, Any]) -> bool | None:
         return bool(value)
     inner = (value['success'] for value in metrics.values() if isinstance(value, dict) and 'success' in value)
     return next((bool(value) for value in inner), None)
+
+
+@dataclass(frozen=True)
+class WorkerRecording:
+    """Factory of the recording in a process with its envs; see `Env.watch`."""
+
+    folder: Path
+    codec: str
+
+    def __call__(self, runner: SimulatorRunner) -> Callable[[], None]:
+        """Start recording; returns a function that ends it. FileNotFoundError if the folder is not here."""
+        if not Dataset.exists(self.folder):
+            raise FileNotFoundError(
+                f'{self.folder} is not on {platform.node()}, where a worker runs: record to a folder that all machines '
+                'of the cluster share'
+            )
+        return EpisodeWatcher(ListSource(runner), Dataset(self.folder), self.codec).stop

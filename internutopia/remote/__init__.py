@@ -9,7 +9,7 @@
 
 from typing import TYPE_CHECKING
 
-from internutopia.remote.errors import (
+from internutopia.remote.call_errors import (
     AuthError,
     InvalidRequestError,
     LimitError,
@@ -18,11 +18,11 @@ from internutopia.remote.errors import (
     SessionLostError,
     VersionMismatchError,
 )
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.remote.local import local_server
-    from internutopia.remote.vector_env import VectorEnv
+    from internutopia.remote.vector_env import RemoteVectorEnv as VectorEnv
     from internutopia.remote.vectorized_env import RemoteVectorizedEnv, create_vectorized_env
 
 __all__ = [

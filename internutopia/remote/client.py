@@ -22,8 +22,7 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from internutopia.remote.encoding import MSGPACK, MalformedError, decode, encode
-from internutopia.remote.errors import (
+from internutopia.remote.call_errors import (
     AuthError,
     InvalidRequestError,
     LimitError,
@@ -31,6 +30,7 @@ from internutopia.remote.errors import (
     ServerUnavailableError,
     SessionLostError,
 )
+from internutopia.remote.encoding import MSGPACK, MalformedError, decode, encode
 from internutopia.remote.protocol import KEY_HEADER, PREFIX, REQUEST_HEADER, Reply
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 

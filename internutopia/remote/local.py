@@ -12,7 +12,7 @@ from pathlib import Path
 
 from internutopia.config import Config
 
-_STOP_TIMEOUT = 30.0  # s, for a server that was asked to stop
+_STOP_TIMEOUT = 30.0  # s, for a server that was requested to stop
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from internutopia.remote.arrays import Bools, Doubles, Floats, Ints, Matrix, Numbers
-from internutopia.remote.encoding import MAX_ITEMS
+from internutopia.remote.encoding import MAX_ITEMS, Bools, Doubles, Floats, Ints, Matrix, Numbers
 
 API = 1
 PREFIX = f'/api/v{API}'

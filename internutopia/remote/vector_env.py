@@ -19,13 +19,13 @@ from typing_extensions import override
 
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
-from internutopia.remote.session import DEFAULT_URL, RemoteSession
-from internutopia.rl.actions import ActionFormat
+from internutopia.remote.remote_session import DEFAULT_URL, RemoteSession
+from internutopia.rl.action_format import ActionFormat
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
-    from internutopia.core.runner.base import WorkerEnvs
+    from internutopia.core.runner.interfaces import WorkerEnvs
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -37,7 +37,7 @@ _AUTORESETS: dict[AutoresetMode, protocol.Autoreset] = {
 }
 
 
-class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
+class RemoteVectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     """Batched envs on a server. Failed calls raise a subclass of `RemoteError`.
 
     `info` is that of `rl.VectorEnv`. A seed per env is one for all: the server takes one number.
@@ -121,7 +121,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._active[mask] = reply.active
         self._episodes[mask] = reply.episodes
         self._ended &= ~mask
-        return self._obs.copy(), self._where_envs_are()
+        return self._obs.copy(), self._episode_info()
 
     @override
     @exclusive
@@ -148,7 +148,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         info = self._outcomes(reply)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
             final_obs = np.where(ended[:, None], obs, np.float32(0.0))
-            final_info = {**self._where_envs_are(), **info}
+            final_info = {**self._episode_info(), **info}
             info |= {'final_obs': final_obs, '_final_obs': ended, 'final_info': final_info, '_final_info': ended.copy()}
             obs[ended] = 0.0  # of those for which no episode is left
         obs[reply.started] = reply.start_observations
@@ -161,7 +161,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             reply.rewards.astype(np.float64),
             reply.terminated.copy(),
             reply.truncated.copy(),
-            {**self._where_envs_are(), **info},
+            {**self._episode_info(), **info},
         )
 
     @override
@@ -170,7 +170,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         """End the session."""
         self.session.close()
 
-    def _where_envs_are(self) -> dict[str, Any]:
+    def _episode_info(self) -> dict[str, Any]:
         return {
             'active': self._active.copy(),
             '_active': np.ones(self.num_envs, bool),
@@ -190,3 +190,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             info['error'] = np.array([reply.errors.get(i, '') for i in range(self.num_envs)], object)
             info['_error'] = failed.copy()
         return info
+
+
+VectorEnv = RemoteVectorEnv
+"""The public name."""

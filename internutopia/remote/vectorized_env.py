@@ -17,17 +17,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.remote import protocol
 from internutopia.remote.client import DEFAULT_TIMEOUT
-from internutopia.remote.session import DEFAULT_URL, RemoteSession
+from internutopia.remote.remote_session import DEFAULT_URL, RemoteSession
 from internutopia.rl.checks import check_open
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
-    from internutopia.core.runner.base import WorkerEnvs
+    from internutopia.core.runner.interfaces import WorkerEnvs
 
 logger = logging.getLogger(__name__)
 
@@ -77,50 +76,28 @@ class RemoteVectorizedEnv:
     Infos are one dict per env: `step` (steps of the episode so far), `terminated`, `truncated`, `active`, `episode`
     (its number in the queue, -1 for none), and after the call in which it ended `episode_return` and `episode_length`,
     and `failed` and `error` if the env failed.
+
+    Attributes:
+        num_envs: number of envs.
+        step_size: maximum number of steps of a call of `step`.
+        episode_ids: ids of the envs on the server, valid as long as the session.
+        session_id: id of the session on the server; `create_vectorized_env(..., session_id=...)` resumes it.
+        observation_size: numbers in an observation, k.
+        single_action_space: actions of one env.
+        step_dt: length of a step [s].
     """
 
     def __init__(self, session: RemoteSession, running: bool):
         self._guard = CallGuard(self)
         self._session = session
+        self.num_envs, self.step_size = session.num_envs, session.step_size
+        self.session_id, self.episode_ids = session.session_id, list(session.episode_ids)
+        self.observation_size, self.step_dt = session.facts.observation_size, session.facts.step_dt
+        self.single_action_space = session.action_space
         self._running = running  # whether there was a reset, at least in the life of the session before this object
         self._ended: Bools = np.zeros(self.num_envs, bool)
         self._active: Bools = np.full(self.num_envs, running)
         self._closed = False
-
-    @property
-    def num_envs(self) -> int:
-        """Number of envs."""
-        return self._session.num_envs
-
-    @property
-    def step_size(self) -> int:
-        """Maximum number of steps of a call of `step`."""
-        return self._session.step_size
-
-    @property
-    def episode_ids(self) -> list[str]:
-        """Ids of the envs on the server, valid as long as the session."""
-        return list(self._session.episode_ids)
-
-    @property
-    def session_id(self) -> str:
-        """Id of the session on the server; `create_vectorized_env(..., session_id=...)` resumes it."""
-        return self._session.session_id
-
-    @property
-    def observation_size(self) -> int:
-        """Numbers in an observation, k."""
-        return self._session.facts.observation_size
-
-    @property
-    def single_action_space(self) -> spaces.Box | spaces.Discrete:
-        """Actions of one env."""
-        return self._session.action_space
-
-    @property
-    def step_dt(self) -> float:
-        """Length of a step [s]."""
-        return self._session.facts.step_dt
 
     @property
     def workers(self) -> WorkerEnvs:

@@ -10,29 +10,25 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from internutopia.core.runner.base import Question
-from internutopia.remote.errors import RemoteError, VersionMismatchError
-from internutopia.remote.look_protocol import (
+from internutopia.core.runner.interfaces import Question
+from internutopia.remote.call_errors import RemoteError, VersionMismatchError
+from internutopia.remote.remote_session import RemoteSession
+from internutopia.remote.viewer_protocol import (
+    CommandedRobot,
     GetScene,
-    LookAtEnvs,
     RobotCamera,
     ScenePart,
     SeenEnvs,
     SeenEpisode,
     SeenRobot,
-    ToldRobot,
+    ViewEnvs,
 )
-from internutopia.remote.session import RemoteSession
-from internutopia.util.install import install_hint
-from internutopia.viewer.frames import Frame, Report
-from internutopia.viewer.looks import LastLook, Look, Seen, SeenEnv
-from internutopia.viewer.panels import EpisodeFacts
+from internutopia.util.imports import install_hint
+from internutopia.viewer.frames import EpisodeFacts, Frame, Report, RobotFacts, ShownRobot, ShownScene, ViewRequest
 from internutopia.viewer.robot_controls import RobotControls, VelocityControl
-from internutopia.viewer.robot_panel import RobotFacts
-from internutopia.viewer.shown_scene import ShownRobot, ShownScene
-from internutopia.viewer.wishes import Wishes
+from internutopia.viewer.source import CloseCall, EnvReply, FrameCall, FrameReply
 
-_TIMEOUT = 5.0  # s: the run waits for a look
+_TIMEOUT = 5.0  # s: the run waits for a frame
 _PAUSE = 1.0  # s, after one that failed
 _SCENE_TIMEOUT = 20.0  # s, of a part of a model
 
@@ -40,7 +36,7 @@ _SCENE_TIMEOUT = 20.0  # s, of a part of a model
 class RemoteWorkers:
     """Envs of a session: one group, with the length of a call as that of a step.
 
-    Only looks of viewers are answered. After the first answer nothing is raised: errors are in the client's log,
+    Only requests of viewers are answered. After the first answer nothing is raised: errors are in the client's log,
     and are raised by the program's own calls.
 
     Raises:
@@ -61,14 +57,14 @@ class RemoteWorkers:
         """Run a request in the worker, see `WorkerEnvs`; the first one may also raise a `RemoteError`."""
         ((group, question),) = questions.items()
         try:
-            if isinstance(question, LastLook):
-                request = LookAtEnvs(session_id=self._session.session_id, viewer=question.name, last=True)
+            if isinstance(question, CloseCall):
+                request = ViewEnvs(session_id=self._session.session_id, viewer=question.name, last=True)
                 self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
                 return {group: None}
-            assert isinstance(question, Look)
+            assert isinstance(question, FrameCall)
             if time.monotonic() < self._next_try:
                 return {}
-            answer = self._look(question)
+            answer = self._frame(question)
         except RemoteError:
             if not self._answered:
                 raise
@@ -77,30 +73,30 @@ class RemoteWorkers:
         self._answered = True
         return {group: answer}
 
-    def _look(self, look: Look) -> Seen:
-        wishes = look.wishes
-        request = LookAtEnvs(
+    def _frame(self, call: FrameCall) -> FrameReply:
+        view = call.view
+        request = ViewEnvs(
             session_id=self._session.session_id,
-            viewer=look.name,
-            env_ids=list(look.env_ids),
-            env=wishes.env_id,
-            in_place=wishes.all_envs,
-            report=look.report,
-            cameras=[RobotCamera(robot=robot, camera=camera) for robot, camera in sorted(wishes.cameras)],
-            robots=_told(wishes),
+            viewer=call.name,
+            env_ids=list(call.env_ids),
+            env=view.env_id,
+            in_place=view.all_envs,
+            report=call.report,
+            cameras=[RobotCamera(robot=robot, camera=camera) for robot, camera in sorted(view.cameras)],
+            robots=_commands(view),
         )
         reply = self._session.client.post_once('session/look', request, SeenEnvs, _TIMEOUT)
         digests = [bytes.fromhex(digest) for digest in reply.scenes]
-        scenes = {digest: self._scene(digest) for digest in digests if digest not in look.known}
+        scenes = {digest: self._scene(digest) for digest in digests if digest not in call.known}
         states = np.split(reply.states, np.cumsum(reply.state_sizes))  # and nothing at last
         rows = zip(reply.env_ids.tolist(), reply.origins, reply.scene_of.tolist(), states, strict=False)
-        envs = [SeenEnv(env_id, origin, digests[scene], state) for env_id, origin, scene, state in rows]
+        envs = [EnvReply(env_id, origin, digests[scene], state) for env_id, origin, scene, state in rows]
         report = None
         if reply.figures is not None:
             report = Report(reply.figures, {(each.robot, each.camera): each.rgb for each in reply.pictures})
         if reply.episode is None:
-            return Seen(Frame(report=report), envs, scenes)
-        return Seen(Frame((), _episode(reply.episode), reply.episode.time, report), envs, scenes)
+            return FrameReply(Frame(report=report), envs, scenes)
+        return FrameReply(Frame((), _episode(reply.episode), reply.episode.time, report), envs, scenes)
 
     def _scene(self, digest: bytes) -> ShownScene:
         """Fetch a scene, part by part. InvalidRequestError if no env runs it any more."""
@@ -112,7 +108,11 @@ class RemoteWorkers:
             if len(model) >= reply.size or not len(reply.part):
                 break
         robots = {name: ShownRobot(robot.root, robot.qpos.astype(np.intp)) for name, robot in reply.robots.items()}
-        return ShownScene(digest, _read_model(bytes(model)), robots)
+        try:
+            compiled = mujoco.MjModel.from_binary_path('scene.mjb', {'scene.mjb': bytes(model)})
+        except ValueError as error:
+            raise RemoteError(f'the server sent a scene that MuJoCo does not read: {error}') from None
+        return ShownScene(digest, compiled, robots)
 
 
 def _check_mujoco(session: RemoteSession) -> None:
@@ -130,22 +130,15 @@ def _check_mujoco(session: RemoteSession) -> None:
         )
 
 
-def _read_model(data: bytes) -> mujoco.MjModel:
-    """Load a model from its bytes. RemoteError if they are not a model."""
-    try:
-        return mujoco.MjModel.from_binary_path('scene.mjb', {'scene.mjb': data})
-    except ValueError as error:
-        raise RemoteError(f'the server sent a scene that MuJoCo does not read: {error}') from None
-
-
-def _told(wishes: Wishes) -> list[ToldRobot]:
+def _commands(view: ViewRequest) -> list[CommandedRobot]:
     """Return the commands to robots; the array API, which a server runs, takes joints and speeds."""
-    told: list[ToldRobot] = []
-    for key in sorted(wishes.told):
-        command = wishes.commands.get(key)
+    commanded: list[CommandedRobot] = []
+    for env_id, robot in sorted(view.commanded):
+        command = view.commands.get((env_id, robot))
         speeds = None if command is None or command.speeds is None else list(command.speeds)
-        told.append(ToldRobot(env=key[0], robot=key[1], joints=dict(wishes.joints.get(key, {})), speeds=speeds))
-    return told
+        joints = dict(view.joints.get((env_id, robot), {}))
+        commanded.append(CommandedRobot(env=env_id, robot=robot, joints=joints, speeds=speeds))
+    return commanded
 
 
 def _episode(episode: SeenEpisode) -> EpisodeFacts:

@@ -1,7 +1,7 @@
 """Camera geometry: poses, projection, and the arrays that pictures are written to.
 
-Camera frames are those of USD and OpenGL: a camera looks along its -z axis, +y is up in the picture. Pixels are square,
-row 0 is the top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
+Camera frames are those of USD and OpenGL: a camera faces -z, +y is up in the picture. Pixels are square, row 0 is the
+top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ class CameraPose:
 
     @classmethod
     def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
-        """Return the pose at `position` [m] that looks at `target` [m], with the z axis upwards in the picture."""
+        """Return the pose at `position` [m] facing `target` [m], with the z axis upwards in the picture."""
         position = np.asarray(position, np.float64)
         back = position - np.asarray(target, np.float64)
         back /= np.linalg.norm(back)
@@ -157,12 +157,7 @@ class Frame:
     @property
     def pictures(self) -> dict[PictureKind, NDArray[Any]]:
         """Arrays that are not None, by kind."""
-        pictures: dict[PictureKind, NDArray[Any] | None] = {
-            'rgba': self.rgba,
-            'depth': self.depth,
-            'labels': self.labels,
-            'occlusion': self.occlusion,
-        }
+        pictures = {kind: getattr(self, kind) for kind in get_args(PictureKind)}
         return {kind: picture for kind, picture in pictures.items() if picture is not None}
 
     @property
@@ -174,10 +169,7 @@ class Frame:
 
     def row(self, index: int) -> Frame:
         """Return the frame of one env."""
-        rgba, depth, labels, occlusion = (
-            None if array is None else array[index] for array in (self.rgba, self.depth, self.labels, self.occlusion)
-        )
-        return Frame(rgba, depth, labels, occlusion)
+        return Frame(**{kind: picture[index] for kind, picture in self.pictures.items()})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 only be used from the main thread: on Linux they are never used.
 
 Mesa's software renderer is for one thread at a time, that which has the `SOFTWARE_TURN`, however many contexts there
-are: what draws in one looks through the unfinished pictures of all contexts of the process (does one use this buffer?),
+are: drawing in one searches the unfinished pictures of all contexts of the process for uses of a buffer,
 without a lock in Mesa 22.3, and so crashed once in ten thousand pictures while other threads rendered.
 """
 
@@ -50,7 +50,7 @@ def open_context() -> Any:
                 context = importlib.import_module(f'mujoco.{name}').GLContext(1, 1)  # pictures are rendered off screen
                 context.make_current()
                 return context
-            except Exception as error:  # what is missing is said in many ways
+            except Exception as error:  # the error for what is missing can be of any type
                 failures.append(f'{name}: {type(error).__name__}: {error}')
     raise NoOpenGLError(f'nothing can be rendered here ({"; ".join(failures)}). {_HELP}')
 

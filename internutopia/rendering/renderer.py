@@ -1,4 +1,4 @@
-"""Renderer: pictures of many envs at once, on threads of its own.
+"""Renderers: pictures of many envs at once, on threads of their own, one renderer per quality.
 
 Each thread keeps its OpenGL context and what it holds of the models, see `canvas.py`. Threads start with the first
 picture and end with `close`, at the latest with the process. A forked child starts threads of its own. Where pictures
@@ -36,7 +36,7 @@ class RenderJob:
 
 
 class Renderer:
-    """Renders on at most `threads` threads."""
+    """Renderer on at most `threads` threads."""
 
     def __init__(self, threads: int, quality: Quality):
         self._threads = threads
@@ -121,3 +121,33 @@ def _stop(workers: Sequence[_RenderThread], process: int) -> None:
     if process == os.getpid():
         for worker in workers:
             worker.stop()
+
+
+# Of an env: its model, its state (`mjSTATE_INTEGRATION`), and the label of each geom
+EnvSnapshot = tuple[mujoco.MjModel, NDArray[np.float64], NDArray[np.int32]]
+
+
+class RendererPool:
+    """Renderers of `threads` threads each; pictures have the given quality by default."""
+
+    def __init__(self, threads: int, quality: Quality):
+        self._threads = threads
+        self._quality: Quality = quality
+        self._renderers: dict[Quality, Renderer] = {}
+
+    def render(
+        self, requests: Sequence[RenderRequest], quality: Quality | None, snapshot: Callable[[int], EnvSnapshot]
+    ) -> None:
+        """Render pictures of envs, whose `snapshot` is taken once each. NoOpenGLError if nothing can be rendered."""
+        quality = quality or self._quality
+        if quality not in self._renderers:
+            self._renderers[quality] = Renderer(self._threads, quality)
+        by_env: dict[int, list[RenderRequest]] = {}
+        for request in requests:
+            by_env.setdefault(request.env_id, []).append(request)
+        self._renderers[quality].render([RenderJob(*snapshot(env_id), own) for env_id, own in by_env.items()])
+
+    def close(self) -> None:
+        """Stop the threads; the next picture starts them again."""
+        for renderer in self._renderers.values():
+            renderer.close()

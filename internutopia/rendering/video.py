@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.util import did_you_mean
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 Image = NDArray[np.uint8]
 

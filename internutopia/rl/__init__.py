@@ -11,7 +11,7 @@ installed packages; what is heavy is imported when it is used.
 from typing import TYPE_CHECKING
 
 from internutopia.rl.registration import list_tasks, make, register, register_task
-from internutopia.util.lazy import lazy
+from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
     from internutopia.config.learning import (
@@ -50,20 +50,13 @@ __all__ = [
     'term',
 ]
 
+_CONFIGS = [name for name in __all__ if name.endswith('Cfg')]
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        'ActionCfg': 'internutopia.config.learning',
-        'CommandTermCfg': 'internutopia.config.learning',
-        'ElevationCfg': 'internutopia.config.learning',
-        'LearningCfg': 'internutopia.config.learning',
+        **dict.fromkeys(_CONFIGS, 'internutopia.config.learning'),
         'Mirror': 'internutopia.rl.symmetry',
-        'ObservationTermCfg': 'internutopia.config.learning',
-        'RandomizationTermCfg': 'internutopia.config.learning',
-        'RewardTermCfg': 'internutopia.config.learning',
         'SingleEnv': 'internutopia.rl.single_env',
-        'TermCfg': 'internutopia.config.learning',
-        'TerminationTermCfg': 'internutopia.config.learning',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
     },

@@ -2,7 +2,7 @@
 
 `BatchedRLEnv` is what all array APIs share: it commands robots by arrays and evaluates terms. It has no autoreset mode:
 envs that ended stand still until they are reset. Nothing in a step loops over envs, except for tasks that end
-themselves (`BaseTask.ends_itself`).
+themselves (`BaseTask.ends_itself`). Its calls are for one thread at a time: `VectorEnv` guards them.
 
 Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 """
@@ -10,7 +10,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,31 +23,33 @@ from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.runner.base import Failures
+from internutopia.core.runner.interfaces import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.spacing import with_spacing
+from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import EnvSelection, select_envs
-from internutopia.rl.actions import command, offset_and_scale
+from internutopia.rl.action_format import command, offset_and_scale
 from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
-from internutopia.rl.faults import Faults
-from internutopia.rl.judging import EpisodeArrays, StepOutcome, judge
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
+    EpisodeArrays,
+    Event,
     MetricManager,
     RandomizationManager,
     RewardManager,
+    StepOutcome,
     TerminationManager,
+    evaluate_step,
 )
-from internutopia.rl.observer import Observer
+from internutopia.rl.observer import Faults, Observer
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import masked_assign, to_host
-from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 if TYPE_CHECKING:
-    from internutopia.rl.compiled import CompiledStep
+    from internutopia.rl.compiled.step import CompiledStep
 
 Bools = NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
@@ -74,13 +76,12 @@ class BatchedRLEnv:
     Args:
         config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
-        share: what is different if these are some of the envs of a run; None means all.
+        share: the envs, if these are some of the envs of a run; None means all.
     """
 
     device_arrays = False  # whether arrays are tensors on the engine's device
 
     def __init__(self, config: Config, learning: LearningCfg | None = None, share: EnvShare | None = None):
-        self._guard = CallGuard(self)
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
         self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
         self.learning = checked_learning(config, learning)
@@ -96,14 +97,16 @@ class BatchedRLEnv:
         self.arrays = arrays = self.runner.world.arrays
         self.episode_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64') - 1
         self.returns: NDArray[np.float64] = arrays.zeros(self.env_num, 'float64')
-        self._nobody: Bools = arrays.zeros(self.env_num, 'bool')
+        self._none: Bools = arrays.zeros(self.env_num, 'bool')
         limits = arrays.zeros(self.env_num, 'int64') + _NEVER
-        self._episodes = EpisodeArrays(self.running, limits, self.returns, self._nobody, self._nobody, ())
+        self._episodes = EpisodeArrays(self.running, limits, self.returns, self._none, self._none, ())
         self._task_ids: NDArray[np.intp] = arrays.zeros(self.env_num, 'int64')
-        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
-        self._asked: set[int] = set()  # envs whose task may end itself
+        self._vacant: EnvSelection | None = self.select(np.ones(self.env_num, bool))  # None: no env, for good
+        self._self_ending: set[int] = set()  # envs whose task may end itself
         self._batch: BatchedRobot | None = None
+        self._events: Sequence[Event] = ()
         self._action_shape: tuple[int, ...] = ()
+        self._scaled = self.learning.action.scale is not None
         self._rng: Any = arrays.random(config.seed) if arrays.on_device else EnvRandom(self.env_num)
         self._state: RobotState | None = None
         self._compiled: CompiledStep | None = None
@@ -128,10 +131,8 @@ class BatchedRLEnv:
     @property
     def controller(self) -> BaseController:
         """The controller that gets the actions, for all envs."""
-        assert self._batch is not None
-        return self._batch.robot.controllers[self.learning.action.controller]
+        return self._controller
 
-    @exclusive
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""
         self.queue.restart(combined_seed(seed))
@@ -142,31 +143,43 @@ class BatchedRLEnv:
             self._state.levels[:] = 0.0
 
     def select(self, mask: Bools) -> EnvSelection:
-        """The envs of a mask of the host, bool `(n,)`."""
+        """Return the envs of a mask of the host, bool `(n,)`."""
         return select_envs(self.runner.world, self.arrays.asarray(mask))
 
-    @exclusive
     def reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
-        self._reset(envs)
+        env_ids = envs.host_ids
+        prepared = self.runner.reset(env_ids.tolist(), self.begin, shown=False)
+        if len(prepared) < len(env_ids):
+            where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
+            self.episode_ids[where] = -1
+            self._episodes.limits[where] = _NEVER
+        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
+        envs.put(self.returns, 0.0)
+        if self._state is not None:
+            self.observer.on_reset(envs)
 
-    @exclusive
     def step(self, actions: NDArray[np.float32], starting: EnvSelection | None = None) -> StepOutcome:
-        """Apply actions `(n, k)` to the running envs, let time pass, and judge. Rows of other envs do not count.
+        """Apply actions `(n, k)` to the running envs, make a step, and evaluate it. Rows of other envs do not count.
 
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
-        runner, state = self.runner, self.state
-        if self._compiled is not None and self._compiled.commands:
-            self._compiled.take(actions)
+        runner, state, compiled = self.runner, self.state, self._compiled
+        compiled_commands = compiled if compiled is not None and compiled.commands else None
+        if compiled_commands is not None:
+            compiled_commands.take(actions)
         else:
             masked_assign(state.last_actions, self.running, state.actions)
             masked_assign(state.actions, self.running, actions)
         with runner.stepping() as envs:
-            failures = Failures(self._invalid_actions(envs))
+            failures = Failures(self._invalid_actions(envs) if self.device_arrays else None)
             healthy = envs if failures.mask is None else envs.without(failures.mask)
             for _ in range(self.action_repeat):
-                self._apply(healthy, state)
+                if compiled_commands is not None:
+                    compiled_commands.command()
+                else:
+                    with healthy.masked_writes():
+                        command(state, self._controller, self._action_shape, self._scaled, healthy)
                 healthy = runner.advance(healthy, failures)
             runner.count_step()
             state.changed()  # terms compute again what they need
@@ -175,9 +188,9 @@ class BatchedRLEnv:
             finally:  # an error in one term must not cost the results that are known
                 runner.results.flush()
         if starting is not None and starting.any:
-            self._reset(starting)
-            if not self.arrays.on_device:  # there, everything is looked at later
-                self.observer.look_at_started(starting)
+            self.reset(starting)
+            if not self.arrays.on_device:  # there, observations are computed when they are read
+                self.observer.observe_started(starting)
         return outcome
 
     def begin(self, env_ids: Sequence[int]) -> None:
@@ -185,17 +198,15 @@ class BatchedRLEnv:
         started = np.array(env_ids, np.intp)
         if not len(started):
             return
-        slots = self.runner.slots(env_ids)
-        where = self.arrays.asarray(started)
-        self.episode_ids[where] = self.arrays.asarray([slot.episode.id for slot in slots], 'int64')
-        limits = [slot.task_config.max_episode_steps for slot in slots]
-        self._task_ids[where] = self.arrays.asarray([slot.episode.task_index for slot in slots], 'int64')
-        self._episodes.limits[where] = self.arrays.asarray(
-            [_NEVER if limit is None else limit for limit in limits], 'int64'
-        )
-        for env_id, slot in zip(env_ids, slots, strict=True):
-            (self._asked.add if slot.task.ends_itself else self._asked.discard)(env_id)
-        self._bind(started)
+        tasks: dict[int, BaseTask] = {}
+        numbers: list[tuple[int, int, int]] = []
+        for env_id, slot in zip(env_ids, self.runner.slots(env_ids), strict=True):
+            tasks[env_id], episode, limit = slot.task, slot.episode, slot.task_config.max_episode_steps
+            numbers.append((episode.id, episode.task_index, _NEVER if limit is None else limit))
+            (self._self_ending.add if slot.task.ends_itself else self._self_ending.discard)(env_id)
+        columns, where = self.arrays.asarray(numbers, 'int64').T, self.arrays.asarray(started)
+        self.episode_ids[where], self._task_ids[where], self._episodes.limits[where] = columns
+        self._bind(tasks)
         if isinstance(self._rng, EnvRandom):
             self._rng.start(started, self.runner.world.noise_keys[started])
         mask = np.zeros(self.env_num, bool)
@@ -203,114 +214,97 @@ class BatchedRLEnv:
         self._begin(self.select(mask))
 
     def _invalid_actions(self, envs: EnvSelection) -> Any:
-        """Return the envs whose action cannot be applied, bool `(n,)`: None, since callers of `step` refuse those."""
-
-    def _apply(self, envs: EnvSelection, state: RobotState) -> None:
-        """Apply the actions of these envs through their controller."""
-        if self._compiled is not None and self._compiled.commands:
-            self._compiled.command()
-            return
-        scaled = self.learning.action.scale is not None
-        with envs.masked_writes():
-            command(state, self.controller, self._action_shape, scaled, envs.take(state.actions), envs.ids)
+        """Return the envs whose action cannot be applied, bool `(n,)`: those of a device; others were refused."""
+        raise NotImplementedError
 
     def _evaluate(self, envs: EnvSelection, failures: Failures, state: RobotState) -> StepOutcome:
-        """Compute rewards and ends, record the episodes that are over, and advance the terms of the others."""
-        nobody = self._nobody
+        """Compute rewards and ends, observe, and record the episodes that are over."""
+        none = self._none
         if not envs.any:
             terminated, truncated = self.arrays.zeros((2, self.env_num), 'bool')
-            return StepOutcome(self.arrays.zeros(self.env_num), terminated, truncated, nobody, nobody, {}, envs, {})
-        episodes, errors = self._episodes, failures.errors
-        episodes.failed = nobody if failures.mask is None else failures.mask
-        spoilt, texts = self.observer.take_spoilt()
-        if spoilt is not None:
-            episodes.failed = episodes.failed | spoilt & self.running
-            errors = {env_id: text for env_id, text in texts.items() if self.running[env_id]} | errors
-        episodes.done = self._ask_tasks() if self._asked else nobody
-        compiled = self._compiled
-        judgement = compiled.judge() if compiled else judge(state, episodes, self.terminations, self.rewards)
-        rewards, terminated, truncated, failed = judgement[:4]
-        if self.arrays.on_device:
-            self._faults.send([*self.rewards.device_faults(judgement.spoilt), *self.observer.device_faults(spoilt)])
-        elif judgement.spoilt is not None and judgement.spoilt.any():
-            errors = self._faults.named(judgement.spoilt, self.rewards.fault) | errors
-        stuck, metrics = self._find_stuck(failed), self.metrics.compute(failed)
-        # only now: what was learned in this step was told the commands of before it
-        commands, randomizations = judgement.expired
-        self.commands.resample(commands)
-        self.randomizations.repeat(randomizations)
-        self.observer.pass_time(envs, failed)
-        if not self.arrays.on_device and (texts := self.observer.look()):  # there are envs that fail after all
-            rows, errors = list(texts), texts | errors
+            return StepOutcome(self.arrays.zeros(self.env_num), terminated, truncated, none, none, {}, envs, {})
+        episodes, errors, on_device = self._episodes, failures.errors, self.arrays.on_device
+        episodes.failed = none if failures.mask is None else failures.mask
+        invalid, reasons = self.observer.take_invalid()
+        if invalid is not None:
+            episodes.failed = episodes.failed | invalid & self.running
+            errors = {env_id: text for env_id, text in reasons.items() if self.running[env_id]} | errors
+        episodes.done = self._ends_of_tasks(episodes.failed) if self._self_ending else none
+        if self._compiled is not None:
+            evaluation = self._compiled.evaluate()
+        else:
+            evaluation = evaluate_step(state, episodes, self.terminations, self.rewards)
+        rewards, terminated, truncated, failed, unrewarded, expired = evaluation
+        if on_device:
+            self._faults.send([*self.rewards.device_faults(unrewarded), *self.observer.device_faults(invalid)])
+        elif unrewarded is not None and unrewarded.any():
+            errors = self._faults.named(unrewarded, self.rewards.fault) | errors
+        assert self._batch is not None
+        stuck = self._batch.robot.find_stuck()
+        stuck = none if stuck is False else stuck & self.running & ~failed
+        metrics = self.metrics.compute(failed) if self.learning.metrics else {}
+        for mask, (_, happen) in zip(expired, self._events, strict=True):  # what was rewarded were the commands before
+            if mask is not None and (on_device or mask.any()):
+                happen(select_envs(self.runner.world, mask))
+        if faults := self.observer.step(envs, failed):  # there are envs that fail after all
+            rows, errors = list(faults), faults | errors
             self.returns[rows] -= rewards[rows]
             rewards[rows], truncated[rows], stuck[rows] = 0.0, False, False
             terminated[rows] = failed[rows] = True
         ended = select_envs(self.runner.world, terminated | truncated)
         outcome = StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
-        self._end(outcome)
+        if ended.any:
+            self.curriculum.update(ended)
+            ended.put(self.running, False)
+            self._record(outcome)
         return outcome
 
     def compute_observations(self) -> NDArray[np.float32]:
-        """Observations `(n, dim)`, the caller's own; zero for envs without an episode."""
-        return self._shown(self.observer.observations())
+        """Compute observations `(n, dim)`, the caller's own; zero for envs without an episode."""
+        return self._copied(self.observer.observations())
 
     def compute_first_observations(self, envs: EnvSelection) -> NDArray[np.float32]:
-        """Observations `(m, dim)` of envs that have just started, without touching those of the others."""
+        """Compute observations `(m, dim)` of envs that have just started, without touching those of the others."""
         obs = self.observer.first(envs)
         return self.arrays.xp.where((envs.take(self.episode_ids) < 0)[:, None], 0.0, obs)
 
     def last_observations(self) -> NDArray[np.float32]:
         """Return a copy of the last observations `(n, dim)`."""
-        return self._shown(self.observer.policy.last)
+        return self._copied(self.observer.policy.last)
 
     def compute_critic_observations(self) -> NDArray[np.float32]:
-        """Return the observations of the critic `(n, dim)`: those of the policy, then the privileged ones.
+        """Compute the observations of the critic `(n, dim)`: those of the policy, then the privileged ones.
 
         The same until the next step or reset. RuntimeError before the first reset.
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
         beyond = self.observer.critic_observations()
-        return self._shown(self.arrays.xp.concat([self.observer.policy.last, beyond], axis=-1))
+        return self._copied(self.arrays.xp.concat([self.observer.policy.last, beyond], axis=-1))
 
-    @closing
     def close(self) -> None:
         """Free everything."""
-        self._close()
-
-    def _close(self) -> None:
         self.runner.close()
 
-    def _reset(self, envs: EnvSelection) -> None:
-        env_ids = envs.host_ids
-        prepared = self.runner.reset(env_ids.tolist(), self.begin, shown=False)
-        where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
-        self.episode_ids[where] = -1
-        self._episodes.limits[where] = _NEVER
-        self._vacant = select_envs(self.runner.world, self.episode_ids < 0)
-        envs.put(self.returns, 0.0)
-        if self._state is not None:
-            self.observer.on_reset(envs)
-
-    def _shown(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """A copy of observations; envs without an episode show nothing."""
+    def _copied(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return a copy of observations, zero in envs without an episode."""
         obs = self.arrays.xp.asarray(obs, copy=True)
-        if self._vacant.any:
+        if self._vacant is not None and self._vacant.any:
             self._vacant.put(obs, 0.0)
         return obs
 
-    def _bind(self, started: NDArray[np.intp]) -> None:
-        """Find the batched robot of the envs that just started and show it to the terms."""
-        waiting = to_host(self.running).copy()
-        waiting[started] = False
-        robots = {env_id: self.runner.slot(env_id).task.robots for env_id in started.tolist()}
-        self._batch = batch = checked_batch(robots, self.learning.robot, self._batch if waiting.any() else None)
+    def _bind(self, tasks: Mapping[int, BaseTask]) -> None:
+        """Find the batched robot of the envs whose tasks just started, and bind it to the terms."""
+        others = bool(self.running.sum() > len(tasks))
+        self._batch = batch = checked_batch(tasks, self.learning.robot, self._batch if others else None)
+        env_id = next(iter(tasks))
         if self._state is None:
-            self._set_up(batch, int(started[0]))
-        self.state.bind(batch.robot, int(started[0]))
+            self._set_up(batch, env_id)
+        self.state.bind(batch.robot, env_id)
+        self._controller = batch.robot.controllers[self.learning.action.controller]
 
     def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
-        """Make the terms; they need to know the robot."""
+        """Make the terms, which depend on the robot."""
         cfg = self.learning
         controller, self._action_shape = checked_controller(batch, cfg.action.controller)
         size = math.prod(self._action_shape)
@@ -332,47 +326,37 @@ class BatchedRLEnv:
         self.metrics = MetricManager(cfg.metrics, state)
         self.randomizations = RandomizationManager(cfg.randomizations, state)
         self.curriculum = CurriculumManager(cfg.curricula, state)
-        self._episodes.timers = self.commands.timers, self.randomizations.timers
+        self._events = *self.commands.events, *self.randomizations.events
+        self._episodes.timers = [timer for timer, _ in self._events]
         if cfg.compiled:
-            from internutopia.rl.compiled import compile_step
+            from internutopia.rl.compiled.step import compile_step
 
             observers = (self.observer.policy, cfg.observations), (self.observer.critic, cfg.critic_observations)
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
-            self.observer.compiled = self._compiled
+            self.observer.compiled = None if self._compiled is None else self._compiled.observe
 
     def _begin(self, rows: EnvSelection) -> None:
-        """First moments of episodes: clear what is remembered, randomize, sample commands."""
+        """Begin episodes: clear what is remembered, randomize, sample commands."""
         state = self.state
         for array in (state.steps, state.actions, state.last_actions, *state.episode_values.values()):
             rows.put(array, 0)
-        self.rewards.reset(rows)
-        self.metrics.reset(rows)
-        self.randomizations.reset(rows)
+        if state.reward_sums:
+            self.rewards.reset(rows)
+        if self.learning.metrics:
+            self.metrics.reset(rows)
         state.changed()
+        self.randomizations.reset(rows)
         rows.put(state.start_positions, rows.take(state.base_position))
         self.commands.sample(rows)
         self.observer.reset(rows)
 
-    def _ask_tasks(self) -> Bools:
-        """In which envs the task says that the episode is over."""
-        healthy = to_host(self.running & ~self._episodes.failed)
+    def _ends_of_tasks(self, failed: Bools) -> Bools:
+        """Return the envs whose task says that the episode is over, bool `(n,)`; not those that `failed`."""
+        healthy = to_host(self.running & ~failed)
         done = np.zeros(self.env_num, bool)
-        for env_id in sorted(self._asked):
+        for env_id in sorted(self._self_ending):
             done[env_id] = healthy[env_id] and self.runner.slot(env_id).task.is_done()
         return self.arrays.asarray(done)
-
-    def _find_stuck(self, failed: Bools) -> Bools:
-        assert self._batch is not None
-        stuck = self._batch.robot.find_stuck()
-        return self._nobody if stuck is False else stuck & self.running & ~failed
-
-    def _end(self, outcome: StepOutcome) -> None:
-        """Record the episodes that are over and stop their envs."""
-        if not outcome.ended.any:
-            return
-        self.curriculum.update(outcome.ended)
-        outcome.ended.put(self.running, False)
-        self._record(outcome)
 
     def _record(self, outcome: StepOutcome) -> None:
         """Write the results of the episodes that are over."""
@@ -392,5 +376,5 @@ class BatchedRLEnv:
 
 
 def tasks_of_episodes(config: Config) -> list[TaskCfg]:
-    """The task configs that episodes get: what is learned is the same for all and need not be in each copy."""
+    """Return the task configs of episodes, without what is learned: it is the same for all."""
     return [task.model_copy(update={'learning': None}) for task in config.task_configs]

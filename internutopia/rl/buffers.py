@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.conform import same_step_envs
-from internutopia.rl.vector_env import VectorEnv
+from internutopia.rl.vector_env import VectorEnv, same_step_envs
 from internutopia.util import did_you_mean
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 

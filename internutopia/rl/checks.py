@@ -12,7 +12,7 @@ from internutopia.config import Config
 from internutopia.config.learning import LearningCfg, TermCfg
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
-from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.task.task import BaseTask
 from internutopia.rl.terms.registry import Kind, check_commands
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvValueError
@@ -83,20 +83,19 @@ def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCf
     return learning
 
 
-def checked_batch(
-    robots: Mapping[int, Mapping[str, BaseRobot]], name: str | None, waiting: BatchedRobot | None
-) -> BatchedRobot:
+def checked_batch(tasks: Mapping[int, BaseTask], name: str | None, waiting: BatchedRobot | None) -> BatchedRobot:
     """Return the batched robot that learns in all envs.
 
     ValueError if there is none: no robot of that name, none that is batched, or several.
 
     Args:
-        robots: those of each env that starts an episode, by name, by env id.
+        tasks: that of each env that starts an episode, by env id.
         name: of the robot that learns; None means the first.
         waiting: that of the other envs; None if there are no others.
     """
     batches: list[Any] = []
-    for env_id, own in robots.items():
+    for env_id, task in tasks.items():
+        own = task.robots
         if not own:
             raise EnvValueError(env_id, f'env {env_id}: the task has no robot to learn with')
         robot = own.get(name) if name is not None else next(iter(own.values()))
@@ -107,11 +106,12 @@ def checked_batch(
     batch = batches[0]
     if batch is None:
         raise ValueError('the array API needs a batched robot class (`batched = True` in its own body)')
-    if any(each is not batch for each in (*batches, waiting or batch)):
-        raise ValueError(
-            'the array API needs one robot model and configuration for all tasks (only poses may differ): '
-            f'robot {batch.name!r} differs between episodes'
-        )
+    for each in (*batches, waiting or batch):
+        if each is not batch:
+            raise ValueError(
+                'the array API needs one robot model and configuration for all tasks (only poses may differ): '
+                f'robot {batch.name!r} differs between episodes'
+            )
     return batch
 
 
@@ -137,7 +137,7 @@ def checked_controller(batch: BatchedRobot, name: str) -> tuple[BaseController, 
 def _learning_of(config: Config) -> LearningCfg:
     first = config.task_configs[0].learning
     if first is None:
-        raise ValueError('task_configs[0].learning is missing: the array API needs to know what is learned')
+        raise ValueError('task_configs[0].learning is missing: it defines what is learned')
     for index, task in enumerate(config.task_configs):
         if task.learning is not first and task.learning != first:
             raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')

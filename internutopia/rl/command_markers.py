@@ -22,10 +22,10 @@ from internutopia.util.rotations import yaw_of
 
 Floats = NDArray[np.float64]
 
-_TOLD: Colour = (0.1, 0.8, 0.2, 1.0)
-_IS: Colour = (0.1, 0.4, 1.0, 1.0)
+_COMMANDED: Colour = (0.1, 0.8, 0.2, 1.0)
+_ACTUAL: Colour = (0.1, 0.4, 1.0, 1.0)
 _BALL, _SHAFT = 0.06, 0.03  # radii, as shares of the robot's radius
-_SEEN_FROM_AFAR, _LENGTH = 0.02, 0.25  # m, radius and length of an arrow over the ground, at least
+_RADIUS, _LENGTH = 0.02, 0.25  # m, radius and length of an arrow over the ground, at least
 _PER_SPEED = 0.8  # length of an arrow for 1 m/s or 1 rad/s, in radii of the robot
 _SLOW = 0.02  # m/s, rad/s: shown as nothing
 _HEAD = 0.75  # height of arrows above the robot's middle, in its radii
@@ -51,9 +51,9 @@ def command_markers(core: BatchedRLEnv, env_id: int, robot: RobotCamera) -> EnvM
 def _goal(goal: Floats, in_space: bool, radius: float) -> list[Marker]:
     """Return a ball at the goal or, on the ground, an arrow that points at it from above."""
     if in_space:
-        return [Marker(goal, _BALL * radius, _TOLD)]
+        return [Marker(goal, _BALL * radius, _COMMANDED)]
     top = goal + [0.0, 0.0, max(radius, _LENGTH)]
-    return [Marker(top, max(2 * _SHAFT * radius, _SEEN_FROM_AFAR), _TOLD, goal)]
+    return [Marker(top, max(2 * _SHAFT * radius, _RADIUS), _COMMANDED, goal)]
 
 
 def _velocity(command: Floats, state: RobotState, env_id: int, robot: RobotCamera) -> list[Marker]:
@@ -64,9 +64,9 @@ def _velocity(command: Floats, state: RobotState, env_id: int, robot: RobotCamer
     moves = to_host(state.base_linear_velocity[env_id]).astype(np.float64) * [1.0, 1.0, 0.0]
     front = start + 0.5 * robot.radius * heading
     arrows = [
-        (start, command[0] * heading + command[1] * left, _TOLD),
-        (start + [0.0, 0.0, 3 * _SHAFT * robot.radius], moves, _IS),
-        (front, command[2] * left, _TOLD),
+        (start, command[0] * heading + command[1] * left, _COMMANDED),
+        (start + [0.0, 0.0, 3 * _SHAFT * robot.radius], moves, _ACTUAL),
+        (front, command[2] * left, _COMMANDED),
     ]
     return [
         Marker(begin, _SHAFT * robot.radius, colour, begin + _PER_SPEED * robot.radius * way)

@@ -2,8 +2,8 @@
 
 A step makes the host wait for nothing, as long as every episode is of the one task of an endless order: envs that end
 are then started afresh by the device itself, from copies of how they started first. With several tasks, with orders
-that come to an end and with tasks and robots that have code for it (`post_reset`, `is_done`), the host has to know in
-every step who ended, to give them the next episode.
+that come to an end and with tasks and robots that have code for it (`post_reset`, `is_done`), the host waits in every
+step for which envs ended, to give them the next episode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
-from internutopia.util.arrays import AsyncReadback
+from internutopia.util.arrays import AsyncReadback, to_host
 from internutopia.util.splitmix import signed
 
 _FAILED = 'the simulation diverged, or an action was too large or not finite, or what a term gave was not finite'
@@ -57,17 +57,18 @@ class DeviceRLEnv(BatchedRLEnv):
         self._noise_seed = signed(noise_key(self.queue.seed, 0))
 
     @override
-    def _reset(self, envs: EnvSelection) -> None:
+    def reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; the host waits unless the device can do it alone."""
         self._start(envs)
         self._world.device_noise_keys = self.episode_ids + self._noise_seed
 
     def _start(self, envs: EnvSelection) -> None:
         if not self._replays:
-            super()._reset(envs)
-            self._replays = self._one_task and not self._vacant.host_ids.size and not self._has_hooks()
+            super().reset(envs)
+            self._replays = self._one_task and not to_host(self.episode_ids < 0).any() and not self._has_hooks()
             if self._replays:
                 self._next_id += self.env_num
+                self._vacant = None
             return
         mask = envs.index
         self._world.reset_to_start(mask)
@@ -89,21 +90,17 @@ class DeviceRLEnv(BatchedRLEnv):
         return envs.index & invalid.any(axis=-1)
 
     @override
-    def _close(self) -> None:
+    def close(self) -> None:
         """Free everything; results that are still on their way are written."""
         self._write_results(wait=True)
-        super()._close()
+        super().close()
 
     def _has_hooks(self) -> bool:
         """Return True if starting or ending an episode needs code of the task or the robots in each env."""
         task = self.runner.slot(0).task
         hooks = [(type(task).post_reset, BaseTask.post_reset)]
         hooks += [(type(robot).post_reset, BaseRobot.post_reset) for robot in task.robots.values()]
-        return bool(self._asked) or any(own is not base for own, base in hooks)
-
-    @override
-    def _shown(self, obs: Any) -> Any:
-        return self.arrays.xp.asarray(obs, copy=True) if self._replays else super()._shown(obs)
+        return bool(self._self_ending) or any(own is not base for own, base in hooks)
 
     @override
     def _record(self, outcome: StepOutcome) -> None:

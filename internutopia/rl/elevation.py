@@ -1,6 +1,6 @@
 """Elevation of the ground: a map read once by rays from above, or rays cast from above a robot in each step.
 
-Looking a height up in the map costs next to nothing, a ray into a scene microseconds. Things that move later stay in
+To look a height up in the map costs next to nothing, a ray into a scene microseconds. Things that move later stay in
 the map where they were.
 """
 
@@ -23,9 +23,9 @@ class ElevationMap:
     """Heights of the ground at places (x, y) of the env frame.
 
     Args:
-        view: a robot, which is looked through.
+        view: a robot, which rays pass through.
         env_id: an env whose scene is that of all.
-        cfg: where to look.
+        cfg: area and resolution.
         arrays: makes arrays of the kind that places and heights are.
     """
 
@@ -56,7 +56,7 @@ class GroundBelow:
     """Current heights of the ground around a robot, in any scene; moving and standing things count, too.
 
     Args:
-        view: the robot, which is looked through.
+        view: the robot, which rays pass through.
         base_position: gives where its base is `(n, 3)` [m].
         arrays: makes arrays of the kind that places and heights are.
     """

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from internutopia.util.splitmix import STEP, mix
 
 Floats = NDArray[np.float32]
+_UNIT = np.float32(2.0**-24)
 
 
 class EnvRandom:
@@ -48,12 +49,12 @@ class EnvRandom:
 
     def random(self, size: Any = ()) -> Floats:
         """Sample uniformly in [0, 1)."""
-        return (self._bits(size) >> np.uint32(8)) * np.float32(2.0**-24)
+        return (self._bits(size) >> np.uint32(8)) * _UNIT
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = ()) -> Floats:
         """Sample uniformly in [low, high); numbers or sequences that broadcast against `size`."""
         low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
-        values = self.random(size)
+        values = (self._bits(size) >> np.uint32(8)) * _UNIT
         values *= high - low
         values += low
         return values

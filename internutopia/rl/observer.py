@@ -1,25 +1,32 @@
-"""Observer: what learners see of envs, and critics beyond it.
+"""Observations of envs for learners, and for critics beyond them.
 
-All of it is finite and was real. An env that failed shows what was seen there last until its next episode starts, and
-so does one in which a term gives a number that is not finite; zeros where there was nothing yet.
+All of them are finite and were real. An env that failed keeps its last observation until its next episode starts, and
+so does one in which a term gives a number that is not finite; zeros where there was none yet. Such faults are named
+with their term, env and step: on the host at once, on a device, which the host does not wait for, a step or two later,
+when the env has ended.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from itertools import accumulate, pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config.learning import LearningCfg
+from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.engines.env_selection import EnvSelection
-from internutopia.rl.faults import DeviceFaults, Faults
-from internutopia.rl.managers import ObservationManager
 from internutopia.rl.state import RobotState
-from internutopia.util.arrays import masked_assign
-
-if TYPE_CHECKING:
-    from internutopia.rl.compiled import CompiledStep
+from internutopia.rl.terms import look_up_term
+from internutopia.rl.terms.registry import LookUp
+from internutopia.util.arrays import AsyncReadback, masked_assign, to_host
+from internutopia.util.errors import EnvValueError
+from internutopia.util.log import warn
+from internutopia.util.memory import machine_memory
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -37,98 +44,105 @@ class Observer:
     Attributes:
         policy: manager of what a learner sees.
         critic: manager of what a critic sees beyond it.
-        compiled: observes in their place, if there is one.
+        compiled: computes the observations of a manager in its place; None without compiled terms.
     """
 
     def __init__(self, learning: LearningCfg, state: RobotState, episode_ids: Any, faults: Faults):
         self.policy = ObservationManager(learning.observations, state)
         self.critic = ObservationManager(learning.critic_observations, state)
-        self.compiled: CompiledStep | None = None
+        self._delaying = [manager for manager in (self.policy, self.critic) if manager.delayed]
+        self.compiled: Callable[[ObservationManager], None] | None = None
         self._state, self._episode_ids, self._faults = state, episode_ids, faults
-        self._looked = self._critic_looked = False  # since the last step
-        self._unseen: EnvSelection | None = None  # envs that started since the critic has looked
+        self._current = self._critic_current = False  # computed since the last step
+        self._started: EnvSelection | None = None  # envs that started since the critic's were computed
         self._failed: Bools = state.arrays.zeros(state.env_num, 'bool')  # and were not started anew
-        # what was found outside of a step, after which nobody has judged these envs yet
-        self._spoilt: Bools = state.arrays.zeros(state.env_num, 'bool')
-        self._texts: dict[int, str] = {}
+        # what was found outside of a step, and ends the episodes of these envs in the next one
+        self._invalid: Bools = state.arrays.zeros(state.env_num, 'bool')
+        self._errors: dict[int, str] = {}
         self._columns: dict[ObservationManager, Any] = {}  # bool `(dim,)`; of a device
 
-    def pass_time(self, envs: EnvSelection, failed: Bools) -> None:
-        """A step was made in some envs, and `failed` in some of them `(n,)`."""
-        self._looked = self._critic_looked = False
-        self._failed = self._state.xp.asarray(failed, copy=True)
-        for manager in (self.policy, self.critic):
-            manager.pass_time(envs)
+    def step(self, envs: EnvSelection, failed: Bools) -> dict[int, str]:
+        """Observe for learners after a step of some envs, which `failed` in some of them `(n,)`.
 
-    def take_spoilt(self) -> tuple[Bools | None, dict[int, str]]:
-        """The envs `(n,)` that cannot go on, since what was to be seen there after the last step was not finite.
-
-        None if there are none; and what it was, by env id, which is not known on a device.
+        Returns what is not finite there, by env id, of envs whose step can still be evaluated as failed. On a device
+        observations are computed when they are read.
         """
-        if not (self._texts or self._state.arrays.on_device):
+        self._critic_current = False
+        self._failed = self._state.xp.asarray(failed, copy=True)
+        for manager in self._delaying:
+            manager.advance(envs)
+        self._current = not self._state.arrays.on_device
+        return self._observe(self.policy) if self._current else {}
+
+    def take_invalid(self) -> tuple[Bools | None, dict[int, str]]:
+        """Return the envs `(n,)` that cannot go on, since their observation after the last step was not finite.
+
+        None if there are none; and the reasons by env id, which are not known on a device.
+        """
+        if not (self._errors or self._state.arrays.on_device):
             return None, {}
-        spoilt, texts = self._spoilt, self._texts
-        self._spoilt, self._texts = self._state.xp.zeros_like(spoilt), {}
-        return spoilt, texts
+        invalid, errors = self._invalid, self._errors
+        self._invalid, self._errors = self._state.xp.zeros_like(invalid), {}
+        return invalid, errors
 
-    def device_faults(self, spoilt: Any) -> list[DeviceFaults]:
+    def device_faults(self, envs: Any) -> list[DeviceFaults]:
         """Return the faults behind these envs `(n,)` on a device since the last call."""
-        columns, self._columns = self._columns, {}
-        return [DeviceFaults(spoilt, own, manager.fault_in) for manager, own in columns.items()]
-
-    def look(self) -> dict[int, str]:
-        """Observe for learners; what is not finite there, by env id, of envs that can still be judged."""
-        self._looked = True
-        return self._observe(self.policy)
+        found, self._columns = self._columns, {}
+        return [DeviceFaults(envs, own, manager.fault_in) for manager, own in found.items()]
 
     def observations(self) -> Array:
         """Return the observations of learners `(n, dim)`, not to be written to."""
-        if not self._looked:
-            self._spoil(self.look())
+        if not self._current:
+            self._current = True
+            self._fail(self._observe(self.policy))
         return self.policy.last
 
-    def look_at_started(self, envs: EnvSelection) -> None:
-        """See the first moments of these envs; what was seen of the others after the step holds."""
+    def observe_started(self, envs: EnvSelection) -> None:
+        """Observe these envs, which have just started; the observations of the others after the step hold."""
         self._first(self.policy, envs)
-        self._looked = True
+        self._current = True
 
     def first(self, envs: EnvSelection) -> Array:
-        """What learners see `(m, dim)` of envs that have just started; the others are not looked at."""
+        """Compute observations of learners `(m, dim)` in envs that have just started, and not in the others."""
         return self._first(self.policy, envs)
 
     def critic_observations(self) -> Array:
         """Return the privileged observations `(n, dim)`, constant until the next step or reset; read-only."""
-        if not self._critic_looked:
-            self._spoil(self._observe(self.critic))
-        elif self._unseen is not None:
-            self._first(self.critic, self._unseen)
-        self._critic_looked, self._unseen = True, None
+        if not self._critic_current:
+            self._fail(self._observe(self.critic))
+        elif self._started is not None:
+            self._first(self.critic, self._started)
+        self._critic_current, self._started = True, None
         return self.critic.last
 
     def reset(self, envs: EnvSelection) -> None:
-        """Episodes start in these envs: there are no older values."""
-        for manager in (self.policy, self.critic):
+        """Forget older values in these envs, where episodes start."""
+        for manager in self._delaying:
             manager.reset(envs)
 
     def on_reset(self, envs: EnvSelection) -> None:
-        """These envs were reset, and some have an episode now."""
-        self._looked = False
-        for array in (self._failed, self._spoilt):
+        """Forget what was found in these envs, which were reset; some have an episode now."""
+        self._current = False
+        for array in (self._failed, self._invalid):
             envs.put(array, False)
-        if self._texts:
-            self._texts = {i: text for i, text in self._texts.items() if self._spoilt[i]}
-        if self._critic_looked:
-            self._unseen = envs if self._unseen is None else self._unseen.joined(envs)
+        if self._errors:
+            self._errors = {i: error for i, error in self._errors.items() if self._invalid[i]}
+        if self._critic_current:
+            self._started = envs if self._started is None else self._started.joined(envs)
 
     def _observe(self, manager: ObservationManager) -> dict[int, str]:
+        """Compute the observations of a manager; returns what was not finite and is replaced, by env id."""
         if self.compiled is None:
             manager.compute()
         else:
-            self.compiled.observe(manager)
+            self.compiled(manager)
         before = manager.before if manager.before.shape == manager.last.shape else 0.0
-        if self._state.arrays.on_device or self._failed.any():
+        on_device = self._state.arrays.on_device
+        if on_device or self._failed.any():
             masked_assign(manager.last, self._failed, before)
-        return self._kept_finite(manager, before, self._episode_ids >= 0)
+        if not on_device and np.isfinite(manager.last).all():
+            return {}
+        return self._replace_invalid(manager, before, self._episode_ids >= 0)
 
     def _first(self, manager: ObservationManager, envs: EnvSelection) -> Array:
         rows = manager.first(envs)
@@ -136,31 +150,230 @@ class Observer:
             return rows
         started = self._state.xp.zeros_like(self._failed)
         envs.put(started, True)
-        self._spoil(self._kept_finite(manager, 0.0, started & (self._episode_ids >= 0)))
+        self._fail(self._replace_invalid(manager, 0.0, started & (self._episode_ids >= 0)))
         return envs.take(manager.last)
 
-    def _kept_finite(self, manager: ObservationManager, before: Any, envs: Bools) -> dict[int, str]:
-        """Have what was `before` stand in those of some envs `(n,)` where a manager's numbers are not finite.
+    def _replace_invalid(self, manager: ObservationManager, before: Any, envs: Bools) -> dict[int, str]:
+        """Replace observations by those `before` in those of some envs `(n,)` where numbers are not finite.
 
-        What it was, by env id; a device notes it.
+        Returns the faults by env id; on a device they are reported later.
         """
         finite = self._state.xp.isfinite(manager.last)
-        if not self._state.arrays.on_device:
-            if finite.all():
-                return {}
-            spoilt = envs & ~finite.all(axis=-1)
-            texts = self._faults.named(spoilt, manager.fault)
-            masked_assign(manager.last, spoilt, before)
-            return texts
-        spoilt = envs & ~finite.all(axis=-1)
-        columns = (spoilt[:, None] & ~finite).any(axis=0)
-        self._columns[manager] = columns | self._columns[manager] if manager in self._columns else columns
-        masked_assign(manager.last, spoilt, before)
-        self._spoilt |= spoilt
-        return {}
+        invalid = envs & ~finite.all(axis=-1)
+        faults: dict[int, str] = {}
+        if self._state.arrays.on_device:
+            found = (invalid[:, None] & ~finite).any(axis=0)
+            self._columns[manager] = found | self._columns[manager] if manager in self._columns else found
+            self._invalid |= invalid
+        else:
+            faults = self._faults.named(invalid, manager.fault)
+        masked_assign(manager.last, invalid, before)
+        return faults
 
-    def _spoil(self, texts: dict[int, str]) -> None:
+    def _fail(self, errors: dict[int, str]) -> None:
         """Make envs fail in their next step."""
-        if texts:
-            self._spoilt[list(texts)] = True
-            self._texts |= texts
+        if errors:
+            self._invalid[list(errors)] = True
+            self._errors |= errors
+
+
+class ObservationManager:
+    """Observation terms side by side, `(n, dim)`.
+
+    Attributes:
+        last: what was computed last.
+        before: what that was before.
+        sizes: number of columns of each term, once something was computed.
+        histories: of each term that is delayed, once an episode has started, `delay + 1` arrays `(n, k)`, oldest first.
+        delayed: indices of the terms that are delayed.
+    """
+
+    def __init__(self, configs: Sequence[ObservationTermCfg], state: RobotState, look_up: LookUp = look_up_term):
+        self._state = state
+        self._terms = [(cfg, look_up('observation', cfg.term, cfg.params)) for cfg in configs]
+        self.delayed = [index for index, cfg in enumerate(configs) if cfg.delay]
+        self.histories: list[list[Array] | None] = [None] * len(configs)
+        self.last: Array = state.arrays.zeros((state.env_num, 0))
+        self.before: Array = self.last
+        self.sizes: list[int] = []
+        self._noisy = [index for index, cfg in enumerate(configs) if cfg.noise]
+        self._scaled: list[tuple[int, float | None, Any]] | None = None  # index, clip and factor of terms
+
+    def compute(self) -> Array:
+        """Compute the observations now; they are kept as `last`, not to be written to."""
+        if self._terms:
+            self.before, self.last = self.last, self._joined(self._values())
+        return self.last
+
+    def first(self, selection: EnvSelection) -> Array:
+        """Compute the first observations of episodes in these envs, `(m, dim)`, without touching the other envs."""
+        if not self._terms:
+            return selection.take(self.last)
+        rows = slice(None) if self._state.arrays.on_device else selection.ids
+        values = [value[rows] for value in self._values(delayed=False)]
+        with self._state.rng.for_envs(selection.ids) if self._noisy else nullcontext():
+            first = self._joined(values)
+        selection.put(self.last, first)
+        return first
+
+    def fault(self, env_id: int) -> str:
+        """Return a text that names the term whose numbers in `last` are not all finite in an env."""
+        return self.fault_in(to_host(~self._state.xp.isfinite(self.last[env_id])))
+
+    def fault_in(self, columns: NDArray[np.bool_]) -> str:
+        """Return the same, of the columns `(dim,)` that have such numbers."""
+        term = int(np.searchsorted(np.cumsum(self.sizes), np.flatnonzero(columns)[0], 'right'))
+        return f'observation term {self._terms[term][0].term!r} gave a number that is not finite'
+
+    def reset(self, selection: EnvSelection) -> None:
+        """Forget older values in these envs, where episodes start."""
+        for index in self.delayed:
+            cfg, function = self._terms[index]
+            value = columns(function(self._state), self._state, cfg.term)
+            history = self.histories[index]
+            if history is None:
+                _check_delay(cfg, value.shape)
+                copy = self._state.xp.asarray
+                history = self.histories[index] = [copy(value, copy=True) for _ in range(cfg.delay + 1)]
+            for past in history:
+                selection.put(past, selection.take(value))
+
+    def advance(self, selection: EnvSelection) -> None:
+        """Remember the values after a step of these envs, to be shown later."""
+        for index in self.delayed:
+            cfg, function = self._terms[index]
+            history = self.histories[index]
+            assert history is not None
+            for older, newer in pairwise(history):
+                selection.put(older, selection.take(newer))
+            selection.put(history[-1], selection.take(columns(function(self._state), self._state, cfg.term)))
+
+    def _values(self, delayed: bool = True) -> list[Array]:
+        """Return the values of all terms `(n, k)`, those of delayed terms as they were then or as they are now."""
+        values: list[Array] = []
+        for (cfg, function), history in zip(self._terms, self.histories, strict=True):
+            value = history[0] if delayed and history is not None else function(self._state)
+            last = self.last
+            right = value.__class__ is last.__class__ and value.ndim == 2 and value.dtype == last.dtype
+            values.append(value if right and len(value) == len(last) else columns(value, self._state, cfg.term))
+        return values
+
+    def _joined(self, values: list[Array]) -> Array:
+        """Return the values of all terms with noise, clipped and scaled, side by side."""
+        xp = self._state.xp
+        if self._scaled is None:
+            self.sizes = [value.shape[-1] for value in values]
+            self._scaled = [
+                (index, cfg.clip, self._factor(cfg, size))
+                for index, ((cfg, _), size) in enumerate(zip(self._terms, self.sizes, strict=True))
+                if cfg.clip is not None or cfg.scale != 1.0
+            ]
+        if self._noisy:
+            self._add_noise(values)
+        for index, clip, factor in self._scaled:
+            value = values[index] if clip is None else xp.clip(values[index], -clip, clip)
+            values[index] = value if factor is None else value * factor
+        return xp.concat(values, axis=-1)
+
+    def _add_noise(self, values: list[Array]) -> None:
+        """Add noise to values, drawn at once, since every draw of few numbers takes as long."""
+        sizes = [self.sizes[index] for index in self._noisy]
+        unit = self._state.rng.uniform(-1.0, 1.0, (len(values[0]), sum(sizes)))
+        for index, size, end in zip(self._noisy, sizes, accumulate(sizes), strict=True):
+            noise = self._terms[index][0].noise * unit[:, end - size : end]
+            values[index] = values[index] + self._state.arrays.asarray(noise, 'float32')
+
+    def _factor(self, cfg: ObservationTermCfg, size: int) -> Any:
+        """Return what a term of so many elements is multiplied by; None for 1."""
+        if not isinstance(cfg.scale, list):
+            return None if cfg.scale == 1.0 else float(cfg.scale)
+        if len(cfg.scale) != size:
+            raise ValueError(f'observation term {cfg.term!r}: scale has {len(cfg.scale)} numbers for {size} elements')
+        return self._state.arrays.asarray(cfg.scale, 'float32')
+
+
+def _check_delay(cfg: ObservationTermCfg, shape: Sequence[int]) -> None:
+    """Raise ValueError if the values of a term that are remembered do not fit into the memory of the machine."""
+    needed, memory = 4 * (cfg.delay + 1) * math.prod(shape), machine_memory()
+    if memory is not None and needed > memory:
+        raise ValueError(
+            f'observation term {cfg.term!r}: delay={cfg.delay} of {shape[0]} envs with {shape[1]} values each takes '
+            f'{needed} bytes; this machine has {memory}'
+        )
+
+
+def columns(value: Any, state: RobotState, name: str) -> Array:
+    """Return the value of an observation term as `(n, k)` float32. ValueError for another shape, `(n,)` aside."""
+    value = state.arrays.asarray(value, 'float32')
+    if value.ndim == 1:
+        value = value[:, None]
+    if value.ndim != 2 or len(value) != state.env_num:
+        raise ValueError(f'observation term {name!r} must return ({state.env_num}, k), got shape {tuple(value.shape)}')
+    return value
+
+
+class DeviceFaults(NamedTuple):
+    """Faults in terms of one kind on a device, as tensors of bools that are read back later.
+
+    Attributes:
+        envs: the envs at fault `(n,)`.
+        parts: what is at fault in any of them `(k,)`.
+        name: names the first of the parts.
+    """
+
+    envs: Any
+    parts: Any
+    name: Callable[[Bools], str]
+
+
+class Faults:
+    """Handling of numbers that are not finite, see `LearningCfg.on_nan`.
+
+    Args:
+        on_nan: the setting of that name.
+        state: of the envs.
+        episode_ids: the episode that each runs `(n,)`.
+    """
+
+    def __init__(self, on_nan: Literal['error', 'cut'], state: RobotState, episode_ids: Any):
+        self._cuts = on_nan == 'cut'
+        self._state = state
+        self._episode_ids = episode_ids
+        self._echo = AsyncReadback()
+        self._sent: deque[Sequence[DeviceFaults]] = deque()  # and not received yet
+        self._warned: set[str] = set()
+
+    def named(self, envs: Bools, name: Callable[[int], str]) -> dict[int, str]:
+        """Return the faults in these envs `(n,)`, by env id; `name` names one. EnvValueError unless they are cut."""
+        faults: dict[int, str] = {}
+        for env_id in np.flatnonzero(envs).tolist():
+            step, episode = int(self._state.steps[env_id]), int(self._episode_ids[env_id])
+            fault = name(env_id)
+            self._report(env_id, f'step {step} of episode {episode}', fault)
+            faults[env_id] = f'{fault} in step {step}'
+        return faults
+
+    def send(self, found: Sequence[DeviceFaults]) -> None:
+        """Report the faults that a device finds in a step as soon as they are read back."""
+        if not found:
+            return
+        self._sent.append(found)
+        self._echo.send(self._state.xp.concat([bools for each in found for bools in (each.envs, each.parts)]))
+        for bools in self._echo.receive():
+            rest, n = bools[0], self._state.env_num
+            for each in self._sent.popleft():
+                envs, parts, rest = np.split(rest, [n, n + len(each.parts)])
+                if envs.any() and parts.any():
+                    self._report(int(envs.argmax()), 'a step or two ago', each.name(parts))
+
+    def _report(self, env_id: int, step: str, fault: str) -> None:
+        """Raise EnvValueError that names the faults, or warn, once for each term."""
+        if not self._cuts:
+            raise EnvValueError(
+                env_id,
+                f"env {env_id}, {step}: {fault}; with LearningCfg(on_nan='cut') the episode ends there and the other "
+                'envs go on',
+            )
+        if fault not in self._warned:
+            self._warned.add(fault)
+            warn('%s, first in env %d, %s: episodes end where it does, and info marks them', fault, env_id, step)

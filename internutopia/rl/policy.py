@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +22,9 @@ from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import NonNegativeFloat, PositiveFloat
 from internutopia.config.learning import ObservationTermCfg
-from internutopia.config.yaml_file import read_mapping
-from internutopia.util.install import install_hint
+from internutopia.config.yaml_file import portable, read_mapping
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
+from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     import torch
@@ -338,3 +339,33 @@ LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {
     '.onnx': _load_onnx,
     TORCHSCRIPT: _load_torchscript,
 }
+
+
+def check_names_no_program(values: Any, source: Path) -> None:
+    """Raise ValueError if plain data of a file names a TorchScript file, itself or by the YAML file of a policy.
+
+    Those in the asset folder and in installed extension packages were put there by the user, and are fine.
+    """
+    for text in _texts(values):
+        if not text.lower().endswith(POLICY_SUFFIXES):
+            continue
+        try:
+            file = network_file(resolve(text, POLICY_SUFFIXES))
+        except (OSError, ValueError):  # it is not loaded either
+            continue
+        if file.suffix == TORCHSCRIPT and portable(str(file)) == str(file):
+            raise ValueError(
+                f'{source} names {file}, a TorchScript file: that is a program, which may read and write files. If you '
+                'trust who made both, say --trust (trust=True)'
+            )
+
+
+def _texts(values: Any) -> Iterator[str]:
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, dict):
+        for value in values.values():
+            yield from _texts(value)
+    elif isinstance(values, list):
+        for value in values:
+            yield from _texts(value)

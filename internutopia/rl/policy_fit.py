@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.joint_limits import LIMIT_TOLERANCE, outside_limits
+from internutopia.model.kinematics import LIMIT_TOLERANCE, outside_limits
 from internutopia.rl.policy import PolicyMetadata
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import to_host
@@ -54,7 +54,7 @@ def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[s
     if len(beyond):
         joints = ', '.join(f'{metadata.joint_names[i]} {targets[i]:.3g}' for i in beyond)
         found.append(
-            f'standing still it asks for joint positions beyond the limits: {joints}; look at scale, the order of the '
+            f'standing still it commands joint positions beyond the limits: {joints}; check scale, the order of the '
             'joints and of the observation, and the scales in it'
         )
     return found

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.actions import ActionFormat
+from internutopia.rl.action_format import ActionFormat
 from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.util.arrays import to_host
 
@@ -43,7 +43,7 @@ class EnvProbe:
         with probe_env(config, learning) as core:
             box = core.controller.action_space()
             assert isinstance(box, spaces.Box)
-            nobody = core.arrays.zeros(1, 'bool')
+            none = core.arrays.zeros(1, 'bool')
             with np.errstate(all='ignore'):  # there was no step yet that could be rewarded
                 core.rewards.compute()
             core.terminations.compute()
@@ -52,7 +52,7 @@ class EnvProbe:
                 core.compute_critic_observations().shape[1],
                 core.state.actions.shape[1],
                 ActionFormat.of(core.learning.action, box),
-                {name: to_host(values).dtype for name, values in core.metrics.compute(nobody).items()},
+                {name: to_host(values).dtype for name, values in core.metrics.compute(none).items()},
                 core.step_dt,
             )
 

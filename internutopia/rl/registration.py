@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import registry
 
 from internutopia.gymnasium_ids import GROUP, VECTOR_ENTRY_POINT, register_task, register_tasks
-from internutopia.rl.task_envs import make_single, make_vector, task_config
-from internutopia.util.extensions import for_each_entry_point
+from internutopia.util.imports import for_each_entry_point
 
 if TYPE_CHECKING:
     import gymnasium
     from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
-__all__ = ['list_tasks', 'make', 'make_single', 'make_vector', 'register', 'register_task', 'task_config']
+__all__ = ['list_tasks', 'make', 'register', 'register_task']
 
 Wrapper = Callable[['gymnasium.Env[Any, Any]'], 'gymnasium.Env[Any, Any]']
 

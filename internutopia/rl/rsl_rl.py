@@ -13,7 +13,7 @@ from gymnasium.spaces import flatdim
 from typing_extensions import override
 
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 try:
     import torch
@@ -24,8 +24,7 @@ except ImportError as error:
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.conform import same_step_envs
-from internutopia.rl.vector_env import VectorEnv
+from internutopia.rl.vector_env import VectorEnv, same_step_envs
 
 
 class RslRlVecEnv(VecEnv):
@@ -95,7 +94,7 @@ class RslRlVecEnv(VecEnv):
     @override
     @reading
     def get_observations(self) -> TensorDict:
-        """Observations after the last step or reset."""
+        """Return the observations after the last step or reset."""
         return self._observations.clone()
 
     @override

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.util.call_guard import CallGuard, closing, exclusive
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 try:
     from stable_baselines3.common.monitor import Monitor
@@ -31,7 +31,7 @@ except ImportError as error:
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.conform import same_step_envs
+from internutopia.rl.vector_env import same_step_envs
 
 Array = NDArray[np.float32]
 
@@ -151,7 +151,7 @@ class SB3VecEnv(VecEnv):
 
     @override
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """False, but for `Monitor`: infos have the `episode` that it would write."""
+        """Return False, but for `Monitor`: infos have the `episode` that it would write."""
         return [issubclass(wrapper_class, Monitor) for _ in self._checked_indices(indices)]
 
     @override

@@ -6,14 +6,19 @@
 
 `internutopia play`, `evaluate` and `export` take such a file, and `PPO.load` and its like as well. A file of
 `model.save` alone stores neither the task (`--id`) nor the normalization of observations.
+
+A pickle in such a file names functions and classes, and calls them with what it likes. Here it gets those only that are
+listed below, of modules that are imported already: nothing that a file names is imported.
 """
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import pickle
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,16 +28,17 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from pydantic import ValidationError
+from typing_extensions import override
 
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import PositiveFloat
-from internutopia.rl.known_pickles import UnknownObjectError, load_known
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 try:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 except ImportError as error:
     raise ImportError(f'models of Stable-Baselines3 need it ({error}): {install_hint("rl")}') from error
 
@@ -140,7 +146,7 @@ def load_model(path: str | os.PathLike[str], trust: bool = False) -> Model:
     """Load the model in a file, on the CPU.
 
     Stable-Baselines3 keeps spaces and arguments as pickles, which may run any code. Only what its own models need is
-    unpickled: spaces, arrays, and classes of Stable-Baselines3 and PyTorch (`internutopia.rl.known_pickles`).
+    unpickled: spaces, arrays, and classes of Stable-Baselines3 and PyTorch (`internutopia.rl.sb3_model`).
 
     Args:
         path: the file.
@@ -210,3 +216,43 @@ def _statistics(model: BaseAlgorithm) -> ObservationStatistics | None:
         epsilon=envs.epsilon,
         clip=envs.clip_obs,
     )
+
+
+_CLASSES: dict[str, tuple[type, ...]] = {  # by the package that they are in
+    'gymnasium.spaces': (spaces.Space,),
+    'stable_baselines3': (BasePolicy, BaseFeaturesExtractor),
+    'torch.nn.modules.activation': (torch.nn.Module,),
+    'torch.optim': (torch.optim.Optimizer,),
+}
+_NUMPY = {  # what arrays, numbers and random generators are made of, by module
+    'numpy': {'dtype', 'ndarray'},
+    'numpy._core.multiarray': {'_reconstruct', 'scalar'},
+    'numpy._core.numeric': {'_frombuffer'},
+    'numpy.random._pickle': {'__generator_ctor', '__bit_generator_ctor'},
+    'numpy.random._pcg64': {'PCG64'},
+    'numpy.random.bit_generator': {'SeedSequence', '__pyx_unpickle_SeedSequence'},
+}
+
+
+class UnknownObjectError(Exception):
+    """Raised if a pickle names an object that is not listed."""
+
+
+def load_known(data: bytes) -> Any:
+    """Load a pickle. UnknownObjectError if it names more than is listed, nearly any error if it is broken."""
+    return _Unpickler(io.BytesIO(data)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    @override
+    def find_class(self, module: str, name: str) -> Any:
+        renamed = module.replace('numpy.core.', 'numpy._core.')  # numpy 1
+        if name in _NUMPY.get(renamed, ()):
+            return super().find_class(renamed, name)
+        if (module, name) == ('collections', 'OrderedDict'):
+            return super().find_class(module, name)
+        found = getattr(sys.modules.get(module), name, None)  # a dotted name finds nothing
+        for package, bases in _CLASSES.items():
+            if f'{module}.'.startswith(f'{package}.') and isinstance(found, type) and issubclass(found, bases):
+                return found
+        raise UnknownObjectError(f'{module}.{name}')

@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from internutopia.config import Config, DistributedConfig
 from internutopia.config.learning import LearningCfg
 from internutopia.rl.checks import check_open
-from internutopia.rl.conform import check_endless
-from internutopia.rl.vector_env import VectorEnv
+from internutopia.rl.vector_env import VectorEnv, check_endless
 from internutopia.util.call_guard import CallGuard, closing, exclusive
 
 Array = NDArray[np.float32]

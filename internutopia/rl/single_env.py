@@ -31,7 +31,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
         width: of pictures [pixels].
         height: of pictures [pixels].
-        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
+        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
     """
 
     metadata: dict[str, Any] = {'render_modes': list(RENDER_MODES)}

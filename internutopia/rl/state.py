@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from internutopia.engines.views import BodyView
 from internutopia.model.kinematics import KinematicChain
 from internutopia.rl.elevation import ElevationMap, GroundBelow
 from internutopia.util import did_you_mean
-from internutopia.util.rotations import quat_rotate_inverse
-from internutopia.util.vectors import squared_length
+from internutopia.util.rotations import quat_rotate_inverse, squared_length
 
 Array = NDArray[np.float32]
 CONTACT_FORCE = 1.0  # N; less counts as no contact
@@ -45,9 +45,9 @@ class RobotState:
         actions: the actions of this step `(n, k)`, as the learner gave them.
         last_actions: those of the step before, zero at the start of an episode.
         levels: progress of the curriculum, 0 to 1, `(n,)`.
-        reward_sums: what reward terms that a curriculum looks at have given in the episode, by name: value, without
+        reward_sums: what reward terms that a curriculum reads have given in the episode, by name: value, without
             weight, times seconds, `(n,)`.
-        action_offset: what a scaled action is added to `(k,)`; zeros if actions are taken as they are.
+        action_offset: what a scaled action is added to `(k,)`; zeros if actions are not scaled.
         action_scale: what it is scaled by `(k,)`; ones then.
         elevation: heights of the ground, None where it is level.
         episode_values: what terms remember of an episode, see `episode_value`.
@@ -77,23 +77,25 @@ class RobotState:
         self.episode_values: dict[str, Array] = {}
         self._memory: dict[Any, Any] = {}  # until time goes on
         self._commanded: dict[Any, Any] = {}  # until commands may change, too
-        self._facts: dict[Any, Any] = {}  # until another robot comes
+        self._constants: dict[Any, Any] = {}  # until another robot comes
         self._lasting: dict[Any, Any] = {}
+        self._bound: tuple[Any, ...] = ()
 
-    @property
+    @cached_property
     def home(self) -> Array:
         """Initial joint positions `(dof,)` of the robot's model [rad or m], or what was bound instead."""
-        return self._always('home', lambda: self.arrays.asarray(_home(self.robot, self._own_home)))
+        positions = {**type(self.robot).model(self.robot.config).joint_positions, **self._own_home}
+        return self.arrays.asarray([positions.get(name, 0.0) for name in self.articulation.dof_names], 'float32')
 
     @property
     def joint_positions(self) -> Array:
         """`(n, dof)` [rad or m]."""
         return self._view.get_joint_positions()
 
-    @property
+    @cached_property
     def joint_offsets(self) -> Array:
         """Joint positions relative to home `(n, dof)` [rad or m]."""
-        return self.once('joint offsets', lambda: self.joint_positions - self.home)
+        return self.joint_positions - self.home
 
     @property
     def joint_velocities(self) -> Array:
@@ -105,18 +107,16 @@ class RobotState:
         """Forces of the actuators in the last substep `(n, dof)` [N·m or N]."""
         return self._view.get_joint_efforts()
 
-    @property
+    @cached_property
     def joint_ranges(self) -> NDArray[np.float64]:
         """Joint limits `(dof, 2)`, infinite where there are none."""
-        return self._always('joint_ranges', lambda: self.arrays.asarray(self._view.joint_ranges))
+        return self.arrays.asarray(self._view.joint_ranges)
 
-    @property
+    @cached_property
     def joint_dynamics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Armature [kg·m² or kg] and damping [N·m·s/rad or N·s/m] of the joints in the model, `(dof,)` each."""
-        arrays = self.arrays
-        return self._always(
-            'joint_dynamics', lambda: tuple(arrays.asarray(each, arrays.double) for each in self._view.joint_dynamics)
-        )
+        armature, damping = (self.arrays.asarray(each, self.arrays.double) for each in self._view.joint_dynamics)
+        return armature, damping
 
     @property
     def base_position(self) -> Array:
@@ -138,20 +138,20 @@ class RobotState:
         """`(n, 3)` [rad/s]."""
         return self._base_velocities()[1]
 
-    @property
+    @cached_property
     def base_linear_velocity_b(self) -> Array:
         """`(n, 3)` [m/s]."""
-        return self._base_velocities_b()[0]
+        return self._base_velocities_b[0]
 
-    @property
+    @cached_property
     def base_angular_velocity_b(self) -> Array:
         """`(n, 3)` [rad/s]."""
-        return self._base_velocities_b()[1]
+        return self._base_velocities_b[1]
 
-    @property
+    @cached_property
     def projected_gravity(self) -> Array:
         """Direction of gravity in the base frame `(n, 3)`; (0, 0, -1) when upright."""
-        return self.once('gravity', lambda: quat_rotate_inverse(self.base_orientation, self.constant((0.0, 0.0, -1.0))))
+        return quat_rotate_inverse(self.base_orientation, self.constant((0.0, 0.0, -1.0)))
 
     @property
     def feet_positions(self) -> Array:
@@ -173,71 +173,73 @@ class RobotState:
         """Net contact forces on the robot's `feet` links in the last substep `(n, k, 3)` [N]."""
         return self._view.get_contact_forces()
 
-    @property
+    @cached_property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
-        return self.once('feet_contacts', lambda: squared_length(self.feet_forces) > CONTACT_FORCE**2)
+        return squared_length(self.feet_forces) > CONTACT_FORCE**2
 
-    @property
+    @cached_property
     def feet_ground(self) -> Array:
         """Heights of the ground under the robot's `feet` `(n, k)` [m]; 0 without an `ElevationCfg`."""
-        return self.once('feet_ground', lambda: self.ground_height(self.feet_positions))
+        return self.ground_height(self.feet_positions)
 
-    @property
+    @cached_property
     def feet_clearances(self) -> Array:
         """Heights of those origins above the ground `(n, k)` [m]."""
         heights = self.feet_positions[..., 2]
         return heights if self.elevation is None else heights - self.feet_ground
 
-    def ground_height(self, places: Array) -> Array:
-        """Heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
-        if self.elevation is None:
-            return self.xp.zeros_like(places[..., 0])
-        return self.elevation.heights(places)
-
-    @property
+    @cached_property
     def base_clearance(self) -> Array:
         """Height of the base above the ground under the robot's `feet`, on average `(n,)` [m].
 
         Without an `ElevationCfg`, above height 0.
         """
+        heights = self.base_position[:, 2]
+        return heights if self.elevation is None else heights - self.xp.mean(self.feet_ground, axis=-1)
+
+    def ground_height(self, places: Array) -> Array:
+        """Return heights `(n, ...)` [m] of the ground at places `(n, ..., 2 or 3)` [m]; 0 without an `ElevationCfg`."""
         if self.elevation is None:
-            return self.base_position[:, 2]
-        ground = self.once('ground under feet', lambda: self.xp.mean(self.feet_ground, axis=-1))
-        return self.base_position[:, 2] - ground
+            return self.xp.zeros_like(places[..., 0])
+        return self.elevation.heights(places)
 
     def link_position(self, link: str) -> Array:
-        """Position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
+        """Return the position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
         return self._view.body(link).get_poses()[0]
 
     def chain(self, link: str) -> KinematicChain:
-        """The joints between the root and a link. KeyError with close matches."""
+        """Return the joints between the root and a link. KeyError with close matches."""
         return self._view.chain('', link, self._learner(f'link {link!r}'))
 
     def scene_object(self, name: str) -> BodyView:
-        """An object or movable scene body in all envs. KeyError with close matches."""
+        """Return an object or movable scene body in all envs. KeyError with close matches."""
         return self.world.body(name, self._learner(f'object {name!r}'))
 
     def object_positions(self, names: Sequence[str]) -> Array:
-        """Positions of objects `(n, k, 3)` [m]."""
+        """Return the positions of objects `(n, k, 3)` [m]."""
         return self.once(
             f'objects {names}',
             lambda: self.xp.stack([self.scene_object(name).get_poses()[0] for name in names], axis=1),
         )
 
     def dof_indices(self, joints: Sequence[str]) -> NDArray[np.intp]:
-        """Columns of the joint arrays that belong to joints. KeyError with close matches."""
-        return self._always(
-            tuple(joints),
-            lambda: self.arrays.asarray([self.articulation.get_dof_index(name) for name in joints], 'int64'),
-        )
+        """Return the columns of the joint arrays that belong to joints. KeyError with close matches."""
+        key = tuple(joints)
+        if key not in self._constants:
+            columns = [self.articulation.get_dof_index(name) for name in joints]
+            self._constants[key] = self.arrays.asarray(columns, 'int64')
+        return self._constants[key]
 
     def constant(self, values: Any, dtype: str = 'float32') -> Array:
-        """Numbers, a tuple of them or tuples of tuples as an array, uploaded to a device once."""
-        return self._always(('constant', values, dtype), lambda: self.arrays.asarray(values, dtype))
+        """Return numbers, a tuple of them or tuples of tuples as an array, uploaded to a device once."""
+        key = 'constant', values, dtype
+        if key not in self._constants:
+            self._constants[key] = self.arrays.asarray(values, dtype)
+        return self._constants[key]
 
     def command(self, name: str) -> Array:
-        """The current commands of that name `(n, k)`, to look at. KeyError with close matches."""
+        """Return the current commands of that name `(n, k)`, read-only. KeyError with close matches."""
         if name not in self._commands:
             raise KeyError(f'there is no command {name!r}; {did_you_mean(name, self._commands)}')
         return self._commands[name]
@@ -246,17 +248,20 @@ class RobotState:
     def commands(self) -> dict[str, Array]:
         """Current commands by name, `(n, k)`, to change in place.
 
-        What was computed from commands is forgotten: ask again for each change.
+        What was computed from commands is discarded: read this property again for each change.
         """
         self._commanded.clear()
         return self._commands
 
     def select(self, mask: NDArray[np.bool_]) -> EnvSelection:
-        """The envs of a mask `(n,)`, of the kind that all of these arrays are."""
+        """Return the envs of a mask `(n,)`, of the kind that all of these arrays are."""
         return select_envs(self.world, mask)
 
     def changed(self) -> None:
-        """Forget what was computed: time went on, or somebody moved something."""
+        """Discard what was computed: time went on, or something was moved."""
+        values = self.__dict__
+        for name in _OF_A_STEP:
+            values.pop(name, None)
         self._memory.clear()
         self._commanded.clear()
 
@@ -267,19 +272,22 @@ class RobotState:
         home: Mapping[str, float] | None = None,
         base_link: str | None = None,
     ) -> None:
-        """Show another robot object: the envs were reset. One env's own object stands for all that are like it.
+        """Take another robot object: the envs were reset. One env's own object stands for all that are like it.
 
         Args:
             robot: the robot.
-            env_id: an env that has the objects which terms ask for.
-            home: positions by joint [rad or m] that count as home, whatever the robot's model says of these joints.
-            base_link: link that is the base; None means what the robot's class says, or else the root.
+            env_id: an env that has the objects which terms need.
+            home: positions by joint [rad or m] that count as home, in place of those of the robot's model.
+            base_link: link that is the base; None means that of the robot's class, or else the root.
         """
-        self._own_home = home or {}
         self._env_id = env_id
-        self._show(robot, robot.articulation.in_all_envs(), base_link or robot.base_link)
+        bound = robot, home, base_link
+        if bound != self._bound:
+            self._own_home, self._bound = home or {}, bound
+            self._attach(robot, robot.articulation.in_all_envs(), base_link or robot.base_link)
+        self.changed()
 
-    def _show(self, robot: BaseRobot, articulation: IArticulation, base_link: str | None) -> None:
+    def _attach(self, robot: BaseRobot, articulation: IArticulation, base_link: str | None) -> None:
         self.robot, self.articulation, self.base_link = robot, articulation, base_link
         self._view = view = articulation.view
         if base_link:
@@ -287,8 +295,9 @@ class RobotState:
             self._base_poses, self._base_velocities = base.get_poses, base.get_velocities
         else:
             self._base_poses, self._base_velocities = view.get_root_poses, view.get_root_velocities
-        self.changed()
-        self._facts.clear()
+        self._constants.clear()
+        for name in _OF_A_ROBOT:
+            self.__dict__.pop(name, None)
 
     @property
     def _feet(self) -> Sequence[str]:
@@ -297,43 +306,40 @@ class RobotState:
         return self.robot.feet
 
     def _learner(self, wanted: str) -> int:
-        """The env that was bound."""
+        """Return the env that was bound."""
         if self._env_id is None:
             raise RuntimeError(f'{wanted}: only learners see the scene and the model')
         return self._env_id
 
+    @cached_property
     def _base_velocities_b(self) -> Array:
         # linear and angular at once: on small batches numpy takes no longer for two than for one
-        return self.once(
-            'velocities_b', lambda: quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
-        )
+        return quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
 
     def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
-        """The result of `compute`, which holds until time goes on: computed by the first caller that names it so.
+        """Return the result of `compute`, kept until time goes on: computed by the first caller that names it so.
 
-        What follows from a command, too, is `commanded`, and holds until somebody asks for `commands` to change them.
+        What follows from a command, too, is `commanded`, and holds until `commands` are read to change them.
         """
-        return _kept(self._commanded if commanded else self._memory, name, compute)
+        memory = self._commanded if commanded else self._memory
+        if name not in memory:
+            memory[name] = compute()
+        return memory[name]
 
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`, which holds as long as there are these envs."""
-        return _kept(self._lasting, name, compute)
+        """Return the result of `compute`, which holds as long as there are these envs."""
+        if name not in self._lasting:
+            self._lasting[name] = compute()
+        return self._lasting[name]
 
     def episode_value(self, name: str) -> Array:
-        """What terms remember of an episode under this name, `(n,)` to write to: 0 when one starts."""
-        return _kept(self.episode_values, name, lambda: self.arrays.zeros(self.env_num))
-
-    def _always(self, name: Any, compute: Callable[[], Any]) -> Any:
-        """Return a value that holds for this robot, computed once."""
-        return _kept(self._facts, name, compute)
+        """Return what terms remember of an episode under this name, `(n,)` to write to: 0 when one starts."""
+        if name not in self.episode_values:
+            self.episode_values[name] = self.arrays.zeros(self.env_num)
+        return self.episode_values[name]
 
 
-def _kept(memory: dict[Any, Any], name: Any, compute: Callable[[], Any]) -> Any:
-    if name not in memory:
-        memory[name] = compute()
-    return memory[name]
-
-
-def _home(robot: BaseRobot, own: Mapping[str, float]) -> Array:
-    positions = {**type(robot).model(robot.config).joint_positions, **own}
-    return np.array([positions.get(name, 0.0) for name in robot.articulation.dof_names], np.float32)
+_OF_A_ROBOT = 'home', 'joint_ranges', 'joint_dynamics'
+_OF_A_STEP = tuple(
+    name for name, value in vars(RobotState).items() if isinstance(value, cached_property) and name not in _OF_A_ROBOT
+)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from internutopia.util import did_you_mean
-from internutopia.util.extensions import load_extensions
+from internutopia.util.imports import load_extensions
 
 if TYPE_CHECKING:
     from internutopia.config import Config

@@ -6,7 +6,7 @@ row is zero from then on, and `info['active']` says which rows count. Training c
 `'shuffle'`.
 
 With `arrays='torch'` all of them are tensors: of the backend `mujoco_warp` on the device of the engine, where a step
-makes the host wait for nothing (`device_core.py` says when it must).
+makes the host wait for nothing (`device_env.py` has the exceptions).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -26,21 +26,22 @@ from numpy.typing import NDArray
 from internutopia.config import Config, DistributedConfig
 from internutopia.config.config import check_config
 from internutopia.config.learning import LearningCfg
-from internutopia.core.runner.base import WorkerEnvs
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.engines.env_selection import EnvSelection
 from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
 from internutopia.rl.probe import EnvProbe, probe_env
-from internutopia.util.arrays import to_host, torch_views
+from internutopia.util.arrays import torch_views
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
-from internutopia.util.extensions import load_entry_point
+from internutopia.util.imports import load_entry_point
 
 Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+EnvsT = TypeVar('EnvsT', bound=GymnasiumVectorEnv[Any, Any, Any])
 
 
 class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
@@ -55,11 +56,11 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
         width: of pictures [pixels].
         height: of pictures [pixels].
-        camera: who takes them, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
+        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
         arrays: `'numpy'`, or `'torch'` for tensors on `device`. Actions can be of either kind.
 
     On a device, actions that are not finite, beyond 1e10 or none of the choices are not refused, since the host would
-    have to look at them: the episode of their env is cut, and `info['failed']` says so.
+    have to wait for them: the episode of their env is cut, and it is marked in `info['failed']`.
 
     `env_num` and, as Gymnasium calls it, `num_envs` are the number of envs.
 
@@ -104,7 +105,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
         self.num_envs = self.env_num = self.core.env_num
         self.arrays: Literal['numpy', 'torch'] = arrays
-        self._shown = torch_views if arrays == 'torch' and not on_device else _as_they_are
+        self._wraps = arrays == 'torch' and not on_device  # arrays of numpy in tensors
         self.device = getattr(self.core.arrays, 'device', 'cpu')
         self.metadata = {
             'render_modes': list(RENDER_MODES),
@@ -122,9 +123,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
                 *(self, self.core.runner, render_mode, camera, size),
                 *(self.core.learning.robot, functools.partial(command_markers, self.core)),
             )
-        self._nobody = self.core.select(np.zeros(self.num_envs, bool))
+        self._none = self.core.select(np.zeros(self.num_envs, bool))
         self._everywhere = self.core.arrays.asarray(np.ones(self.num_envs, bool))
-        self._ended = self._nobody  # who ended and was not started anew yet
+        self._ended = self._none  # envs that ended and were not started anew yet
         self._observed = False
 
     @property
@@ -155,7 +156,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._ended = self._ended.without(mask)
         if self._pictures is not None:
             self._pictures.on_reset(everywhere=bool(mask.all()))
-        return self._shown((self._first_observations(rows, bool(mask.all())), self._info(None)))
+        result = self._first_observations(rows, bool(mask.all())), self._info(None)
+        return torch_views(result) if self._wraps else result
 
     @exclusive
     def step(self, actions: Any) -> tuple[Array, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
@@ -167,21 +169,29 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             RuntimeError: the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'step')
-        actions = self._checked(actions)
+        core, form = self.core, self.action_format
+        if core.device_arrays:
+            actions = form.on_device(actions, core.arrays, self.num_envs)
+        else:
+            actions = form.array(actions, self.num_envs)
+            form.check(actions, counts=core.running)
+            if form.choices is not None:
+                actions = form.decode(actions)
         waiting = self._ended
         if self.autoreset_mode is AutoresetMode.DISABLED and len(ids := waiting.host_ids.tolist()):
             raise ValueError(f'envs {ids} have ended: reset them first, with options={{"reset_mask": ...}}')
         next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
-        outcome = self.core.step(actions, starting=waiting if next_step else None)
+        outcome = core.step(actions, starting=waiting if next_step else None)
         self._ended = outcome.ended
-        obs = self.core.compute_observations()
+        obs = core.compute_observations()
         info = self._info(outcome)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any:
             obs, info = self._restart_at_once(obs, info)
         if self._pictures is not None:
             self._pictures.on_step()
-        rewards = outcome.rewards if self.core.device_arrays else outcome.rewards.astype(np.float64)
-        return self._shown((obs, rewards, outcome.terminated, outcome.truncated, info))
+        rewards: Any = outcome.rewards if core.device_arrays else outcome.rewards.astype(np.float64)
+        result = obs, rewards, outcome.terminated, outcome.truncated, info
+        return torch_views(result) if self._wraps else result
 
     @exclusive
     def critic_observations(self) -> Array:
@@ -190,11 +200,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         RuntimeError if the envs were not reset yet, or are closed.
         """
         check_open(self.closed, 'critic_observations')
-        return self._shown(self.core.compute_critic_observations())
+        obs = self.core.compute_critic_observations()
+        return torch_views(obs) if self._wraps else obs
 
     @contextmanager
     def local_core(self) -> Iterator[BatchedRLEnv]:
-        """Context with envs like these in this process, whose robots, terms and controllers can be looked at."""
+        """Return a context with envs like these in this process, whose robots, terms and controllers can be read."""
         if isinstance(self.core, BatchedRLEnv):
             yield self.core
             return
@@ -213,7 +224,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return (result,) * self.num_envs
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute, repeated for every env."""
+        """Return an attribute, repeated for every env."""
         return (getattr(self, name),) * self.num_envs
 
     def set_attr(self, name: str, values: Any) -> None:
@@ -228,7 +239,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
     @reading
     def render(self) -> tuple[Any, ...]:
-        """Render as `render_mode` says, one entry per env.
+        """Render according to `render_mode`, one entry per env.
 
         A picture `(height, width, 3)` uint8; with `'rgb_array_list'` a list of those since the last `render`; with
         `'depth_array'` distances `(height, width)` [m]; None with `'human'`, which shows the envs in a browser, or
@@ -236,7 +247,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
 
         Raises:
             ValueError: there is no such camera, or (KeyError) no such robot to follow.
-            NoOpenGLError: nothing can be rendered here; the message says what to install.
+            NoOpenGLError: nothing can be rendered here; the message names what to install.
         """
         return (None,) * self.num_envs if self._pictures is None else tuple(self._pictures.render())
 
@@ -247,16 +258,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             self._pictures.close()
         self.core.close()
 
-    def _checked(self, actions: Any) -> Any:
-        """Check actions and return them as `BatchedRLEnv.step` takes them."""
-        if self.core.device_arrays:
-            return self.action_format.on_device(actions, self.core.arrays, self.num_envs)
-        actions = self.action_format.array(to_host(actions), self.num_envs)
-        self.action_format.check(actions, counts=self.core.running)
-        return self.action_format.decode(actions)
-
     def _first_observations(self, rows: EnvSelection, everywhere: bool) -> Array:
-        """Observations `(n, dim)` after a reset of some envs; those of the others are what was returned last."""
+        """Return observations `(n, dim)` after a reset of some envs, of the others those that were returned last."""
         if not self._observed or everywhere:
             self._observed = True
             return self.core.compute_observations()
@@ -269,12 +272,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         starting, xp = self._ended, self.core.arrays.xp
         ended = info['_episode_return']
         self.core.reset(starting)
-        self._ended = self._nobody
+        self._ended = self._none
         final_obs = xp.where(ended[:, None], obs, 0.0)
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
-        # looking again would spoil delayed terms of the envs that go on: only rows that started are looked at
+        # observing again would disturb delayed terms of the envs that go on: only rows that started are computed
         starting.put(obs, self.core.compute_first_observations(starting))
         return obs, {**kept, **fresh, **extra}
 
@@ -310,5 +313,27 @@ def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
     return DeviceRLEnv(config, learning)
 
 
-def _as_they_are(values: Any) -> Any:
-    return values
+def check_endless(config: Config) -> None:
+    """Raise ValueError if episodes run out: the libraries have no way to report an idle env."""
+    if config.episode_order == 'once':
+        raise ValueError("episode_order='once': learners need episodes without an end, 'cycle' or 'shuffle'")
+
+
+def same_step_envs(
+    source: Config | EnvsT, learning: LearningCfg | None, arrays: Literal['numpy', 'torch'] = 'numpy'
+) -> VectorEnv | EnvsT:
+    """Return the envs themselves, local or remote, or those of a config, with arrays of that kind.
+
+    ValueError if (as far as it is known here) episodes run out, or if they are reset in another step.
+    """
+    if isinstance(source, Config):
+        check_endless(source)
+        return VectorEnv(source, learning, autoreset_mode=AutoresetMode.SAME_STEP, arrays=arrays)
+    if learning is not None:
+        raise ValueError('learning: give it to the VectorEnv')
+    if isinstance(source, VectorEnv):
+        check_endless(source.core.config)
+    mode = source.metadata['autoreset_mode']
+    if mode is not AutoresetMode.SAME_STEP:
+        raise ValueError(f"the VectorEnv must be made with autoreset_mode='SameStep', got {mode.value!r}")
+    return source

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_PERIOD = 50  # ms, in which a page says how the gamepad is
-_HELD = 0.3  # s: what no page has said for longer is not so any more
+_PERIOD = 50  # ms, between two reports of a page
+_HELD = 0.3  # s: older reports do not count
 _DEAD = 0.1  # of a stick that is let go of
 _AXES, _BUTTONS = 4, 16  # of a gamepad, at least
 _SPACE_AXES = 6  # of a SpaceMouse: to the right, to the person, down, and turns about these (HID Usage Tables, 4.2)
-_HID_AXES = [1, 0, 2, 4, 3, 5]  # those that, turned round, are forward, to the left, up
+_HID_AXES = [1, 0, 2, 4, 3, 5]  # those that, negated, are forward, to the left, up
 _SPACE_SIGNALS = {0: Signal.GRIPPER, 1: Signal.NEXT_PART}
 _ROLL_LEFT, _ROLL_RIGHT, _DOWN, _UP = 4, 5, 6, 7  # shoulder buttons and triggers
 _SIGNALS = {0: Signal.GRIPPER, 1: Signal.DISCARD, 2: Signal.NEXT_PART, 3: Signal.SUCCESS, 9: Signal.RESET}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from internutopia.teleoperation.device import DeviceInput, Signal
-from internutopia.teleoperation.keys import MOVES, SIGNALS, input_of
+from internutopia.teleoperation.keyboard import MOVES, SIGNALS, input_of
 from internutopia_extension.interactions.keyboard import PressedKeys
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Session: episodes in which a person steers a robot.
 
-Each episode ends as its task says, or on a signal of the person: as a success or a failure, with that as its result, or
+Each episode ends by its task, or on a signal of the person: as a success or a failure, with that as its result, or
 discarded, without a result, and is then started again.
 """
 
@@ -15,7 +15,8 @@ from internutopia.core.vec_env import Env
 from internutopia.teleoperation.device import Device, DeviceInput, Signal
 from internutopia.teleoperation.steering import Steering
 from internutopia.util.rotations import quat_from_yaw, yaw_of
-from internutopia.viewer.access import ArmPose, access_to
+from internutopia.viewer.access import access_to
+from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.viewer import Viewer
 
 Script = Callable[[Episode], Callable[[], Mapping[str, Any]]]
@@ -79,15 +80,15 @@ class Session:
         env, steps = self._env, 0
         self._reset()
         while not env.done and steps != max_steps and not stopped():
-            wanted = DeviceInput.sum([device.read() for device in self._devices])
-            self._follow_pages(taken_over=bool(wanted.twist.any()) or Signal.GRIPPER in wanted.signals)
-            for signal in wanted.signals:
+            given = DeviceInput.sum([device.read() for device in self._devices])
+            self._follow_pages(taken_over=bool(given.twist.any()) or Signal.GRIPPER in given.signals)
+            for signal in given.signals:
                 if signal is Signal.END:
                     return
                 self._handle(signal)
                 if env.done:
                     return
-            _, _, terminated, truncated, _ = env.step([self._action(wanted)])
+            _, _, terminated, truncated, _ = env.step([self._action(given)])
             steps += 1
             if terminated[0] or truncated[0]:
                 self.counts['task'] += 1
@@ -101,12 +102,12 @@ class Session:
             if taken_over:
                 self._viewer.release(0, self._robot)
 
-    def _action(self, wanted: DeviceInput) -> dict[str, Any]:
+    def _action(self, given: DeviceInput) -> dict[str, Any]:
         steering, arms = self._steering, self._arms()
         assert steering is not None
         _, orientation = self._access.runner.slot(0).task.robots[self._robot].get_pose()
         heading = quat_from_yaw(yaw_of(orientation))
-        command = steering.command(wanted.twist, self._access.step_dt, arms, heading)
+        command = steering.command(given.twist, self._access.step_dt, arms, heading)
         return {**self._others(), self._robot: command.actions(steering.controls)}
 
     def _handle(self, signal: Signal) -> None:
@@ -160,7 +161,7 @@ class Session:
             raise ValueError(f'the task has no robot {self._robot!r}; it has {sorted(slot.task.robots)}')
         if not (controls.velocity or controls.arms or controls.grippers):
             raise ValueError(
-                f'robot {self._robot!r} takes nothing that a person can tell it: give it a controller for speeds '
+                f'robot {self._robot!r} has no controller that a person can command: give it one for speeds '
                 '(MoveBySpeedController, DifferentialDriveController), InverseKinematicsController or GripperController'
             )
         if self._steering is None or self._steering.controls != controls:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from internutopia.teleoperation.device import Twist
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, unit_quat
-from internutopia.viewer.access import ArmPose
+from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.robot_controls import RobotCommand, RobotControls
 
 BASE = 'base'
@@ -88,10 +88,10 @@ class Steering:
             return None
         forward, lateral, yaw_rate = twist[[0, 1, 5]]
         if len(velocity.labels) == 2:  # what cannot go sideways turns
-            wanted = [forward, np.clip(lateral + yaw_rate, -1.0, 1.0)]
+            speeds = [forward, np.clip(lateral + yaw_rate, -1.0, 1.0)]
         else:
-            wanted = [forward, lateral, yaw_rate]
-        limits = zip(wanted, velocity.low, velocity.high, strict=True)
+            speeds = [forward, lateral, yaw_rate]
+        limits = zip(speeds, velocity.low, velocity.high, strict=True)
         return tuple(float(part * high if part > 0.0 else -part * low) for part, low, high in limits)
 
     def _move(self, name: str, twist: Twist, dt: float, arm: ArmPose, heading: NDArray[np.float64]) -> None:

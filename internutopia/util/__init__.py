@@ -36,7 +36,7 @@ def near_name(name: str, choices: Iterable[str]) -> str | None:
 
 
 def _close_matches(name: str, known: list[str]) -> list[str]:
-    """Return names that look alike, or else have the same words in another order, or else contain it; three at most."""
+    """Return similar names, or else have the same words in another order, or else contain it; three at most."""
     by_words: dict[str, list[str]] = {}
     for each in known:
         by_words.setdefault(_sorted_words(each), []).append(each)

@@ -2,7 +2,7 @@
 
 Batched code asks `namespace_of(array)` for the functions that suit an array: numpy itself, or torch under numpy's
 names (`array_api_compat`). On a device nothing may depend on values on the way: no `if array.any()`, no `.item()`, no
-index that is a mask; each would make the host wait. `masked_assign` writes where a mask says.
+index that is a mask; each would make the host wait. `masked_assign` writes where a mask is True.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     import torch

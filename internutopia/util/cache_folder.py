@@ -98,7 +98,7 @@ class CacheFolder:
                 way = f'give it to this user (chown -R {os.geteuid()} {folder})'
             elif stat.S_ISDIR(status.st_mode) and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 why = f'others may write to it (mode {stat.S_IMODE(status.st_mode):04o})'
-                way = f'delete it, or, if nobody else has written to it, chmod 700 {folder}'
+                way = f'delete it, or, if no other user has written to it, chmod 700 {folder}'
             else:
                 continue
             raise PermissionError(

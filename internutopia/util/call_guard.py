@@ -1,12 +1,12 @@
 """Call guard: one call of an object at a time, in the process that made the object.
 
 Envs, and clients of envs elsewhere, are changed by their calls in many steps, so that a second call in between would
-find them half-way. With a guard the second call is an error and nothing has happened; the first one goes on. Whoever is
-not in a call may make the next one, from any thread.
+find them half-way. With a guard the second call is an error and nothing has happened; the first one goes on. The next
+call may come from any thread.
 
 class Envs:
     def __init__(self):
-        self._guard = CallGuard(self)  # before anything else: pickle meets it first and says why it cannot go on
+        self._guard = CallGuard(self)  # before anything else: pickle meets it first, and its error is the message
 
     @exclusive
     def step(self): ...

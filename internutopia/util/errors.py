@@ -41,7 +41,7 @@ def located(
     mistakes: tuple[type[Exception], ...],
     pickled: Callable[[Any], bytes] = pickle.dumps,
 ) -> Exception:
-    """Return an error for another process: a note says where it is from, and it can be pickled.
+    """Return an error for another process: a note names its origin, and it can be pickled.
 
     Args:
         error: what was raised.

@@ -22,7 +22,7 @@ def lock_file(file: int, path: str, exclusive: bool, patience: float, taken: str
         path: its name, for messages.
         exclusive: be alone with it. Otherwise several may hold it, but none of them exclusively.
         patience: how long to wait [s].
-        taken: what the error says if others keep it.
+        taken: message of the error if others keep it.
         writer: what there should be one of, if it cannot be locked.
 
     Raises:

@@ -8,7 +8,7 @@
 
 So what was opened is closed. A second signal ends the process at once, and so does the first one if the main thread
 does not notice it, in a long computation in C, or takes too long to close everything. The exit code is the same, and
-processes that were started end, too: see `core.model.meshes.coacd_worker` and `distribution.reaper`.
+processes that were started end, too, see `child_process`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 INTERRUPTED = 128
-"""Exit code of a program that a signal has stopped, less the number of the signal, as shells say it."""
+"""Exit code of a program that a signal has stopped, less the number of the signal, as in shells."""
 _ANSWER_TIMEOUT = 3.0  # s that the main thread has to notice a signal
 _CLOSING_TIMEOUT = 30.0  # s that it then has until the end
 _POLL_INTERVAL = 0.05  # s

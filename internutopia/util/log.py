@@ -19,7 +19,7 @@ class Warned:
     once: bool = False
     lasting: bool = True
 
-    def say(self) -> None:
+    def emit(self) -> None:
         """Log it, or log it again: as it was, or would have been if it was not a repetition."""
         record = _record.get()
         if record is not None:
@@ -35,12 +35,12 @@ _record: ContextVar[list[Warned] | None] = ContextVar('record', default=None)
 
 def warn(message: str, *args: object, lasting: bool = True) -> None:
     """Log a warning; not `lasting`: of the machine or the moment, so that another attempt may do without it."""
-    Warned(message % args if args else message, lasting=lasting).say()
+    Warned(message % args if args else message, lasting=lasting).emit()
 
 
 def warn_once(message: str, *args: object, lasting: bool = True) -> None:
     """As `warn`; the same one, of equal arguments, only once in a process."""
-    Warned(message % args if args else message, once=True, lasting=lasting).say()
+    Warned(message % args if args else message, once=True, lasting=lasting).emit()
 
 
 @contextmanager

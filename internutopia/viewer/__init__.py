@@ -35,7 +35,7 @@ def attach(
     Raises:
         TypeError: the viewer does not support this kind of env.
         NotImplementedError: the envs are on another engine.
-        RemoteError: remote envs cannot be looked at; a `VersionMismatchError` if their MuJoCo is another version.
+        RemoteError: remote envs cannot be viewed; a `VersionMismatchError` if their MuJoCo is another version.
         ValueError: the speed is not positive.
         ImportError: the extra is missing; the message has the command that installs it.
         OSError: nothing can listen at that address.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from internutopia.core.gym_env import Env as GymEnv
+from internutopia.core.gym_env import GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.batched.world import BatchedWorld
@@ -16,18 +14,8 @@ from internutopia.rl.batched_env import BatchedRLEnv
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util.arrays import to_host
+from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.robot_controls import SPEEDS, RobotCommand, RobotControls, VelocityControl, controls_of
-
-
-@dataclass(frozen=True)
-class ArmPose:
-    """Pose of an arm: the frame of its targets in the env frame, and its end effector in that frame.
-
-    Each is a position `(3,)` [m] and an orientation `(4,)`.
-    """
-
-    frame: tuple[NDArray[Any], NDArray[Any]]
-    end_effector: tuple[NDArray[Any], NDArray[Any]]
 
 
 class EnvAccess(Protocol):

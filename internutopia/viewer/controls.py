@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from internutopia.viewer.frames import ViewRequest
 from internutopia.viewer.robot_controls import RobotCommand
-from internutopia.viewer.wishes import Wishes
 
 Ray = tuple[tuple[float, ...], tuple[float, ...]]
 """Origin [m] and direction of a ray of a page."""
-PAUSE_POLL = 0.1  # s: a paused run looks that often for signals and for what the pages ask for
+PAUSE_POLL = 0.1  # s: interval at which a paused run handles signals and requests of pages
 _BEHIND = 0.1  # s: a run that is later than this does not try to catch up
 
 
@@ -58,10 +58,10 @@ class Controls:
         """True if the run is paused."""
         return self._paused
 
-    def wishes(self) -> Wishes:
-        """Return the current wishes."""
+    def view_request(self) -> ViewRequest:
+        """Return the current view."""
         with self._changed:
-            return Wishes(
+            return ViewRequest(
                 *(self.env_id, self.all_envs, self.follow, self.cameras), dict(self.joints), dict(self.commands)
             )
 
@@ -100,20 +100,20 @@ class Controls:
         """Return the command to a robot; an empty one if the program controls it."""
         return self.commands.get((env_id, robot)) or RobotCommand()
 
-    def tell(self, env_id: int, robot: str, **changes: Any) -> None:
+    def change_command(self, env_id: int, robot: str, **changes: Any) -> None:
         """Change fields of the command to a robot."""
         with self._changed:
             self.commands[env_id, robot] = replace(self.command(env_id, robot), **changes)
 
-    def tell_arm(self, env_id: int, robot: str, arm: str, pose: tuple[float, ...]) -> None:
+    def move_arm(self, env_id: int, robot: str, arm: str, pose: tuple[float, ...]) -> None:
         """Move the end effector of an arm to a pose, see `RobotCommand.poses`."""
         with self._changed:
-            self.tell(env_id, robot, poses={**self.command(env_id, robot).poses, arm: pose})
+            self.change_command(env_id, robot, poses={**self.command(env_id, robot).poses, arm: pose})
 
-    def tell_gripper(self, env_id: int, robot: str, gripper: str, closed: bool) -> None:
+    def move_gripper(self, env_id: int, robot: str, gripper: str, closed: bool) -> None:
         """Close or open a gripper."""
         with self._changed:
-            self.tell(env_id, robot, closed={**self.command(env_id, robot).closed, gripper: closed})
+            self.change_command(env_id, robot, closed={**self.command(env_id, robot).closed, gripper: closed})
 
     def click(self, ray: Ray) -> None:
         """Record a click on the scene."""

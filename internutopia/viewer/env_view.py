@@ -6,7 +6,7 @@ changes nothing in the envs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,16 +17,21 @@ from internutopia.core.runner.simulator import EnvSlot
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.gl import NoOpenGLError
 from internutopia.util.arrays import to_host
-from internutopia.viewer.access import ArmPose, EnvAccess
-from internutopia.viewer.frames import Frame, Report
-from internutopia.viewer.panels import EpisodeFacts
-from internutopia.viewer.pictures import to_rgb
+from internutopia.viewer.access import EnvAccess
+from internutopia.viewer.frames import (
+    ArmKey,
+    ArmPose,
+    EnvSnapshot,
+    EpisodeFacts,
+    Frame,
+    Report,
+    RobotFacts,
+    ShownScene,
+    ViewRequest,
+)
 from internutopia.viewer.robot_controls import RobotControls
-from internutopia.viewer.robot_panel import RobotFacts
-from internutopia.viewer.shown_scene import ShownScene
-from internutopia.viewer.stage import EnvSnapshot
-from internutopia.viewer.targets import ArmKey
-from internutopia.viewer.wishes import Wishes
+
+_NO_PICTURE = np.zeros((1, 1, 3), np.uint8)
 
 
 class EnvView:
@@ -34,7 +39,7 @@ class EnvView:
 
     Args:
         access: to the envs.
-        first_env: id, in the whole run, of the env that has id 0 here. Frames and wishes have ids of the run.
+        first_env: id, in the whole run, of the env that has id 0 here. Frames and view have ids of the run.
         name: id of the viewer, among several.
     """
 
@@ -42,7 +47,7 @@ class EnvView:
         self.name = name
         self._access, self._runner, self._world = access, access.runner, access.world
         self._first = first_env
-        self._wishes = Wishes()
+        self._requested = ViewRequest()
         self._episode: tuple[EnvSlot | None, EpisodeFacts | None] = (None, None)
         self._result: dict[str, Any] = {}  # of the last episode that ended in the env that is shown
         self._commanded: dict[tuple[int, str], RobotControls] = {}  # robots that pages command
@@ -53,20 +58,20 @@ class EnvView:
         """Hand the robots back to the program; idempotent."""
         if self in self._runner.watchers:
             self._runner.watchers.remove(self)
-            self.tell(Wishes())
+            self.command(ViewRequest())
 
-    def tell(self, wishes: Wishes) -> None:
-        """Command robots as pages wish from now on."""
-        if wishes.env_id != self._wishes.env_id:
+    def command(self, view: ViewRequest) -> None:
+        """Apply the commands of pages to robots from now on."""
+        if view.env_id != self._requested.env_id:
             self._result = {}
-        self._wishes = wishes
+        self._requested = view
         self._command_robots()
 
-    def look(self, wishes: Wishes, env_ids: Iterable[int], report: bool) -> Frame:
+    def take_frame(self, view: ViewRequest, env_ids: Iterable[int], report: bool) -> Frame:
         """Return a frame of the local envs that hold an episode, with `report` also the contents of panels."""
-        self.tell(wishes)
+        self.command(view)
         envs = [self._snapshot(env_id) for env_id in env_ids if self._slot(env_id) is not None]
-        chosen = wishes.env_id
+        chosen = view.env_id
         slot = self._slot(chosen)
         if slot is not self._episode[0]:
             self._episode = slot, None if slot is None else self._facts(chosen, slot)
@@ -74,7 +79,7 @@ class EnvView:
             return Frame(envs, report=Report({}, {}) if report else None)
         facts, local = self._episode[1], chosen - self._first
         assert facts is not None
-        said = None
+        contents = None
         if report:
             figures = {'step': slot.step, **self._access.figures(local)}
             figures |= {f'last episode: {name}': value for name, value in self._result.items()}
@@ -82,32 +87,32 @@ class EnvView:
                 pictures = self._pictures(facts, slot)
             except NoOpenGLError as error:  # a click does not end the run
                 figures['no pictures'], pictures = str(error), {}
-            said = Report(figures, pictures)
-        arms = {} if wishes.all_envs else self._arms(facts)
-        return Frame(envs, facts, float(to_host(self._world.times)[local]), said, arms)
+            contents = Report(figures, pictures)
+        arms = {} if view.all_envs else self._arms(facts)
+        return Frame(envs, facts, float(to_host(self._world.times)[local]), contents, arms)
 
     def on_step_start(self) -> None:
         """Do nothing; required of a `StepWatcher`."""
 
     def on_commanded(self) -> None:
         """Hold the joints that a page moves, after the robots were commanded."""
-        for (env_id, robot), targets in self._wishes.joints.items():
+        for (env_id, robot), targets in self._requested.joints.items():
             local = env_id - self._first
             if self._slot(env_id) is None or robot not in self._world.scene(local).robots:
                 continue
             layout = self._world.scene(local).robots[robot]
             aimed = {layout.dof_names[i]: i for i in np.flatnonzero(layout.targets['position'] >= 0).tolist()}
             held = {aimed[name]: value for name, value in targets.items() if name in aimed}
-            view = self._world.articulation(robot, local)
-            view.set_targets(np.array([local]), positions=[list(held.values())], joints=list(held))
+            articulation = self._world.articulation(robot, local)
+            articulation.set_targets(np.array([local]), positions=[list(held.values())], joints=list(held))
 
     def on_change(self) -> None:
         """Command the robots of new episodes and keep results, after a step or a reset."""
-        if self._wishes.commands or self._commanded:
+        if self._requested.commands or self._commanded:
             self._command_robots()
         slot = self._episode[0]
-        if slot is not None and slot.ended and slot is self._slot(self._wishes.env_id):
-            self._result = self._access.result(self._wishes.env_id - self._first)
+        if slot is not None and slot.ended and slot is self._slot(self._requested.env_id):
+            self._result = self._access.result(self._requested.env_id - self._first)
 
     def _slot(self, env_id: int) -> EnvSlot | None:
         """Return the episode in an env; None if there is none, or the env is in another process."""
@@ -115,9 +120,9 @@ class EnvView:
         return self._runner.envs[local] if 0 <= local < self._runner.env_num else None
 
     def _command_robots(self) -> None:
-        """Command robots as pages wish; hand back those without a command any more."""
+        """Apply the commands of pages; hand back the robots without a command any more."""
         before, self._commanded = self._commanded, {}
-        for env_id, robot in self._wishes.commands:
+        for env_id, robot in self._requested.commands:
             local = env_id - self._first
             controls = None if self._slot(env_id) is None else self._access.controls(local).get(robot)
             if controls is not None:
@@ -127,11 +132,11 @@ class EnvView:
         for (local, _), controls in before.items():
             self._access.command(local, controls, None)
         for (local, robot), controls in self._commanded.items():
-            self._access.command(local, controls, self._wishes.commands[local + self._first, robot])
+            self._access.command(local, controls, self._requested.commands[local + self._first, robot])
 
     def _snapshot(self, env_id: int) -> EnvSnapshot:
         local, world = env_id - self._first, self._world
-        origin = world.env_origins[local] if self._wishes.all_envs else np.zeros(3)
+        origin = world.env_origins[local] if self._requested.all_envs else np.zeros(3)
         return EnvSnapshot(env_id, origin, self._shown(world.scene(local)), world.full_state(local))
 
     def _shown(self, scene: CompiledScene) -> ShownScene:
@@ -148,16 +153,16 @@ class EnvView:
         return EpisodeFacts(env_id, f'{slot.task_config.type}, {scene}, episode {slot.episode.id}', tuple(robots))
 
     def _robot_facts(self, local: int, name: str, controls: RobotControls) -> RobotFacts:
-        view = self._world.articulation(name, local)
+        articulation = self._world.articulation(name, local)
         layout = self._world.scene(local).robots[name]
         limits = {
             joint: (float(low), float(high))
-            for joint, (low, high) in zip(view.dof_names, view.joint_ranges, strict=True)
+            for joint, (low, high) in zip(articulation.dof_names, articulation.joint_ranges, strict=True)
         }
         aims = layout.targets['position'] >= 0
         if layout.driven:  # every joint takes one then, and those of wheels mean nothing
-            aims &= to_host(view.get_gains()[0])[local] > 0.0
-        held = frozenset(joint for joint, aimed in zip(view.dof_names, aims, strict=True) if aimed)
+            aims &= to_host(articulation.get_gains()[0])[local] > 0.0
+        held = frozenset(joint for joint, aimed in zip(articulation.dof_names, aims, strict=True) if aimed)
         sensors = self._runner.slot(local).task.robots[name].sensors
         cameras = tuple(each for each, sensor in sensors.items() if sensor.renders)
         return RobotFacts(limits, held, controls, cameras)
@@ -173,5 +178,19 @@ class EnvView:
     def _pictures(self, facts: EpisodeFacts, slot: EnvSlot) -> dict[tuple[str, str], NDArray[np.uint8]]:
         """Return the pictures of the requested cameras."""
         offered = {(robot.name, name) for robot in facts.robots for name in robot.cameras}
-        wanted = offered & self._wishes.cameras
+        wanted = offered & self._requested.cameras
         return {(robot, name): to_rgb(slot.task.robots[robot].sensors[name].get_data()) for robot, name in wanted}
+
+
+def to_rgb(data: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """Convert a camera's data to RGB `(height, width, 3)`: its colours, or its depth in grey, the nearest brightest.
+
+    Returns one black pixel if it has neither.
+    """
+    if 'rgba' in data:
+        return data['rgba'][..., :3]
+    if 'depth' in data:
+        nearness = 1.0 / (1.0 + data['depth'])  # infinitely far is 0
+        grey = (255.0 * nearness).astype(np.uint8)
+        return np.repeat(grey[..., None], 3, axis=-1)
+    return _NO_PICTURE

@@ -50,9 +50,9 @@ def body_files(model: mujoco.MjModel) -> dict[int, bytes]:
     mujoco.mj_kinematics(model, data)
     moving = moving_bodies(model)
     shown = mujoco.MjvOption().geomgroup
-    by_look: dict[int, dict[tuple[int, tuple[float, ...]], list[_Surface]]] = {}
+    by_material: dict[int, dict[tuple[int, tuple[float, ...]], list[_Surface]]] = {}
     for geom in range(model.ngeom):
-        texture, rgba = _look(model, geom)
+        texture, rgba = _material(model, geom)
         if not shown[model.geom_group[geom]] or rgba[3] == 0.0:
             continue
         surface = _surface(model, geom)
@@ -67,11 +67,11 @@ def body_files(model: mujoco.MjModel) -> dict[int, bytes]:
             surface.uv,
             surface.faces,
         )
-        by_look.setdefault(body, {}).setdefault((texture, rgba), []).append(placed)
-    return {body: _glb(model, looks) for body, looks in by_look.items()}
+        by_material.setdefault(body, {}).setdefault((texture, rgba), []).append(placed)
+    return {body: _glb(model, surfaces) for body, surfaces in by_material.items()}
 
 
-def _look(model: mujoco.MjModel, geom: int) -> tuple[int, tuple[float, ...]]:
+def _material(model: mujoco.MjModel, geom: int) -> tuple[int, tuple[float, ...]]:
     """Return texture (-1 for none) and colour of a geom; the colour has the mean of a texture that cannot be shown."""
     material = model.geom_matid[geom]
     rgba = model.geom_rgba[geom].astype(float)
@@ -190,14 +190,14 @@ def _height_field(model: mujoco.MjModel, geom: int) -> _Surface:
     return _Surface(vertices, normals, np.column_stack([u, v]) * repeat, faces)
 
 
-def _glb(model: mujoco.MjModel, looks: dict[tuple[int, tuple[float, ...]], list[_Surface]]) -> bytes:
+def _glb(model: mujoco.MjModel, surfaces_by_material: dict[tuple[int, tuple[float, ...]], list[_Surface]]) -> bytes:
     from PIL import Image
     from trimesh import Scene, Trimesh
     from trimesh.visual import TextureVisuals
     from trimesh.visual.material import PBRMaterial
 
     scene = Scene()
-    for (texture, rgba), surfaces in looks.items():
+    for (texture, rgba), surfaces in surfaces_by_material.items():
         picture: Any = Image.fromarray(_pixels(model, texture).squeeze()) if texture >= 0 else None
         material = PBRMaterial(
             baseColorFactor=[*(np.clip(rgba[:3], 0.0, 1.0) ** _GAMMA).tolist(), rgba[3]],

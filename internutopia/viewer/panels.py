@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.viewer.controls import Controls
-from internutopia.viewer.robot_panel import RobotFacts, RobotPanel
+from internutopia.viewer.frames import EpisodeFacts
+from internutopia.viewer.robot_panel import RobotPanel
 
 if TYPE_CHECKING:
     import viser
 
 _SPEEDS = {'0.1 x': 0.1, '0.25 x': 0.25, '0.5 x': 0.5, 'real time': 1.0, '2 x': 2.0, 'as fast as it goes': None}
-_NOBODY: str = 'nobody'
-
-
-@dataclass(frozen=True)
-class EpisodeFacts:
-    """Facts that panels show of the episode in the env that is shown."""
-
-    env_id: int
-    title: str
-    robots: tuple[RobotFacts, ...]
+_NO_ROBOT: str = 'no robot'
 
 
 class Panels:
@@ -60,7 +51,7 @@ class Panels:
             with self._server.atomic():  # a page must not send events before there is a listener
                 self._robots = [RobotPanel(self._gui, self._controls, robot, env_id) for robot in robots]
             if self._follow is not None:
-                self._follow.options = (_NOBODY, *(robot.name for robot in robots))
+                self._follow.options = (_NO_ROBOT, *(robot.name for robot in robots))
             elif robots:
                 self._follow = self._add_follow([robot.name for robot in robots])
 
@@ -98,14 +89,14 @@ class Panels:
     def _add_follow(self, robots: Sequence[str]) -> viser.GuiDropdownHandle[str]:
         """Add the choice of a robot to follow once there are robots; else the first would overwrite a page's choice."""
         self._controls.follow = robots[0]
-        options: tuple[str, ...] = (_NOBODY, *robots)
+        options: tuple[str, ...] = (_NO_ROBOT, *robots)
         hint = 'The robot that stays in the middle.'
         follow = self._gui.add_dropdown('Follow', options, initial_value=robots[0], hint=hint, order=self._below_view)
 
         @follow.on_update
         def _(event: Any) -> None:
             if event.client is not None:
-                self._controls.follow = None if follow.value == _NOBODY else follow.value
+                self._controls.follow = None if follow.value == _NO_ROBOT else follow.value
 
         return follow
 

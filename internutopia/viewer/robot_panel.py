@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.viewer.controls import Controls
-from internutopia.viewer.plots import JointPlots
-from internutopia.viewer.robot_controls import RobotCommand, RobotControls, VelocityControl
+from internutopia.viewer.frames import RobotFacts
+from internutopia.viewer.robot_controls import RobotCommand, VelocityControl
 
 if TYPE_CHECKING:
     import viser
 
 _UNLIMITED = math.pi  # rad or m: range of the slider of a joint without limits
-
-
-@dataclass(frozen=True)
-class RobotFacts:
-    """Facts that panels show of a robot.
-
-    Attributes:
-        joints: names with limits `(low, high)` [rad or m] in the order of joint arrays.
-        held: those of them that hold a target.
-        controls: its controls.
-        cameras: names of its sensors that take pictures.
-    """
-
-    joints: Mapping[str, tuple[float, float]]
-    held: frozenset[str]
-    controls: RobotControls
-    cameras: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self.controls.robot
+_PLOTTED = 300  # points
 
 
 class RobotPanel:
@@ -57,7 +36,7 @@ class RobotPanel:
         self._gui, self._controls, self._key = gui, controls, (env_id, robot.name)
         self._joints: dict[str, viser.GuiSliderHandle[float]] = {}
         self._speeds: list[viser.GuiSliderHandle[float]] = []
-        self._command: RobotCommand | None = None  # when it was looked at last
+        self._command: RobotCommand | None = None  # at the last update
         self._grippers: dict[str, viser.GuiCheckboxHandle] = {}
         self._pictures: dict[str, viser.GuiImageHandle] = {}
         self._plots: JointPlots | None = None
@@ -111,12 +90,12 @@ class RobotPanel:
         given = self._controls.command(*self._key).speeds or (0.0,) * len(control.labels)
         for label, low, high, value in zip(control.labels, control.low, control.high, given, strict=True):
             slider = self._gui.add_slider(label, min(low, 0.0), max(high, 0.0), 0.01, value)
-            slider.on_update(self._tell_speeds)
+            slider.on_update(self._change_speeds)
             self._speeds.append(slider)
 
-    def _tell_speeds(self, event: Any) -> None:
+    def _change_speeds(self, event: Any) -> None:
         if event.client is not None:
-            self._controls.tell(*self._key, speeds=tuple(slider.value for slider in self._speeds), goal=None)
+            self._controls.change_command(*self._key, speeds=tuple(slider.value for slider in self._speeds), goal=None)
 
     def _add_goal(self) -> None:
         hint = 'Click on the ground: the robot goes there.'
@@ -135,7 +114,7 @@ class RobotPanel:
         @box.on_update
         def _(event: Any) -> None:
             if event.client is not None:
-                self._controls.tell_gripper(*self._key, name, box.value)
+                self._controls.move_gripper(*self._key, name, box.value)
 
     def _add_camera(self, name: str) -> None:
         camera = self.robot.name, name
@@ -168,3 +147,56 @@ class RobotPanel:
                 self._controls.hold_joint(*self._key, joint, event.target.value)
 
         return hold
+
+
+class JointPlots:
+    """Joint plots of a robot, one at first.
+
+    Args:
+        gui: GUI to which they are added.
+        joints: names, in the order of joint arrays.
+    """
+
+    def __init__(self, gui: viser.GuiApi, joints: Sequence[str]):
+        self._gui = gui
+        self._joints = tuple(joints)
+        self._history: deque[tuple[float, NDArray[np.float64]]] = deque(maxlen=_PLOTTED)
+        self._plots: list[_JointPlot] = []
+        self._folder = gui.add_folder('Plots', expand_by_default=False)
+        with self._folder:
+            gui.add_button('Add plot').on_click(lambda _: self._add())
+        self._add()
+
+    def show(self, time: float, positions: NDArray[np.float64]) -> None:
+        """Plot the joint positions `(dof,)` [rad or m] at a time [s] of the episode."""
+        if self._history and time < self._history[-1][0]:
+            self._history.clear()  # another episode
+        if not self._history or time > self._history[-1][0]:
+            self._history.append((time, positions.copy()))
+            for plot in self._plots:
+                self._draw(plot)
+
+    def _add(self) -> None:
+        joint = self._joints[len(self._plots) % len(self._joints)]  # the next one that is not plotted yet
+        with self._folder:
+            plot = _JointPlot(self._gui, self._joints, joint)
+        plot.joint.on_update(lambda _: self._draw(plot))
+        self._plots.append(plot)
+
+    def _draw(self, plot: _JointPlot) -> None:
+        if self._history:
+            column = self._joints.index(plot.joint.value)
+            times, positions = zip(*self._history, strict=True)
+            plot.plot.data = (np.array(times), np.array([each[column] for each in positions]))
+
+
+class _JointPlot:
+    """Plot of one joint, with the choice of the joint."""
+
+    def __init__(self, gui: viser.GuiApi, joints: tuple[str, ...], joint: str):
+        from viser import uplot
+
+        self.joint = gui.add_dropdown('Joint', joints, initial_value=joint)
+        empty = np.zeros(1)
+        series = (uplot.Series(label='time [s]'), uplot.Series(label='position', stroke='#0072b2', width=2))
+        self.plot = gui.add_uplot((empty, empty), series, scales={'x': uplot.Scale(time=False)}, aspect=1.6)

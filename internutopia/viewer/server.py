@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 from internutopia.util.log import log
 
 if TYPE_CHECKING:

@@ -5,37 +5,25 @@ Geometry is sent when the scenes change; a frame is two arrays for each body tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.viewer.controls import Ray
+from internutopia.viewer.controls import Controls, Ray
+from internutopia.viewer.frames import ArmKey, ArmPose, EnvSnapshot, ShownScene
 from internutopia.viewer.geometry import body_files
-from internutopia.viewer.shown_scene import ShownScene
 
 if TYPE_CHECKING:
     import viser
 
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _NEAREST, _FARTHEST = 0.6, 5.0  # m, of the camera from a robot
-
-
-@dataclass(frozen=True)
-class EnvSnapshot:
-    """State of an env at one instant.
-
-    `origin` `(3,)` [m] is its position on the page, `state` that of MuJoCo (`mjSTATE_INTEGRATION`), a copy.
-    """
-
-    env_id: int
-    origin: NDArray[np.float64]
-    scene: ShownScene
-    state: NDArray[np.float64]
+_SIZE = 0.15  # m, of a handle
+_MARK_SIZE = 0.06  # m, radius
 
 
 class Stage:
@@ -109,7 +97,7 @@ class Stage:
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
     def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
-        """Place the cameras of pages beside a robot, or above all envs."""
+        """Place the cameras of pages near a robot, or above all envs."""
         target = np.array([0.0, 0.0, 0.5])
         if len(envs) > 1 or follow is None:
             low, high = (limit([env.origin for env in envs], axis=0) for limit in (np.min, np.max))
@@ -194,3 +182,66 @@ def _light(server: viser.ViserServer) -> None:
         '/lights/sky', sky_color=(255, 255, 255), ground_color=(150, 150, 160), intensity=1.8
     )
     server.scene.add_light_directional('/lights/sun', intensity=1.8, position=(1.0, -2.0, 4.0))
+
+
+class Targets:
+    """Handles and marks on all pages of a server.
+
+    Args:
+        server: of the pages.
+        controls: receives the input.
+    """
+
+    def __init__(self, server: viser.ViserServer, controls: Controls):
+        self._scene = server.scene
+        self._controls = controls
+        self._handles: dict[ArmKey, _ArmHandle] = {}
+        self._marks: dict[tuple[int, str], viser.IcosphereHandle] = {}
+
+    def show(self, arms: Mapping[ArmKey, ArmPose], shift: NDArray[np.float64]) -> None:
+        """Show handles of these arms and marks of the envs; all is moved by `shift` `(3,)` [m]."""
+        for key in self._handles.keys() - arms.keys():
+            self._handles.pop(key).remove()
+        for key, pose in arms.items():
+            if key not in self._handles:
+                self._handles[key] = _ArmHandle(self._scene, self._controls, key)
+            self._handles[key].show(pose, shift)
+        goals = {
+            key: np.array(command.goal)
+            for key, command in list(self._controls.commands.items())
+            if command.goal is not None and key[0] == self._controls.env_id
+        }
+        for key in self._marks.keys() - goals.keys():
+            self._marks.pop(key).remove()
+        for key, goal in goals.items():
+            if key not in self._marks:
+                name = f'/goals/{key[1]}'
+                self._marks[key] = self._scene.add_icosphere(name, _MARK_SIZE, (230, 120, 0), cast_shadow=False)
+            self._marks[key].position = goal + shift
+
+
+class _ArmHandle:
+    """Handle of one arm."""
+
+    def __init__(self, scene: viser.SceneApi, controls: Controls, key: ArmKey):
+        self._controls, self._key = controls, key
+        _, robot, arm = key
+        self._frame = scene.add_frame(f'/targets/{robot}/{arm}', show_axes=False)
+        self._handle = scene.add_transform_controls(f'/targets/{robot}/{arm}/pose', _SIZE, depth_test=False)
+        self._handle.on_update(self._send_commands)
+
+    def show(self, pose: ArmPose, shift: NDArray[np.float64]) -> None:
+        """Show the arm's pose."""
+        position, orientation = pose.frame
+        self._frame.position, self._frame.wxyz = position + shift, orientation
+        env_id, robot, arm = self._key
+        if arm not in self._controls.command(env_id, robot).poses:
+            self._handle.position, self._handle.wxyz = pose.end_effector
+
+    def remove(self) -> None:
+        """Remove the handle."""
+        self._frame.remove()
+
+    async def _send_commands(self, event: Any) -> None:  # on the server's loop: updates stay in their order
+        pose = tuple(map(float, (*event.target.position, *event.target.wxyz)))
+        self._controls.move_arm(*self._key, pose)

@@ -12,25 +12,22 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from internutopia.viewer.controls import Controls
-from internutopia.viewer.frames import Frame
+from internutopia.viewer.frames import Frame, ViewRequest
 from internutopia.viewer.panels import Panels
 from internutopia.viewer.robot_controls import RobotCommand
 from internutopia.viewer.server import address_of, start_server, stop_server
 from internutopia.viewer.source import EnvSource
-from internutopia.viewer.stage import Stage
-from internutopia.viewer.targets import Targets
-from internutopia.viewer.wishes import Wishes
+from internutopia.viewer.stage import Stage, Targets
 
 if TYPE_CHECKING:
     import viser
 
 RATE = 30.0  # frames per second, at most
 _REPORT_RATE = 5.0  # of figures, sliders and plots
-_SHARE = 0.1  # of the time that the viewer's thread works, at most, and that looks take: the run needs it, too
+_SHARE = 0.1  # of the time that the viewer's thread works, at most, and that taking frames takes: the run needs it, too
 _LONGEST_REST = 0.2  # s
 
 
@@ -52,14 +49,14 @@ class Viewer:
         self.server = start_server(host, port, token, self.routes)
         self.url = address_of(self.server, token)
         self.pages = 0
-        on_click: Any = self.server.scene.on_click()  # its type knows nothing of coroutines, which it takes
+        on_click: Any = self.server.scene.on_click()  # its type lacks coroutines, which it accepts
         on_click(self._click)
         self.server.on_client_connect(self._count_pages)
         self.server.on_client_disconnect(self._count_pages)
-        self._told = Wishes()
+        self._sent = ViewRequest()
         self._next_frame = self._next_report = 0.0  # [s]
         self._arrived = threading.Condition()
-        self._frame: tuple[Frame, Wishes] | None = None
+        self._frame: tuple[Frame, ViewRequest] | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._draw, name='internutopia-viewer', daemon=True)
         self._thread.start()
@@ -90,15 +87,13 @@ class Viewer:
     def __enter__(self) -> Viewer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def on_step_start(self) -> None:
         """Wait before a step while the run is paused, or faster than the chosen speed."""
         self._controls.wait(self._source.step_dt, self._take_frame)
-        self._tell()
+        self._send_commands()
 
     def on_commanded(self) -> None:
         """Do nothing; required of a `StepWatcher`."""
@@ -114,30 +109,30 @@ class Viewer:
     def _count_pages(self, _: Any) -> None:
         self.pages = len(self.server.get_clients())
 
-    def _tell(self) -> None:
-        """Command robots as pages wish, if the wishes have changed."""
-        if not (self._controls.joints or self._controls.commands or self._told.joints or self._told.commands):
+    def _send_commands(self) -> None:
+        """Send the commands of pages to robots, if they have changed."""
+        if not (self._controls.joints or self._controls.commands or self._sent.joints or self._sent.commands):
             return
-        wishes = self._controls.wishes()
-        if (wishes.joints, wishes.commands) != (self._told.joints, self._told.commands):
-            self._source.tell(wishes)
-            self._told = wishes
+        view = self._controls.view_request()
+        if (view.joints, view.commands) != (self._sent.joints, self._sent.commands):
+            self._source.command(view)
+            self._sent = view
 
     def _take_frame(self) -> None:
         """Take a frame for the viewer's thread."""
         now = time.perf_counter()
-        wishes = self._controls.wishes()
+        view = self._controls.view_request()
         reports = now >= self._next_report
         if reports:
             self._next_report = now + 1.0 / _REPORT_RATE
-        frame = self._source.look(wishes, reports)
-        self._told = wishes
+        frame = self._source.take_frame(view, reports)
+        self._sent = view
         took = time.perf_counter() - now
         self._next_frame = now + max(1.0 / RATE, min(took / _SHARE, _LONGEST_REST))
         with self._arrived:
             if frame.report is None and self._frame is not None:
                 frame = replace(frame, report=self._frame[0].report)  # of the frame that is replaced
-            self._frame = frame, wishes
+            self._frame = frame, view
             self._arrived.notify_all()
 
     def _draw(self) -> None:
@@ -151,26 +146,26 @@ class Viewer:
                 taken, self._frame = self._frame, None
             if taken is None:
                 return
-            frame, wishes = taken
+            frame, view = taken
             started = time.perf_counter()
             panels.show_episode(frame.episode)
-            follow = self._controls.follow if wishes.follow == '' else wishes.follow
-            stage.show(frame.envs, None if wishes.all_envs else follow or None)
+            follow = self._controls.follow if view.follow == '' else view.follow
+            stage.show(frame.envs, None if view.all_envs else follow or None)
             targets.show(frame.arms, stage.shift)
             for ray in self._controls.take_clicks():
-                self._send(frame, wishes, stage.point_under(ray))
+                self._send(frame, view, stage.point_under(ray))
             if frame.report is not None:
                 panels.show_figures(frame.report.figures)
                 panels.show_pictures(frame.report.pictures)
-                if frame.episode is not None and not wishes.all_envs and frame.envs:
+                if frame.episode is not None and not view.all_envs and frame.envs:
                     panels.show_joints(frame.time, stage.joint_positions)
             rest = (time.perf_counter() - started) * (1.0 / _SHARE - 1.0)
             with self._arrived:
                 self._arrived.wait_for(lambda: self._closed, min(rest, _LONGEST_REST))
 
-    def _send(self, frame: Frame, wishes: Wishes, point: tuple[float, ...] | None) -> None:
+    def _send(self, frame: Frame, view: ViewRequest, point: tuple[float, ...] | None) -> None:
         """Send robots to a point that was clicked in a frame: those of its env that go to clicked points."""
-        if point is not None and frame.episode is not None and not wishes.all_envs:
+        if point is not None and frame.episode is not None and not view.all_envs:
             for env_id, robot in self._controls.sent:
                 if env_id == frame.episode.env_id:
-                    self._controls.tell(env_id, robot, goal=point, speeds=None)
+                    self._controls.change_command(env_id, robot, goal=point, speeds=None)

@@ -1,104 +1,93 @@
 """Joint names of the built-in robots, in every order that is used. No list is written anywhere else."""
 
 
-def _names(text: str) -> list[str]:
-    return text.split()
+def _joints(stems: str) -> list[str]:
+    return [f'{stem}_joint' for stem in stems.split()]
 
 
-H1_19 = _names("""
-    left_hip_yaw_joint right_hip_yaw_joint torso_joint left_hip_roll_joint right_hip_roll_joint
-    left_shoulder_pitch_joint right_shoulder_pitch_joint left_hip_pitch_joint right_hip_pitch_joint
-    left_shoulder_roll_joint right_shoulder_roll_joint left_knee_joint right_knee_joint left_shoulder_yaw_joint
-    right_shoulder_yaw_joint left_ankle_joint right_ankle_joint left_elbow_joint right_elbow_joint
+H1_19 = _joints("""
+    left_hip_yaw right_hip_yaw torso left_hip_roll right_hip_roll left_shoulder_pitch right_shoulder_pitch
+    left_hip_pitch right_hip_pitch left_shoulder_roll right_shoulder_roll left_knee right_knee left_shoulder_yaw
+    right_shoulder_yaw left_ankle right_ankle left_elbow right_elbow
 """)
 """H1 (with or without hands) in the order of the simulation."""
 
-H1_GYM_19 = _names("""
-    left_hip_yaw_joint left_hip_roll_joint left_hip_pitch_joint left_knee_joint left_ankle_joint right_hip_yaw_joint
-    right_hip_roll_joint right_hip_pitch_joint right_knee_joint right_ankle_joint torso_joint
-    left_shoulder_pitch_joint left_shoulder_roll_joint left_shoulder_yaw_joint left_elbow_joint
-    right_shoulder_pitch_joint right_shoulder_roll_joint right_shoulder_yaw_joint right_elbow_joint
+H1_GYM_19 = _joints("""
+    left_hip_yaw left_hip_roll left_hip_pitch left_knee left_ankle right_hip_yaw right_hip_roll right_hip_pitch
+    right_knee right_ankle torso left_shoulder_pitch left_shoulder_roll left_shoulder_yaw left_elbow
+    right_shoulder_pitch right_shoulder_roll right_shoulder_yaw right_elbow
 """)
 """H1 in the order of its walking policy."""
 
-ALIENGO_12 = _names("""
-    FL_hip_joint FR_hip_joint RL_hip_joint RR_hip_joint FL_thigh_joint FR_thigh_joint RL_thigh_joint RR_thigh_joint
-    FL_calf_joint FR_calf_joint RL_calf_joint RR_calf_joint
+ALIENGO_12 = _joints("""
+    FL_hip FR_hip RL_hip RR_hip FL_thigh FR_thigh RL_thigh RR_thigh FL_calf FR_calf RL_calf RR_calf
 """)
 """Aliengo in the order of the simulation."""
 
 ALIENGO_GYM_12 = [f'{leg}_{part}_joint' for leg in ('FL', 'FR', 'RL', 'RR') for part in ('hip', 'thigh', 'calf')]
 """Aliengo in the order of its walking policy, leg by leg."""
 
-G1_SIM = _names("""
-    left_hip_pitch_joint right_hip_pitch_joint waist_yaw_joint left_hip_roll_joint right_hip_roll_joint
-    left_hip_yaw_joint right_hip_yaw_joint left_knee_joint right_knee_joint left_shoulder_pitch_joint
-    right_shoulder_pitch_joint left_ankle_pitch_joint right_ankle_pitch_joint left_shoulder_roll_joint
-    right_shoulder_roll_joint left_ankle_roll_joint right_ankle_roll_joint left_shoulder_yaw_joint
-    right_shoulder_yaw_joint left_elbow_joint right_elbow_joint left_wrist_roll_joint right_wrist_roll_joint
-    left_wrist_pitch_joint right_wrist_pitch_joint left_wrist_yaw_joint right_wrist_yaw_joint
+G1_SIM = _joints("""
+    left_hip_pitch right_hip_pitch waist_yaw left_hip_roll right_hip_roll left_hip_yaw right_hip_yaw left_knee
+    right_knee left_shoulder_pitch right_shoulder_pitch left_ankle_pitch right_ankle_pitch left_shoulder_roll
+    right_shoulder_roll left_ankle_roll right_ankle_roll left_shoulder_yaw right_shoulder_yaw left_elbow right_elbow
+    left_wrist_roll right_wrist_roll left_wrist_pitch right_wrist_pitch left_wrist_yaw right_wrist_yaw
 """)
 """G1 in the order of the simulation; the waist's roll and pitch joints are not driven."""
 
-G1_GYM = _names("""
-    left_hip_pitch_joint left_hip_roll_joint left_hip_yaw_joint left_knee_joint left_ankle_pitch_joint
-    left_ankle_roll_joint right_hip_pitch_joint right_hip_roll_joint right_hip_yaw_joint right_knee_joint
-    right_ankle_pitch_joint right_ankle_roll_joint waist_yaw_joint left_shoulder_pitch_joint
-    left_shoulder_roll_joint left_shoulder_yaw_joint left_elbow_joint left_wrist_roll_joint left_wrist_pitch_joint
-    left_wrist_yaw_joint right_shoulder_pitch_joint right_shoulder_roll_joint right_shoulder_yaw_joint
-    right_elbow_joint right_wrist_roll_joint right_wrist_pitch_joint right_wrist_yaw_joint
+G1_GYM = _joints("""
+    left_hip_pitch left_hip_roll left_hip_yaw left_knee left_ankle_pitch left_ankle_roll right_hip_pitch
+    right_hip_roll right_hip_yaw right_knee right_ankle_pitch right_ankle_roll waist_yaw left_shoulder_pitch
+    left_shoulder_roll left_shoulder_yaw left_elbow left_wrist_roll left_wrist_pitch left_wrist_yaw
+    right_shoulder_pitch right_shoulder_roll right_shoulder_yaw right_elbow right_wrist_roll right_wrist_pitch
+    right_wrist_yaw
 """)
 """G1 in the order of its walking policy: 12 leg joints, then the 15 of the upper body."""
 
-GR1_54 = _names("""
-    left_hip_roll_joint left_hip_yaw_joint left_hip_pitch_joint left_knee_pitch_joint left_ankle_pitch_joint
-    left_ankle_roll_joint right_hip_roll_joint right_hip_yaw_joint right_hip_pitch_joint right_knee_pitch_joint
-    right_ankle_pitch_joint right_ankle_roll_joint waist_yaw_joint waist_pitch_joint waist_roll_joint
-    head_roll_joint head_pitch_joint head_yaw_joint left_shoulder_pitch_joint left_shoulder_roll_joint
-    left_shoulder_yaw_joint left_elbow_pitch_joint left_wrist_yaw_joint left_wrist_roll_joint left_wrist_pitch_joint
-    L_index_proximal_joint L_index_intermediate_joint L_middle_proximal_joint L_middle_intermediate_joint
-    L_pinky_proximal_joint L_pinky_intermediate_joint L_ring_proximal_joint L_ring_intermediate_joint
-    L_thumb_proximal_yaw_joint L_thumb_proximal_pitch_joint L_thumb_distal_joint right_shoulder_pitch_joint
-    right_shoulder_roll_joint right_shoulder_yaw_joint right_elbow_pitch_joint right_wrist_yaw_joint
-    right_wrist_roll_joint right_wrist_pitch_joint R_index_proximal_joint R_index_intermediate_joint
-    R_middle_proximal_joint R_middle_intermediate_joint R_pinky_proximal_joint R_pinky_intermediate_joint
-    R_ring_proximal_joint R_ring_intermediate_joint R_thumb_proximal_yaw_joint R_thumb_proximal_pitch_joint
-    R_thumb_distal_joint
+GR1_54 = _joints("""
+    left_hip_roll left_hip_yaw left_hip_pitch left_knee_pitch left_ankle_pitch left_ankle_roll right_hip_roll
+    right_hip_yaw right_hip_pitch right_knee_pitch right_ankle_pitch right_ankle_roll waist_yaw waist_pitch
+    waist_roll head_roll head_pitch head_yaw left_shoulder_pitch left_shoulder_roll left_shoulder_yaw
+    left_elbow_pitch left_wrist_yaw left_wrist_roll left_wrist_pitch L_index_proximal L_index_intermediate
+    L_middle_proximal L_middle_intermediate L_pinky_proximal L_pinky_intermediate L_ring_proximal
+    L_ring_intermediate L_thumb_proximal_yaw L_thumb_proximal_pitch L_thumb_distal right_shoulder_pitch
+    right_shoulder_roll right_shoulder_yaw right_elbow_pitch right_wrist_yaw right_wrist_roll right_wrist_pitch
+    R_index_proximal R_index_intermediate R_middle_proximal R_middle_intermediate R_pinky_proximal
+    R_pinky_intermediate R_ring_proximal R_ring_intermediate R_thumb_proximal_yaw R_thumb_proximal_pitch
+    R_thumb_distal
 """)
 """GR1 in the order of its walking policy: 12 leg joints, then the 42 of the upper body."""
 
-GR1_TELEOP_54 = _names("""
-    left_hip_roll_joint right_hip_roll_joint waist_yaw_joint left_hip_yaw_joint right_hip_yaw_joint
-    waist_pitch_joint left_hip_pitch_joint right_hip_pitch_joint waist_roll_joint left_knee_pitch_joint
-    right_knee_pitch_joint left_ankle_pitch_joint right_ankle_pitch_joint head_roll_joint left_shoulder_pitch_joint
-    right_shoulder_pitch_joint left_ankle_roll_joint right_ankle_roll_joint head_pitch_joint
-    left_shoulder_roll_joint right_shoulder_roll_joint head_yaw_joint left_shoulder_yaw_joint
-    right_shoulder_yaw_joint left_elbow_pitch_joint right_elbow_pitch_joint left_wrist_yaw_joint
-    right_wrist_yaw_joint left_wrist_roll_joint right_wrist_roll_joint left_wrist_pitch_joint
-    right_wrist_pitch_joint L_index_proximal_joint L_middle_proximal_joint L_pinky_proximal_joint
-    L_ring_proximal_joint L_thumb_proximal_yaw_joint R_index_proximal_joint R_middle_proximal_joint
-    R_pinky_proximal_joint R_ring_proximal_joint R_thumb_proximal_yaw_joint L_index_intermediate_joint
-    L_middle_intermediate_joint L_pinky_intermediate_joint L_ring_intermediate_joint L_thumb_proximal_pitch_joint
-    R_index_intermediate_joint R_middle_intermediate_joint R_pinky_intermediate_joint R_ring_intermediate_joint
-    R_thumb_proximal_pitch_joint L_thumb_distal_joint R_thumb_distal_joint
+_GR1_HANDS = _joints("""
+    L_index_proximal L_middle_proximal L_pinky_proximal L_ring_proximal L_thumb_proximal_yaw R_index_proximal
+    R_middle_proximal R_pinky_proximal R_ring_proximal R_thumb_proximal_yaw L_index_intermediate
+    L_middle_intermediate L_pinky_intermediate L_ring_intermediate L_thumb_proximal_pitch R_index_intermediate
+    R_middle_intermediate R_pinky_intermediate R_ring_intermediate R_thumb_proximal_pitch L_thumb_distal
+    R_thumb_distal
 """)
+
+GR1_TELEOP_54 = (
+    _joints("""
+    left_hip_roll right_hip_roll waist_yaw left_hip_yaw right_hip_yaw waist_pitch left_hip_pitch right_hip_pitch
+    waist_roll left_knee_pitch right_knee_pitch left_ankle_pitch right_ankle_pitch head_roll left_shoulder_pitch
+    right_shoulder_pitch left_ankle_roll right_ankle_roll head_pitch left_shoulder_roll right_shoulder_roll head_yaw
+    left_shoulder_yaw right_shoulder_yaw left_elbow_pitch right_elbow_pitch left_wrist_yaw right_wrist_yaw
+    left_wrist_roll right_wrist_roll left_wrist_pitch right_wrist_pitch
+""")
+    + _GR1_HANDS
+)
 """GR1 in the order of the teleoperation's joint targets."""
 
-GR1_DOF_54 = _names("""
-    head_roll_joint left_shoulder_pitch_joint right_shoulder_pitch_joint waist_roll_joint head_pitch_joint
-    left_shoulder_roll_joint right_shoulder_roll_joint waist_pitch_joint head_yaw_joint left_shoulder_yaw_joint
-    right_shoulder_yaw_joint waist_yaw_joint left_elbow_pitch_joint right_elbow_pitch_joint left_hip_roll_joint
-    right_hip_roll_joint left_wrist_yaw_joint right_wrist_yaw_joint left_hip_yaw_joint right_hip_yaw_joint
-    left_wrist_roll_joint right_wrist_roll_joint left_hip_pitch_joint right_hip_pitch_joint left_wrist_pitch_joint
-    right_wrist_pitch_joint left_knee_pitch_joint right_knee_pitch_joint left_ankle_pitch_joint
-    right_ankle_pitch_joint left_ankle_roll_joint right_ankle_roll_joint L_index_proximal_joint
-    L_middle_proximal_joint L_pinky_proximal_joint L_ring_proximal_joint L_thumb_proximal_yaw_joint
-    R_index_proximal_joint R_middle_proximal_joint R_pinky_proximal_joint R_ring_proximal_joint
-    R_thumb_proximal_yaw_joint L_index_intermediate_joint L_middle_intermediate_joint L_pinky_intermediate_joint
-    L_ring_intermediate_joint L_thumb_proximal_pitch_joint R_index_intermediate_joint R_middle_intermediate_joint
-    R_pinky_intermediate_joint R_ring_intermediate_joint R_thumb_proximal_pitch_joint L_thumb_distal_joint
-    R_thumb_distal_joint
+GR1_DOF_54 = (
+    _joints("""
+    head_roll left_shoulder_pitch right_shoulder_pitch waist_roll head_pitch left_shoulder_roll right_shoulder_roll
+    waist_pitch head_yaw left_shoulder_yaw right_shoulder_yaw waist_yaw left_elbow_pitch right_elbow_pitch
+    left_hip_roll right_hip_roll left_wrist_yaw right_wrist_yaw left_hip_yaw right_hip_yaw left_wrist_roll
+    right_wrist_roll left_hip_pitch right_hip_pitch left_wrist_pitch right_wrist_pitch left_knee_pitch
+    right_knee_pitch left_ankle_pitch right_ankle_pitch left_ankle_roll right_ankle_roll
 """)
+    + _GR1_HANDS
+)
 """GR1 in the order of the simulation."""
 
 FRANKA_ARM_7 = [f'panda_joint{i}' for i in range(1, 8)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import override
 
 from internutopia.core.robot.articulation_action import ArticulationAction
@@ -15,10 +14,10 @@ from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.util.arrays import namespace_of
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
-from internutopia_extension.controllers.actions import BoxActionController
+from internutopia_extension.controllers.batch_values import BoxActionController
 
 if TYPE_CHECKING:
-    import gymnasium
+    pass
 
 WHEEL_JOINTS = ('left_wheel_joint', 'right_wheel_joint')
 
@@ -35,6 +34,7 @@ class DifferentialDriveController(BoxActionController):
     commands = 'drives'
     action_shape = (2,)
     action_meaning = 'forward speed, rotation speed'
+    action_limits = (1.0, 4.0)
 
     def __init__(self, config: DifferentialDriveControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
@@ -46,7 +46,6 @@ class DifferentialDriveController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute wheel velocities for the speeds of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(forward_speed=action[..., 0], rotation_speed=action[..., 1], env_ids=env_ids)
 
@@ -66,11 +65,3 @@ class DifferentialDriveController(BoxActionController):
     def find_stuck(self) -> Any:
         """Return True if the robot is commanded to move but stands still; False on a device, without a check."""
         return False if self._stuck is None else self._stuck.stuck
-
-    @override
-    def action_space(self) -> gymnasium.Space[Any]:
-        """Up to 1 m/s and 4 rad/s each way."""
-        from gymnasium.spaces import Box
-
-        limits = np.array([1.0, 4.0], np.float32)
-        return Box(-limits, limits)

@@ -5,7 +5,7 @@ Damped least squares after Sugihara, "Solvability-unconcerned inverse kinematics
 and for targets out of reach, of which the nearest is found. Joints that would leave their limits are held there and the
 others do the rest. Joints that a target leaves free drift towards their home positions.
 
-Rows do not influence each other: the result for a target is the same, to the bit, whatever else is solved beside it.
+Rows do not influence each other: the result for a target is the same, to the bit, whatever else is solved with it.
 
 `solve` goes on until the last row is done. On a device the host would have to wait for that; there `improve` makes a
 few iterations in every step, from all starting points at once.
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 POSITION_TOLERANCE = 1e-4  # m at scale 1; a target this near counts as met
 ROTATION_TOLERANCE = 1e-3  # rad
-_ROTATION_WEIGHT = 0.2  # m/rad: what a turn counts beside a distance
+_ROTATION_WEIGHT = 0.2  # m/rad: weight of a turn relative to a distance
 _LONGEST_STEP = 0.2  # m: errors beyond that pull no stronger
 _SMALLEST_DAMPING = 1e-8
 _ITERATIONS = 60

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -26,17 +27,13 @@ from internutopia.util.rotations import (
     unit_quat,
 )
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
-from internutopia_extension.controllers.actions import has_direction
+from internutopia_extension.controllers.batch_values import has_direction, observed
 from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
-from internutopia_extension.controllers.navigation import observed
-
-if TYPE_CHECKING:
-    import gymnasium
 
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
 _SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
 _NOT_MOVED = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # a pose (7,)
-_NEW_TARGET = 0.02  # m: a target that jumps farther is looked for from several positions of the arm
+_NEW_TARGET = 0.02  # m: a target that jumps farther is searched for from several positions of the arm
 
 
 @BaseController.register('InverseKinematicsController')
@@ -115,7 +112,6 @@ class InverseKinematicsController(BaseController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute joint targets on the way to the pose of the action."""
         action = self.parsed(action, env_ids)
         control, _ = self.forward(action[..., :3], action[..., 3:], env_ids)
         return control
@@ -180,10 +176,8 @@ class InverseKinematicsController(BaseController):
         return of_env(frame), of_env((obs['eef_position'], obs['eef_orientation']))
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
-        """Positions up to 2 m along each axis from the origin of the reference frame, and quaternions."""
-        from gymnasium.spaces import Box
-
+    def action_space(self) -> Space[Any]:
+        """Return the space of positions up to 2 m along each axis of the reference frame, and quaternions."""
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
 
     def _chain(self, tip: str) -> KinematicChain:
@@ -297,14 +291,14 @@ def _arm_base(robot: BaseRobot) -> str:
 
 def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray[np.bool_]:
     """Return a mask of the joints that may move."""
-    wanted = names if config.joint_names is None else config.joint_names
-    unknown = next((name for name in wanted if name not in names), None)
+    moved = names if config.joint_names is None else config.joint_names
+    unknown = next((name for name in moved if name not in names), None)
     if unknown is not None:
         raise ValueError(
             f'joint_names: no joint {unknown!r} moves link {config.end_effector_frame_name!r}; '
             f'{did_you_mean(unknown, names)}'
         )
-    return np.isin(names, wanted)
+    return np.isin(names, moved)
 
 
 def _check(target: NDArray[np.float32]) -> None:

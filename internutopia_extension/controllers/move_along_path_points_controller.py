@@ -1,11 +1,16 @@
-"""Path controller: goes through a list of points."""
+"""Path controller: goes through points, one after the other, or towards a point ahead on the path.
+
+A robot that heads for a point a constant distance ahead rounds corners and comes back to the path where it has left it
+(pure pursuit, Coulter 1992, CMU-RI-TR-92-01).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -16,19 +21,71 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.arrays import check_alike, namespace_of, to_host
-from internutopia_extension.controllers.actions import stack_actions
-from internutopia_extension.controllers.navigation import (
+from internutopia_extension.controllers.batch_values import observed, stack_actions
+from internutopia_extension.controllers.ground_controllers import (
     FORWARD_SPEED,
     ROTATION_SPEED,
     THRESHOLD,
-    observed,
     planar_distance,
     setting,
 )
-from internutopia_extension.controllers.pursuit import pursue
 
-if TYPE_CHECKING:
-    import gymnasium
+_AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
+_SHORTEST = 1e-9  # m, to divide by
+
+
+def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_ahead: float) -> tuple[Any, Any]:
+    """Return the positions of robots on their paths, and the points that they head for.
+
+    The path leads from `start` through `points`. A robot is on the nearest part of it between where it was and
+    `look_ahead` beyond; where two are as near, as before a turn back, on the later one.
+
+    Args:
+        position: of the robots `(..., 3)` [m].
+        start: of the paths `(..., 3)` [m].
+        points: of the paths `(..., k, 3)` [m]; what follows the last one is NaN.
+        index: of the point that each was going to, `(...)`.
+        last: index of the last point of each path, `(...)`.
+        look_ahead: distance along the path [m].
+
+    Returns:
+        Index `(...)` of the point at the end of the part that each is on, and the point `(..., 3)` of the path, with
+        z = 0, that is `look_ahead` ahead, or its last one.
+    """
+    xp = namespace_of(points)
+    corners = xp.concat([start[..., None, :2], points[..., :2]], axis=-2)
+    ways = xp.diff(corners, axis=-2)
+    ways = xp.where(xp.isnan(ways), 0.0, ways)
+    lengths = xp.sqrt((ways * ways).sum(axis=-1))
+    directions = ways / lengths.clip(min=_SHORTEST)[..., None]
+    ends = xp.cumulative_sum(lengths, axis=-1)  # way from the start to each point
+    begins = ends - lengths
+    offsets = position[..., None, :2] - corners[..., :-1, :]
+    along = xp.minimum((offsets * directions).sum(axis=-1).clip(min=0.0), lengths)
+    reach = (_at(begins + along, index) + look_ahead)[..., None]
+    aside = offsets - along[..., None] * directions
+    distances = xp.sqrt((aside * aside).sum(axis=-1))
+
+    parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
+    within = (parts >= index[..., None]) & (parts <= last[..., None]) & (begins <= reach)
+    distances = xp.where(within, distances, xp.inf)
+    nearest = distances <= xp.min(distances, axis=-1)[..., None] + _AS_NEAR
+    index = xp.max(xp.where(nearest & within, parts, -1), axis=-1)
+
+    ahead = xp.minimum(_at(begins + along, index) + look_ahead, _at(ends, last))
+    part = xp.minimum((ends < ahead[..., None]).sum(axis=-1), last)
+    back = _at(ends, part) - ahead
+    corner, direction = (_at(values, part) for values in (points[..., :2], directions))
+    goal = corner - back[..., None] * direction
+    return index, xp.concat([goal, xp.zeros_like(goal[..., :1])], axis=-1)
+
+
+def _at(values: Any, index: Any) -> Any:
+    """Return the elements at an index `(...)` in `(..., k)` or `(..., k, 2)`."""
+    xp = namespace_of(values)
+    if values.ndim == index.ndim + 1:
+        return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]
+    return xp.take_along_axis(values, index[..., None, None], axis=-2)[..., 0, :]
 
 
 @BaseController.register('MoveAlongPathPointsController')
@@ -37,7 +94,7 @@ class MoveAlongPathPointsController(BaseController):
 
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
     the last one starts at its first point; a call within `threshold` of a point goes on to the next one. With
-    `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursuit`.
+    `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
     `total_points`, and `finished`: whether the last point is current and reached.
@@ -67,7 +124,7 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Forget the paths of these envs."""
+        """Clear the paths of these envs."""
         super().reset(env_ids)
         self.path_points[env_ids] = np.nan
 
@@ -122,14 +179,14 @@ class MoveAlongPathPointsController(BaseController):
         total = (~xp.isnan(points[..., 0])).sum(axis=-1)
         index = xp.where(same, self.path_point_idx[env_ids], 0)
         if look_ahead is None:
-            distance = planar_distance(start_position, _point(points, index))
+            distance = planar_distance(start_position, _at(points, index))
             index = xp.where(distance < threshold, xp.minimum(index + 1, total - 1), index)
-            point = goal = _point(points, index)
+            point = goal = _at(points, index)
         else:
             start = xp.where(same[..., None], self.path_start[env_ids], start_position)
             self.path_start[env_ids] = start
             index, goal = pursue(start_position, start, points, index, total - 1, look_ahead)
-            point = _point(points, index)
+            point = _at(points, index)
         point[..., 2] = 0.0
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index
@@ -148,7 +205,6 @@ class MoveAlongPathPointsController(BaseController):
 
     @override
     def get_obs(self) -> dict[str, Any]:
-        """Return the progress of the robot along the path."""
         position, _ = self.robot.get_pose()
         reached = planar_distance(position, self.current_path_point) < self.last_threshold
         return {
@@ -159,17 +215,13 @@ class MoveAlongPathPointsController(BaseController):
         }
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
-        """Paths of one point, up to 100 m away from the origin along each axis."""
-        from gymnasium.spaces import Box
-
+    def action_space(self) -> Space[Any]:
+        """Return the space of paths of one point, up to 100 m away from the origin along each axis."""
         return Box(-100.0, 100.0, (1, 1, 3))
 
     @override
-    def observation_space(self) -> gymnasium.Space[Any]:
-        """The space of `get_obs`, whose `current_point` is a point from the first action on."""
-        from gymnasium.spaces import Box, Dict, Discrete
-
+    def observation_space(self) -> Space[Any]:
+        """Return the space of `get_obs`, whose `current_point` is a point from the first action on."""
         count = Discrete(np.iinfo(np.int64).max)
         point = Box(-np.inf, np.inf, (3,))
         return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))
@@ -223,11 +275,6 @@ def _as_paths(actions: Sequence[Any]) -> NDArray[np.float32] | None:
     if stacked is None or stacked.ndim != 4 or stacked.shape[1] != 1 or stacked.shape[2] == 0 or stacked.shape[3] != 3:
         return None
     return stacked[:, 0]
-
-
-def _point(points: NDArray[np.float32], index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Return the point `(..., 3)` of each path `(..., points, 3)` at an index `(...)`."""
-    return namespace_of(points).take_along_axis(points, index[..., None, None], axis=-2)[..., 0, :]
 
 
 def _longer(points: NDArray[np.float32], by: int) -> NDArray[np.float32]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -17,19 +18,16 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
-from internutopia.model.assets import POLICY_SUFFIXES, resolve
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.elevation import GroundBelow
-from internutopia.rl.managers import ObservationManager
+from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.state import RobotState
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
-from internutopia_extension.controllers.actions import BoxActionController
-
-if TYPE_CHECKING:
-    import gymnasium
+from internutopia_extension.controllers.batch_values import BoxActionController
 
 Floats = NDArray[Any]
 
@@ -53,7 +51,7 @@ class MoveBySpeedController(BoxActionController):
 
     Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
     name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step). What
-    looks wrong but may be meant is a warning, see `internutopia.rl.policy_fit`.
+    may be wrong is a warning, see `internutopia.rl.policy_fit`.
     """
 
     batched = True
@@ -85,7 +83,7 @@ class MoveBySpeedController(BoxActionController):
             view, state = robot.articulation.view, self._robot_state
             state.elevation = GroundBelow(view, lambda: state.base_position, arrays)
         # classes of 2.x find their base when their env is ready, which is later
-        self._asks_for_base = type(robot).get_robot_base is not BaseRobot.get_robot_base
+        self._base_is_late = type(robot).get_robot_base is not BaseRobot.get_robot_base
         self._robot_state.commands[metadata.command] = arrays.zeros((world.env_num, 3))
         try:
             self._observations = ObservationManager(metadata.observations, self._robot_state)
@@ -103,7 +101,6 @@ class MoveBySpeedController(BoxActionController):
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        """Compute joint targets for the speeds of the action."""
         action = self.parsed(action, env_ids)
         return self.forward(action[..., 0], action[..., 2], action[..., 1], env_ids)
 
@@ -167,10 +164,8 @@ class MoveBySpeedController(BoxActionController):
                 array[env_ids] = rows
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
-        """The speeds that the policy was trained on."""
-        from gymnasium.spaces import Box
-
+    def action_space(self) -> Space[Any]:
+        """Return the space of the speeds that the policy was trained on."""
         return Box(to_host(self._lowest), to_host(self._highest))
 
     def columns_of(self, joints: Sequence[str], does: str) -> NDArray[np.intp]:
@@ -195,8 +190,8 @@ class MoveBySpeedController(BoxActionController):
 
     def _decide(self, selection: EnvSelection, command: Any, now: Any) -> None:
         """Run the policy in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
-        if self._asks_for_base:
-            self._asks_for_base = False
+        if self._base_is_late:
+            self._base_is_late = False
             self._bind(self.robot.get_robot_base().name.removeprefix(f'{self.robot.config.prim_path}/'))
         state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
         clamped = xp.clip(command, self._lowest, self._highest)

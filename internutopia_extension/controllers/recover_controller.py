@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -14,10 +15,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT
 from internutopia_extension.configs.controllers import RecoverControllerCfg
-from internutopia_extension.controllers.actions import has_direction
-
-if TYPE_CHECKING:
-    import gymnasium
+from internutopia_extension.controllers.batch_values import has_direction
 
 
 @BaseController.register('RecoverController')
@@ -26,7 +24,7 @@ class RecoverController(BaseController):
 
     Action: `[position]` or `[position, orientation]` of the root, `(3,)` [m] and `(4,)`, env frame; without an
     orientation it stands unrotated. A z of 0 or below means a point of the ground: the root then goes to
-    `config.recover_height`. Drives are set to hold the joints; what was commanded before is forgotten.
+    `config.recover_height`. Drives are set to hold the joints; earlier commands are dropped.
     """
 
     batched = True
@@ -77,9 +75,7 @@ class RecoverController(BaseController):
         return ArticulationAction(self.joint_positions, joint_velocities=rest, joint_efforts=rest)
 
     @override
-    def action_space(self) -> gymnasium.Space[Any]:
-        """`[position]` up to 100 m away from the origin along x and y, on the ground."""
-        from gymnasium.spaces import Box
-
+    def action_space(self) -> Space[Any]:
+        """Return the space of `[position]` up to 100 m away from the origin along x and y, on the ground."""
         reach = np.array([[100.0, 100.0, 0.0]], np.float32)
         return Box(-reach, reach)

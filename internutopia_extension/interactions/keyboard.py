@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.compat.v2.gone import raise_if_gone
 from internutopia.core.util.interaction import BaseInteraction
 from internutopia.util import log
+from internutopia.util.gone_names import raise_if_gone
 
 KEYS = 'ikjluo'
 """The keys that are read, capitals too, in the order of `KeyboardInteraction.get_input`."""
@@ -147,7 +147,7 @@ class _Terminal:
         if mode is not None and os.getpid() == self._process and self._is_ours():
             try:
                 self._termios.tcsetattr(self._file, self._termios.TCSADRAIN, mode)
-            except self._termios.error:  # it is gone
+            except self._termios.error:  # it was closed
                 pass
 
     def _take(self) -> bool:

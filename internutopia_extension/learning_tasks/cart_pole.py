@@ -109,7 +109,7 @@ def model_file(
     """
     import mujoco
 
-    from internutopia.model.assets import resolve
+    from internutopia.model.asset_paths import resolve
 
     values = (gravity, pole_length, pole_mass, cart_mass, force)
     if values == model_file.__defaults__:

@@ -187,7 +187,7 @@ def _patch(robot: Walker, curriculum: bool) -> RandomizationTermCfg:
 
 def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
-    # wide tolerances to the end, beside a narrow one: who is far off must still feel which way is better
+    # wide tolerances to the end, besides a narrow one: far off, too, there must be a gradient
     tracking = {'name': COMMAND, 'tolerance': 0.5}
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),

@@ -39,7 +39,7 @@ class Walker:
         armature, damping: ranges of what the model's joints may have in addition, sampled anew for every episode and
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
         foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
-            every episode; empty for its feet as they are.
+            every episode; empty for its own feet.
         feet_apart: for a biped, how near to each other its feet shall not come, sideways [m].
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
             small robot has less to lose, and crouches if it costs little.

@@ -9,7 +9,7 @@ another one, which makes an action of an observation of the robot as often as th
         return act
 
 An action is a number (0 stop, 1 forward, 2 left, 3 right) or `{controller: action}`, which is sent once, and requested
-in every step. What a policy remembers is so of one episode, and results do not depend on the envs beside it.
+in every step. A policy has the state of one episode, and results do not depend on the other envs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from internutopia.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
-from internutopia_extension.controllers.discrete import FORWARD, LEFT, RIGHT, STOP
-from internutopia_extension.tasks.goal_distance import map_of
+from internutopia_extension.controllers.discrete_controllers import FORWARD, LEFT, RIGHT, STOP
+from internutopia_extension.tasks.navigation_task import map_of
 
 Action = int | Mapping[str, Any]
 Policy = Callable[[NavigationTaskCfg], Callable[[Mapping[str, Any]], Action]]
 
-_INFLATION = 0.2  # m beside the radius of the robot within which being close to things costs
+_INFLATION = 0.2  # m around the radius of the robot within which being close to obstacles costs
 _CLOSE_COST = 0.4  # m, that the way to the goal may be longer for a step that does not go along something
 _TURN_COST = 0.01  # m, that it may be longer to save a turn
 _OFF = 0.05  # m, by which a robot may be off its plan
@@ -60,7 +60,7 @@ def random_policy(seed: int) -> Policy:
 class Expert:
     """Policy that takes steps to the goal on the map of the scene, found by weighted A* (Pohl 1970).
 
-    Where the robot stands somewhere else than a step should have led to, it looks for steps from there. Steps that
+    Where the robot stands somewhere else than a step should have led to, it searches for steps from there. Steps that
     something was in the way of are not taken again. The robot needs a controller for discrete actions.
     """
 

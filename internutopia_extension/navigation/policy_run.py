@@ -16,7 +16,7 @@ from internutopia_extension.navigation.policies import Policy
 class PolicyRun:
     """A policy that runs all episodes of an Env; the config sets where metrics are written.
 
-    An episode whose policy fails (it raises, or gives something that is no action) is given up without a result, the
+    An episode whose policy fails (it raises, or gives something that is no action) is abandoned without a result, the
     others go on: resumed, the run has it again.
 
     Args:
@@ -25,7 +25,7 @@ class PolicyRun:
         policy: see `internutopia_extension.navigation.policies`.
 
     Attributes:
-        failures: why episodes were given up, with their names.
+        failures: why episodes were abandoned, with their names.
     """
 
     def __init__(self, env: Env, policy: Policy):
@@ -55,8 +55,8 @@ class PolicyRun:
 
     def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
         """Make a step: observations, ends and infos; None if a policy failed: its env has a new episode, none moved."""
-        given_up = [env_id for env_id in list(self._acts) if not self._ask(env_id)]
-        if not given_up:
+        abandoned = [env_id for env_id in list(self._acts) if not self._find_action(env_id)]
+        if not abandoned:
             try:
                 actions = [self._actions.get(env_id) for env_id in range(self._env.num_envs)]
                 obs, _, terminated, truncated, infos = self._env.step(actions)
@@ -65,9 +65,9 @@ class PolicyRun:
             except (EnvValueError, EnvKeyError) as error:
                 if error.env_id not in self._acts:
                     raise
-                self._give_up(error.env_id, error)
-                given_up = [error.env_id]
-        self._start(given_up)
+                self._abandon(error.env_id, error)
+                abandoned = [error.env_id]
+        self._start(abandoned)
         return None
 
     def _start(self, env_ids: Iterable[int]) -> None:
@@ -86,10 +86,10 @@ class PolicyRun:
                         raise TypeError(f'policy(task): expected a function of an observation, got {act!r}')
                     self._acts[env_id] = act
                 except Exception as error:
-                    self._give_up(env_id, error)
+                    self._abandon(env_id, error)
             env_ids = started.keys() - self._acts.keys()
 
-    def _ask(self, env_id: int) -> bool:
+    def _find_action(self, env_id: int) -> bool:
         """Find the action of an env for the next step; returns whether its policy had one."""
         if env_id in self._actions:
             return True
@@ -101,7 +101,7 @@ class PolicyRun:
             try:
                 given = self._acts[env_id](obs)
             except Exception as error:
-                self._give_up(env_id, error)
+                self._abandon(env_id, error)
                 return False
             if isinstance(given, Mapping):
                 self._under_way.pop(env_id, None)
@@ -111,7 +111,7 @@ class PolicyRun:
         self._actions[env_id] = {robot: {next(iter(controllers)): [self._under_way[env_id]]}}
         return True
 
-    def _give_up(self, env_id: int, error: Exception) -> None:
+    def _abandon(self, env_id: int, error: Exception) -> None:
         """Note that the policy has failed in an env; the first time in full."""
         episode = self._task(env_id).episode
         place = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,5 +1,79 @@
 """Built-in objects; importing this package registers them."""
 
-from internutopia_extension.objects import dynamic_cube, static_cube, usd_object, visual_cube
+from __future__ import annotations
 
-__all__ = ['dynamic_cube', 'static_cube', 'usd_object', 'visual_cube']
+from typing import Any
+
+from typing_extensions import override
+
+from internutopia.core.object import BaseObject
+from internutopia.model.spec import ObjectSpec
+from internutopia_extension import keep_paths
+
+_MASS = 1.0  # [kg], of an object from a model file
+
+
+@BaseObject.register('DynamicCube')
+class DynamicCube(BaseObject):
+    """A box with edge lengths `config.scale` [m] that falls, is pushed and, with `collider`, collides.
+
+    Its mass is `config.mass`, else `config.density` times its volume, else that of water.
+    """
+
+    @classmethod
+    @override
+    def model(cls, config: Any) -> ObjectSpec:
+        return _cube(config, mass=config.mass, density=config.density, collider=config.collider)
+
+
+@BaseObject.register('StaticCube')
+class StaticCube(BaseObject):
+    """A box with edge lengths `config.scale` [m] that collides and stays where it is put; it can be teleported."""
+
+    @classmethod
+    @override
+    def model(cls, config: Any) -> ObjectSpec:
+        return _cube(config, dynamic=False)
+
+
+@BaseObject.register('VisualCube')
+class VisualCube(BaseObject):
+    """A box with edge lengths `config.scale` [m] that stays where it is put and touches nothing."""
+
+    @classmethod
+    @override
+    def model(cls, config: Any) -> ObjectSpec:
+        return _cube(config, dynamic=False, collider=False)
+
+
+@BaseObject.register('UsdObject')
+class UsdObject(BaseObject):
+    """The model in `config.usd_path` (USD, URDF or MJCF), scaled by `config.scale`.
+
+    With `collider` it is one rigid body of 1 kg that physics moves; without, it can only be seen and stays in place.
+    """
+
+    @classmethod
+    @override
+    def model(cls, config: Any) -> ObjectSpec:
+        return _object(
+            config,
+            asset=config.usd_path,
+            mass=_MASS if config.collider else None,
+            dynamic=config.collider,
+            collider=config.collider,
+        )
+
+
+def _object(config: Any, **fields: Any) -> ObjectSpec:
+    """Return the model of an object, placed by its config."""
+    return ObjectSpec(
+        name=config.name, scale=config.scale, position=config.position, orientation=config.orientation, **fields
+    )
+
+
+def _cube(config: Any, **fields: Any) -> ObjectSpec:
+    return _object(config, color=config.color or ObjectSpec.color, **fields)
+
+
+keep_paths(__name__, __name__, 'dynamic_cube', 'visual_cube', 'usd_object')

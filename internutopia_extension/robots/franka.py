@@ -6,16 +6,108 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.core.robot.articulation import ArticulationAction
+from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.articulation_action import ArticulationAction
+from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.spec import Drives
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
-from internutopia_extension.robots.franka_articulation import Franka
+
+OPEN, CLOSED, DELTA = 0.05, 0.0, 0.05  # of each finger [m]: InternUtopia 2.2.1 (MIT), class Franka
+
+
+class ParallelGripper:
+    """Two fingers that open and close together.
+
+    Attributes:
+        joint_opened_positions: where the fingers are when it is open, `(2,)` [m]; `joint_closed_positions` likewise.
+        active_joint_indices: dof indices of the fingers.
+    """
+
+    def __init__(self, articulation: IArticulation, joints: Sequence[str], opened: Any, closed: Any, deltas: Any):
+        self.joint_opened_positions = np.asarray(opened, np.float64)
+        self.joint_closed_positions = np.asarray(closed, np.float64)
+        self.active_joint_indices = [articulation.get_dof_index(joint) for joint in joints]
+        self._articulation = articulation
+        self._deltas = np.asarray(deltas, np.float64)
+
+    def get_joint_positions(self) -> NDArray[np.float32]:
+        """Return the finger positions, `(2,)` [m]."""
+        return self._articulation.get_joint_positions(self.active_joint_indices)
+
+    def forward(self, action: Literal['open', 'close']) -> ArticulationAction:
+        """Return targets that are one step nearer to open or closed. ValueError for another word."""
+        if action not in ('open', 'close'):
+            raise ValueError(f"gripper: expected 'open' or 'close', got {action!r}")
+        step = self._deltas if action == 'open' else -self._deltas
+        low, high = np.sort([self.joint_closed_positions, self.joint_opened_positions], axis=0)
+        targets = np.clip(self.get_joint_positions() + step, low, high)
+        return ArticulationAction(targets, joint_indices=self.active_joint_indices)
+
+    def open(self) -> None:
+        """Drive the fingers one step apart."""
+        self._articulation.apply_action(self.forward('open'))
+
+    def close(self) -> None:
+        """Drive the fingers one step together."""
+        self._articulation.apply_action(self.forward('close'))
+
+
+class Franka(IsaacsimArticulation):
+    """A Franka Panda with its gripper, the robot of one env.
+
+    Args:
+        prim_path: see `IArticulation.create`, as what is not listed here.
+        end_effector_prim_name: link that `end_effector` is.
+        gripper_dof_names: joints of the fingers.
+        gripper_open_position: where they are when the gripper is open [m].
+        gripper_closed_position: where they are when it is closed [m].
+        deltas: how far one call of `gripper.open` or `close` moves the targets [m].
+    """
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'franka_robot',
+        usd_path: str | None = None,
+        position: Any = None,
+        orientation: Any = None,
+        end_effector_prim_name: str | None = None,
+        gripper_dof_names: Sequence[str] | None = None,
+        gripper_open_position: Any = None,
+        gripper_closed_position: Any = None,
+        deltas: Any = None,
+        scale: Any = None,
+    ):
+        super().__init__(usd_path, prim_path, name, position, orientation, scale)
+        opened, closed, step = (
+            [default] * 2 if given is None else given
+            for given, default in (
+                (gripper_open_position, OPEN),
+                (gripper_closed_position, CLOSED),
+                (deltas, DELTA),
+            )
+        )
+        self._end_effector = self.body(end_effector_prim_name or 'panda_rightfinger')
+        self._gripper = ParallelGripper(self, gripper_dof_names or FRANKA_FINGERS, opened, closed, step)
+
+    @property
+    def end_effector(self) -> IRigidBody:
+        """The link at the end of the arm."""
+        return self._end_effector
+
+    @property
+    def gripper(self) -> ParallelGripper:
+        """The gripper."""
+        return self._gripper
+
 
 # Gains of the arm [N·m/rad, N·m·s/rad] and of the fingers [N/m, N·s/m], chosen here: critically damped or more, and
 # soft enough for time steps of up to 1/120 s. Public ones (franka_emika_panda of mujoco_menagerie: wrist 2000/200) let
@@ -33,8 +125,6 @@ _MENAGERIE = {
     'left_finger': 'panda_leftfinger',
     'right_finger': 'panda_rightfinger',
 }
-
-__all__ = ['Commanded', 'Franka', 'FrankaRobot', 'MocapControlledFrankaRobot']
 
 
 @dataclass(frozen=True)
@@ -98,17 +188,17 @@ class FrankaRobot(BaseRobot):
         """Set joint targets, and keep them for the observation."""
         super().command(controls)
         own_robots: Mapping[int, Any] = {} if self.batch is None else self.batch.robots
-        told: dict[FrankaRobot, list[dict[str, Any]]] = {}
+        commanded: dict[FrankaRobot, list[dict[str, Any]]] = {}
         for control, env_ids in controls:
             values = self.action_to_dict(control)
             if env_ids is ...:
-                told.setdefault(self, []).append(values)
+                commanded.setdefault(self, []).append(values)
                 continue
             indices = values.pop('joint_indices')
             for row, env_id in enumerate(env_ids.tolist()):
                 own = {name: None if value is None else value[row] for name, value in values.items()}
-                told.setdefault(own_robots[env_id], []).append(own | {'joint_indices': indices})
-        for robot, actions in told.items():
+                commanded.setdefault(own_robots[env_id], []).append(own | {'joint_indices': indices})
+        for robot, actions in commanded.items():
             robot._commanded = Commanded(actions)
 
     @override

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from internutopia.compat.v2.specs import JOINTS
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.util.conventions import ASSET_JOINTS
 from internutopia_extension.configs.joint_names import G1_SIM
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
 # G1Robot and the G1 locomotion controller.
 _GAINS = {
-    'hip_pitch': (150.0, 2.0),
-    'hip_roll': (150.0, 2.0),
-    'hip_yaw': (150.0, 2.0),
+    **dict.fromkeys(('hip_pitch', 'hip_roll', 'hip_yaw'), (150.0, 2.0)),
     'knee': (300.0, 4.0),
-    'ankle_pitch': (50.0, 5.0),
-    'ankle_roll': (50.0, 5.0),
-    'shoulder_pitch': (200.0, 4.0),
-    'shoulder_roll': (200.0, 4.0),
-    'shoulder_yaw': (200.0, 4.0),
+    **dict.fromkeys(('ankle_pitch', 'ankle_roll'), (50.0, 5.0)),
+    **dict.fromkeys(('shoulder_pitch', 'shoulder_roll', 'shoulder_yaw'), (200.0, 4.0)),
     'elbow': (100.0, 1.0),
-    'wrist_roll': (20.0, 0.5),
-    'wrist_pitch': (20.0, 0.5),
-    'wrist_yaw': (20.0, 0.5),
+    **dict.fromkeys(('wrist_roll', 'wrist_pitch', 'wrist_yaw'), (20.0, 0.5)),
 }
 # The waist's roll and pitch are locked in InternUtopia's robot; here drives hold them, with the gains in
 # deploy_real/configs/g1.yaml of unitree_rl_gym (BSD-3-Clause).
@@ -35,7 +28,7 @@ _WAIST_GAINS = {
 }
 _HOME = {'hip_pitch': -0.1, 'knee': 0.3, 'ankle_pitch': -0.2}
 
-JOINTS['robots/g1/g1.xml'] = G1_SIM
+ASSET_JOINTS['robots/g1/g1.xml'] = G1_SIM
 
 
 @BaseRobot.register('G1Robot')

@@ -34,10 +34,9 @@ class GenericRobot(BaseRobot):
     @classmethod
     @override
     def model(cls, config: RobotCfg) -> RobotSpec:
-        """Return the model of the robot."""
         assert isinstance(config, GenericRobotCfg)
         model = super().model(config)
-        asked_for = tuple(name for name in DRIVE_SETTINGS if getattr(config, name) is not None)
+        configured = tuple(name for name in DRIVE_SETTINGS if getattr(config, name) is not None)
         commanded = commanded_by(config.controllers or [])
         without_gains = config.stiffness is None and config.damping is None
         return dataclasses.replace(
@@ -48,10 +47,10 @@ class GenericRobot(BaseRobot):
                 DEFAULT_DAMPING if config.damping is None else config.damping,
                 config.effort_limit,
                 only_if_bare=True,
-                instead_of_motors='actuators' not in commanded and bool(asked_for or 'drives' in commanded),
+                instead_of_motors='actuators' not in commanded and bool(configured or 'drives' in commanded),
                 asset_first=without_gains,
                 sized=without_gains,
-                asked_for=asked_for,
+                configured=configured,
             ),
             joint_positions=config.initial_joint_positions,
             self_collisions=config.self_collisions,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from internutopia.compat.v2.specs import JOINTS
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.util.conventions import ASSET_JOINTS
 from internutopia_extension.configs.joint_names import GR1_54, GR1_DOF_54
 from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
 
@@ -14,27 +14,21 @@ from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives
 _GAINS = {
     'hip_roll': (251.625, 14.72),
     'hip_yaw': (362.52, 10.0833),
-    'hip_pitch': (200.0, 11.0),
-    'knee_pitch': (200.0, 11.0),
-    'ankle_pitch': (10.9805, 0.6),
-    'ankle_roll': (10.9805, 0.6),
-    'shoulder_pitch': (92.85, 2.575),
-    'shoulder_roll': (92.85, 2.575),
-    'shoulder_yaw': (112.06, 3.1),
-    'elbow_pitch': (112.06, 3.1),
-    'wrist_yaw': (112.06, 3.1),
-    'wrist_roll': (10.0, 1.0),
-    'wrist_pitch': (10.0, 1.0),
+    **dict.fromkeys(('hip_pitch', 'knee_pitch'), (200.0, 11.0)),
+    **dict.fromkeys(('ankle_pitch', 'ankle_roll'), (10.9805, 0.6)),
+    **dict.fromkeys(('shoulder_pitch', 'shoulder_roll'), (92.85, 2.575)),
+    **dict.fromkeys(('shoulder_yaw', 'elbow_pitch', 'wrist_yaw'), (112.06, 3.1)),
+    **dict.fromkeys(('wrist_roll', 'wrist_pitch'), (10.0, 1.0)),
 }
 _WAIST_GAINS = {f'waist_{axis}_joint': (350.0, 15.0) for axis in ('yaw', 'pitch', 'roll')}
 _HEAD_GAINS = {f'head_{axis}_joint': (112.06, 3.1) for axis in ('roll', 'pitch', 'yaw')}
 _HAND_GAINS = {joint: (5.0, 2.0) for joint in GR1_54 if joint.startswith(('L_', 'R_'))}
-# Two dampings that look swapped there (right: 1.0 and 2.0); kept, so that commands act here as they do there
+# Two dampings that may be swapped there (right: 1.0 and 2.0); kept, so that commands act here as they do there
 _ODD_GAINS = {'left_wrist_pitch_joint': (10.0, 2.0), 'L_thumb_distal_joint': (5.0, 1.0)}
 _HOME = {'hip_pitch': -0.2618, 'knee_pitch': 0.5236, 'ankle_pitch': -0.2618, 'elbow_pitch': -0.3}
 _HOME_SHOULDERS = {'left_shoulder_roll_joint': 0.2, 'right_shoulder_roll_joint': -0.2}
 
-JOINTS['robots/gr1/gr1.xml'] = GR1_DOF_54  # the tree of that asset begins at the torso
+ASSET_JOINTS['robots/gr1/gr1.xml'] = GR1_DOF_54  # the tree of that asset begins at the torso
 
 
 @BaseRobot.register('GR1Robot')

@@ -11,15 +11,10 @@ from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
 # H1Robot and the H1 locomotion controller.
 _GAINS = {
-    'hip_yaw': (200.0, 5.0),
-    'hip_roll': (200.0, 5.0),
-    'hip_pitch': (200.0, 5.0),
+    **dict.fromkeys(('hip_yaw', 'hip_roll', 'hip_pitch'), (200.0, 5.0)),
     'knee': (300.0, 6.0),
     'ankle': (40.0, 2.0),
-    'shoulder_pitch': (100.0, 2.0),
-    'shoulder_roll': (100.0, 2.0),
-    'shoulder_yaw': (100.0, 2.0),
-    'elbow': (100.0, 2.0),
+    **dict.fromkeys(('shoulder_pitch', 'shoulder_roll', 'shoulder_yaw', 'elbow'), (100.0, 2.0)),
 }
 _TORSO_GAINS = (300.0, 6.0)
 _HOME = {'hip_pitch': -0.4, 'knee': 0.8, 'ankle': -0.4}

@@ -8,7 +8,7 @@ from internutopia_extension.configs.joint_names import H1_19
 from internutopia_extension.robots.h1 import H1Robot
 from internutopia_extension.robots.legged import both_sides, drives_of
 
-# Gains [N·m/rad, N·m·s/rad]. Nobody publishes any for the hands of this robot: they are held as GR1's.
+# Gains [N·m/rad, N·m·s/rad]. None are published for the hands of this robot: they are those of GR1.
 _WRIST_GAINS = both_sides({'hand': (10.0, 1.0)})
 _FINGER_JOINTS = [
     *(f'thumb_{part}' for part in ('proximal_yaw', 'proximal_pitch', 'intermediate', 'distal')),

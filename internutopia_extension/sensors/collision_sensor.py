@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -13,12 +12,12 @@ from internutopia.config.robot import SensorCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
-from internutopia.model.spec import Probe, RobotSpec
+from internutopia.model.spec import Probe
 from internutopia_extension.configs.sensors import CollisionSensorCfg
-from internutopia_extension.sensors.body_sensor import BodySensor, own_config
+from internutopia_extension.sensors.body_sensors import BodySensor
 
-_LOOKED_AT = (0, 1, 2, 3)  # groups of geoms: what is seen, and colliders that are not
-_BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where something higher is looked for
+_SEEN_GROUPS = (0, 1, 2, 3)  # groups of geoms: what is seen, and colliders that are not
+_BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where something higher is searched for
 
 
 @BaseSensor.register('CollisionSensor')
@@ -32,20 +31,18 @@ class CollisionSensor(BodySensor):
     """
 
     batched = True
+    config_type = CollisionSensorCfg
 
     def __init__(self, config: SensorCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
-        cfg = own_config(config, CollisionSensorCfg)
-        self._steepest = math.cos(cfg.ground_angle)
-        self._step_height = cfg.step_height
-        self._feet = robot.feet if cfg.step_height else ()
-        self._probe = _probe(config)
+        self._steepest = math.cos(self._cfg.ground_angle)
+        self._step_height = self._cfg.step_height
+        self._feet = robot.feet if self._step_height else ()
 
     @classmethod
     @override
-    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Enable the measurement of contacts."""
-        return dataclasses.replace(model, probes=(*model.probes, _probe(config)))
+    def probes(cls, cfg: CollisionSensorCfg) -> tuple[Probe, ...]:
+        return (Probe('contacts', sensor=cfg.name),)
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
@@ -53,7 +50,7 @@ class CollisionSensor(BodySensor):
         arrays = world.arrays
         if arrays.on_device and env_ids is not ...:
             return {key: values[env_ids] for key, values in self.read(...).items()}  # rays are those of all envs
-        contacts = self._articulation.view.measure(self._probe)[env_ids]
+        contacts = self._articulation.view.measure(self._probes[0])[env_ids]
         contacts = contacts.reshape(len(contacts), -1, 6)
         points, normals = contacts[..., :3], contacts[..., 3:]
         steep = (abs(normals).sum(axis=-1) > 0) & (abs(normals[..., 2]) < self._steepest)
@@ -76,12 +73,8 @@ class CollisionSensor(BodySensor):
             env_ids,
             above,
             onwards,
-            groups=_LOOKED_AT,
+            groups=_SEEN_GROUPS,
             link=self._articulation.view.body_names[0],
             through_robot=True,
         )
         return low & (distances > _BEFORE + _BEHIND)
-
-
-def _probe(config: SensorCfg) -> Probe:
-    return Probe('contacts', sensor=config.name)

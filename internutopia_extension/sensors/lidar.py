@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -16,10 +15,10 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
 from internutopia.core.sensor.sensor import SensorHandle
 from internutopia.engines.views import EnvIds
-from internutopia.model.spec import Probe, RobotSpec
+from internutopia.model.spec import Probe
 from internutopia.util.rotations import quat_rotate
 from internutopia_extension.configs.sensors import LidarCfg
-from internutopia_extension.sensors.body_sensor import BodySensor, Mount, own_config
+from internutopia_extension.sensors.body_sensors import BodySensor, Mount
 
 
 @BaseSensor.register('Lidar')
@@ -30,15 +29,16 @@ class Lidar(BodySensor):
     grows with j, counterclockwise seen from above, from `-horizontal_fov / 2` to `horizontal_fov / 2` (a full circle
     leaves out the last, which would be the first again); (0, 0) is the x axis of the sensor, z is up.
 
-    - `ranges` `(vertical_rays, horizontal_rays)`: distances [m]; what stands for a miss is up to `config.miss`.
+    - `ranges` `(vertical_rays, horizontal_rays)`: distances [m]; `config.miss` sets the value of a miss.
     - `pointcloud` `(vertical_rays, horizontal_rays, 3)`, if configured: points [m] in the env frame, NaN for a miss.
     """
 
     batched = True
+    config_type = LidarCfg
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
-        self._cfg = cfg = own_config(config, LidarCfg)
+        cfg = self._cfg
         self._mount = Mount(self, cfg.prim_path, cfg.translation, cfg.orientation)
         self._noise = self.noise('ranges', cfg.noise)
         arrays = scene.world.arrays
@@ -48,10 +48,8 @@ class Lidar(BodySensor):
 
     @classmethod
     @override
-    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Check that the link of its mount exists."""
-        cfg = own_config(config, LidarCfg)
-        return dataclasses.replace(model, probes=(*model.probes, _frame(cfg)))
+    def probes(cls, cfg: LidarCfg) -> tuple[Probe, ...]:
+        return (Probe('frame', cfg.prim_path or '', sensor=cfg.name),)  # an error if the link does not exist
 
     @override
     def read(self, env_ids: Any) -> dict[str, NDArray[Any]]:
@@ -101,7 +99,6 @@ class Lidar(BodySensor):
 
     @override
     def handle(self, robot: RobotContext) -> BaseSensor:
-        """Return the lidar of one env."""
         return _LidarOfOneEnv(self, robot)
 
 
@@ -110,7 +107,6 @@ class _LidarOfOneEnv(SensorHandle):
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """Return the current readings."""
         return {key: values[0] for key, values in self._batch.read(np.array([self._scene.env_id])).items()}
 
 
@@ -126,7 +122,3 @@ def ray_directions(cfg: LidarCfg) -> NDArray[np.float64]:
 
 def _angles(fov: float, count: int, with_end: bool = True) -> NDArray[np.float64]:
     return np.zeros(1) if count == 1 else np.linspace(-fov / 2, fov / 2, count, endpoint=with_end)
-
-
-def _frame(cfg: LidarCfg) -> Probe:
-    return Probe('frame', cfg.prim_path or '', sensor=cfg.name)

@@ -16,7 +16,7 @@ from internutopia.core.sensor import BaseSensor
 from internutopia.navigation.agent import Agent
 from internutopia.util.arrays import is_tensor
 from internutopia_extension.configs.sensors import LocalMapCfg
-from internutopia_extension.sensors.body_sensor import BodySensor, own_config
+from internutopia_extension.sensors.body_sensors import BodySensor
 
 if TYPE_CHECKING:
     from internutopia.navigation.grids import MapGrids
@@ -35,10 +35,10 @@ class LocalMap(BodySensor):
     """
 
     batched = True
+    config_type = LocalMapCfg
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
-        self._cfg = own_config(config, LocalMapCfg)
         count = scene.world.env_num
         self._keys: list[str | None] = [None] * count  # of the scene that each env shows, None until it is observed
         self._numbers = np.zeros(count, np.intp)

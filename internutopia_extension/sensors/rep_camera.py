@@ -1,4 +1,4 @@
-"""Camera among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
+"""Cameras among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
 
 Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
 (`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders on request:
@@ -8,6 +8,7 @@ Observations hold the picture of the last frame: one is rendered at an env's res
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -26,11 +27,12 @@ from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.engines.base import SceneHandle
 from internutopia.engines.views import EnvIds
+from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor
 from internutopia.util.log import warn_once
-from internutopia_extension.sensors.pictures import Pictures
+from internutopia_extension.sensors.camera_frames import Pictures
 
 Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 
@@ -64,7 +66,7 @@ class RepCamera(BaseSensor):
         self._view = scene.camera_at(self.camera_prim_path)
         self._camera: ICamera | None = None
         self._id_tables: dict[tuple[Segmentation, tuple[str, ...] | None], IdTable] = {}
-        self._looked_for: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
+        self._searched: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
         self._frame = self._make_pictures()
         self._now = self._make_pictures()
         self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
@@ -72,8 +74,8 @@ class RepCamera(BaseSensor):
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
-        """Return the outputs of `pictures.OUTPUTS` that a config enables."""
-        wanted = {
+        """Return the outputs of `camera_frames.OUTPUTS` that a config enables."""
+        enabled = {
             'bounding_box_2d_tight': config.landmarks,
             'landmarks': config.landmarks,
             'semantic_segmentation': config.semantic_segmentation,
@@ -83,7 +85,7 @@ class RepCamera(BaseSensor):
             'camera_params': config.camera_params or config.pointcloud,
             'pointcloud': config.pointcloud,
         }
-        return {output for output, asked in wanted.items() if asked}
+        return {output for output, is_enabled in enabled.items() if is_enabled}
 
     @classmethod
     @override
@@ -124,7 +126,6 @@ class RepCamera(BaseSensor):
 
     @override
     def update(self, env_ids: EnvIds) -> None:
-        """Render the envs that are due."""
         due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
         self._frame.take(due, due if self._serves_all else np.zeros(len(due), np.intp))
         self._seen[due] = True
@@ -139,7 +140,6 @@ class RepCamera(BaseSensor):
 
     @override
     def get_data(self) -> dict[str, Any]:
-        """Return the current data of the camera."""
         if not self._serves_all:
             return self.get_camera_data()
         assert self._robot.batch is not None
@@ -173,8 +173,8 @@ class RepCamera(BaseSensor):
             if categories is not None:
                 ids = partial(category_ids, categories=categories)
             self._id_tables[kind, categories] = IdTable(world, ids)
-        elif categories is not None and categories not in self._looked_for:
-            self._looked_for.add(categories)  # not at the first picture: it may be of one env alone, for its size
+        elif categories is not None and categories not in self._searched:
+            self._searched.add(categories)  # not at the first picture: it may be of one env alone, for its size
             known = {category for env_id in env_ids for category in world.labels(env_id).categories}
             for category in sorted(set(categories) - known):
                 hint = did_you_mean(category, sorted(known))
@@ -225,3 +225,31 @@ class RepCamera(BaseSensor):
 
     def _only_row(self, pictures: Pictures) -> dict[str, Any]:
         return self._make_ordered(split_rows(pictures.data(), np.array([0]))[0])
+
+
+@BaseSensor.register('MocapControlledCamera')
+class MocapControlledCamera(RepCamera):
+    """A camera of its own on a robot. Data: `bounding_box_2d_tight` and `rgba`, see `RepCamera`."""
+
+    batched = True
+    default_resolution = (320, 240)
+
+    @classmethod
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
+        """Add the camera to the robot."""
+        camera = CameraSpec(
+            config.prim_path or config.name, config.translation or (0.0, 0.0, 0.0), config.orientation or IDENTITY_QUAT
+        )
+        return replace(model, cameras=(*model.cameras, camera))
+
+    @classmethod
+    def outputs(cls, config: Any) -> set[str]:
+        """Return the outputs, the same for every config."""
+        return {'bounding_box_2d_tight', 'rgba'}
+
+
+@BaseSensor.register('LayoutEditMocapControlledCamera')
+class LayoutEditMocapControlledCamera(MocapControlledCamera):
+    """The camera through which a scene is edited."""
+
+    batched = True

@@ -108,9 +108,9 @@ def test_a_stage_is_counted_and_measured(write: Any) -> None:
     [
         ('metersPerUnit = 1000', 1, 'it is 3e+03 m wide with metersPerUnit = 1000; if it is a scene, likely meant: '
          'scene_scale=(0.001, 0.001, 0.001), or metersPerUnit = 1 in the file'),
-        ('', 1, 'it is 0.03 m wide with metersPerUnit = 0.01 (a default, the file says none); if it is a scene, likely '
+        ('', 1, 'it is 0.03 m wide with metersPerUnit = 0.01 (a default, the file has none); if it is a scene, likely '
          'meant: scene_scale=(100, 100, 100), or metersPerUnit = 1 in the file'),
-        ('', 0.2, 'it is 0.006 m wide with metersPerUnit = 0.01 (a default, the file says none); if it is a scene, '
+        ('', 0.2, 'it is 0.006 m wide with metersPerUnit = 0.01 (a default, the file has none); if it is a scene, '
          'likely meant: scene_scale=(100, 100, 100), or metersPerUnit = 1 in the file'),  # a table
         ('metersPerUnit = 1', 4000, 'it is 1.2e+04 m wide with metersPerUnit = 1; if it is a scene, likely meant: '
          'scene_scale=(0.01, 0.01, 0.01), or metersPerUnit = 0.01 in the file'),
@@ -197,7 +197,7 @@ def test_everything_that_is_missing_is_named(write: Any) -> None:
     code, out = check(file)
     assert code == 1 and 'missing: 6\n' in out
     assert '- material ./MI_gone.mdl, needed by /Root/a, /Root/b\n' in out
-    assert '1 materials are not known, which leaves 2 meshes grey' in out
+    assert '1 materials are unknown, which leaves 2 meshes grey' in out
 
 
 @pytest.fixture(scope='module')

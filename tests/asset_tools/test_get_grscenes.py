@@ -19,10 +19,10 @@ from archives import FIRST, LINK, ROOT, SECOND, dataset, in_parts, zipped
 from hub_stand_in import Hub, served
 
 from benchmarks.homes import write_home
+from internutopia.asset_tools.description import describe
 from internutopia.asset_tools.grscenes import Progress, get_scene
 from internutopia.asset_tools.hub import REVISION
 from internutopia.asset_tools.split_zip import Part, SplitZip
-from internutopia.model.description import describe
 
 pytest.importorskip('huggingface_hub')
 

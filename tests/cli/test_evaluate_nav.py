@@ -148,7 +148,7 @@ def test_an_evaluation_is_resumed(folder):
     results.write_text(''.join(results.read_text().splitlines(keepends=True)[:2]))
     refused = evaluate('--out', 'out', '--policy', 'random', '--seed', 3)
     assert refused.exit_code == 2
-    assert 'go on with it with --resume' in refused.stderr
+    assert 'resume it with --resume' in refused.stderr
     other = evaluate('--out', 'out', '--resume')  # another policy
     assert other.exit_code == 2
     assert 'a result of another config' in other.stderr

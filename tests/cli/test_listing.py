@@ -1,11 +1,13 @@
 """`internutopia list`: what configs can name."""
 
+from typing import get_args
+
 import pytest
 from typer.testing import CliRunner
 
 from internutopia import list_tasks
 from internutopia.cli import commands
-from internutopia.cli.listing import LISTS
+from internutopia.cli.listing import Kind
 from internutopia.core.robot.robot import BaseRobot
 
 
@@ -34,7 +36,7 @@ def test_names_of_a_kind_with_what_they_are(kind: str, name: str, meaning: str) 
 
 
 def test_each_kind_has_names_and_others_are_refused() -> None:
-    for kind in LISTS:
+    for kind in get_args(Kind):
         assert listed(kind), kind
     result = CliRunner().invoke(commands.app, ['list', 'robot'])
     assert result.exit_code == 2 and "'robots'" in result.stderr

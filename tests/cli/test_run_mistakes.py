@@ -161,7 +161,7 @@ def test_a_run_that_sends_nothing_and_a_misspelt_field_of_a_task_cost_a_warning(
     assert run(write(task_configs=tasks), '--out', tmp_path, '--no-picture').exit_code == 0
     near, none = [record.getMessage() for record in caplog.records]
     assert near == "task_configs[0] has no field 'action', it is kept as data; did you mean 'actions'?"
-    assert 'run.yaml has no `actions`, so its robots are sent nothing; for example: actions: {a: {' in none
+    assert 'run.yaml has no `actions`, so its robots get no commands; for example: actions: {a: {' in none
     caplog.clear()
     tasks = [task(max_steps=1, actions={'a': {'drive': [1.0, 0.0]}})]
     assert run(write(task_configs=tasks), '--out', tmp_path, '--no-picture', '--overwrite').exit_code == 0

@@ -52,7 +52,7 @@ def test_a_signal_finishes_the_step_and_says_how_to_go_on(write, start, tmp_path
     before = results_in(tmp_path / 'out')
     assert 0 < len(before) < 32
     command = shlex.split(stdout.splitlines()[-1].partition('go on with: ')[2])
-    assert command == ['internutopia', 'run', str(file), '--out', str(tmp_path / 'out'), '--resume', '--seed', '5']
+    assert command == ['internutopia', 'run', str(file), '--seed', '5', '--out', str(tmp_path / 'out'), '--resume']
     resumed = run(*command[2:])
     assert resumed.exit_code == 0, resumed.stderr
     assert f'{32 - len(before)} episodes ({len(before)} were done before):' in resumed.stdout
@@ -78,7 +78,7 @@ def test_a_run_stopped_by_steps_goes_on_until_all_is_done(write, tmp_path):
     assert first.exit_code == 0
     command = shlex.split(first.stdout.splitlines()[-1].partition('go on with: ')[2])
     assert command[2:] == [
-        *(str(file), '--out', str(tmp_path / 'a b'), '--resume', '--env-num', '1', '--steps', '15', '--no-picture')
+        *(str(file), '--env-num', '1', '--out', str(tmp_path / 'a b'), '--steps', '15', '--no-picture', '--resume')
     ]
     for _ in range(2):
         again = run(*command[2:], '--quiet')

@@ -137,7 +137,7 @@ def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
     (tmp_path / 'coacd.py').write_text(SLOW_COACD)
     paths = {'PYTHONPATH': f'{tmp_path}:{os.environ.get("PYTHONPATH", "")}', 'INTERNUTOPIA_CACHE_PATH': str(tmp_path)}
     run = command(write(actions=STILL, task_configs=[task(scene_asset_path=str(tmp_path / 'trough.usda'))]), **paths)
-    run.wait_for('coacd_worker')
+    run.wait_for('child_process')
     run.process.send_signal(number)
     run.has_ended(128 + number)
 

@@ -66,7 +66,7 @@ def test_who_is_not_there_is_lost_at_once():
 
 def test_who_is_asked_says_who_is_lost(monkeypatch: pytest.MonkeyPatch):
     """At last: an answer that fails is none."""
-    monkeypatch.setattr(liveness, '_ASK_INTERVAL', 0.01)
+    monkeypatch.setattr(liveness, '_QUERY_INTERVAL', 0.01)
     with socket.create_server(('127.0.0.1', 0)) as server:
         peer = Peer('it', *server.getsockname())
         answers = iter([None, OSError('busy'), None, replace(peer, fate='was given up')])
@@ -82,7 +82,7 @@ def test_who_is_asked_says_who_is_lost(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_who_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(liveness, '_ASK_INTERVAL', 0.01)
+    monkeypatch.setattr(liveness, '_QUERY_INTERVAL', 0.01)
     monkeypatch.setattr(liveness, '_SILENCE', 0.1)
     never = threading.Event()
     with socket.create_server(('127.0.0.1', 0)) as server:

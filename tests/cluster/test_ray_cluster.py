@@ -405,7 +405,7 @@ def test_clusters_that_cannot_be_joined(cluster, tmp_path: Path):
         assert "ConnectionError: RAY_ADDRESS='127.0.0.1:1': no Ray cluster answers there" in ended(process)
     environment = {'RAY_AUTH_MODE': 'disabled', 'RAY_NUM_REDIS_GET_RETRIES': '1'}
     with script(tmp_path, 'make()', ray.get_runtime_context().gcs_address, **environment) as process:
-        assert 'the Ray cluster there asks for a token: set RAY_AUTH_MODE=token' in ended(process)
+        assert 'the Ray cluster there requires a token: set RAY_AUTH_MODE=token' in ended(process)
 
 
 def test_a_connected_program_stays_connected_where_it_is(cluster, distributed, toy, caplog: pytest.LogCaptureFixture):

@@ -137,17 +137,17 @@ def test_what_a_worker_has_done_is_taken_in_while_another_is_at_work(
     ids = pair.queue(*[toy(max_steps=9)] * ENVS, ray=tasks)
     pair.ray.reset()
     pair.ray.step([move()] * ENVS)
-    looks = 0
+    counts = 0
 
     def interrupt(_: Any, calls: Any) -> None:
-        nonlocal looks
-        looks += len(calls) == 1
-        if looks == 2:  # the other worker has answered, and this is the next time that somebody waits
+        nonlocal counts
+        counts += len(calls) == 1
+        if counts == 2:  # the other worker has answered, and this is the next time that something waits
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(waiting, '_LOOK_INTERVAL', 0.01)
-        patch.setattr(waiting.Patience, 'look', interrupt)
+        patch.setattr(waiting, '_CHECK_INTERVAL', 0.01)
+        patch.setattr(waiting.Patience, 'count', interrupt)
         pair.ray.step([move()] * ENVS)
     assert [line['env_id'] for line in results_of(pair.ray, ids)] == [0]
     (tmp_path / 'go').touch()
@@ -185,8 +185,8 @@ def test_a_step_that_is_interrupted_is_made_all_the_same(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         if where == 'waiting':
-            patch.setattr(waiting, '_LOOK_INTERVAL', 0.01)
-            patch.setattr(waiting.Patience, 'look', interrupt)
+            patch.setattr(waiting, '_CHECK_INTERVAL', 0.01)
+            patch.setattr(waiting.Patience, 'count', interrupt)
         else:
             (tmp_path / 'go').touch()
             patch.setattr(MessagePipe, 'receive', break_message)

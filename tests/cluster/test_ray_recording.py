@@ -56,7 +56,7 @@ def test_episodes_in_other_processes_are_not_judged(pair: Pair, toy, tmp_path: P
 
 
 def test_a_folder_that_workers_do_not_see_is_named(pair: Pair, tmp_path: Path):
-    from internutopia.recording.worker_recording import WorkerRecording
+    from internutopia.recording.watcher import WorkerRecording
 
     for _ in range(2):  # the first one has left nothing
         with pytest.raises(FileNotFoundError, match='elsewhere is not on .*a folder that all machines'):

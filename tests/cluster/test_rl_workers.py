@@ -346,7 +346,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the backgro
 import_extensions()
 envs = VectorEnv(cart_pole.config(2, 0, threads=1).distribute(RayDistributionCfg(proc_num=2)))
 envs.reset()
-print(*(place.split()[1] for place in envs.core._workers._pool._places), flush=True)
+print(*(place.split()[1] for place in envs.core._pool._places), flush=True)
 while True:
     envs.step(np.zeros((4, 1)))
 """

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from internutopia.cluster.packing import pack
-from internutopia.cluster.signatures import SignatureCache
+from internutopia.cluster.packing import SignatureCache, pack
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia_extension import import_extensions
 

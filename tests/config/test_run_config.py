@@ -11,7 +11,7 @@ from internutopia import Env, GymEnv
 from internutopia.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.macros import MacroDict, gm
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.rl import VectorEnv
 
 
@@ -154,7 +154,7 @@ def test_yaml_names_assets_so_that_another_machine_finds_them(tmp_path, monkeypa
     assert here not in file.read_text() and 'usd_path: assets:robots/rover.usd' in file.read_text()
     first, second = Config.from_yaml(file).task_configs
     assert first == task and second.scene_asset_path == '/data/home.usd'
-    monkeypatch.setattr('internutopia.config.file_names.gm', MacroDict(ASSET_PATH=elsewhere))
+    monkeypatch.setattr('internutopia.config.yaml_file.gm', MacroDict(ASSET_PATH=elsewhere))
     moved = Config.from_yaml(file).task_configs[0]
     assert (moved.robots[0].usd_path, moved.scene_asset_path) == (f'{elsewhere}/robots/rover.usd', 'scenes/empty.xml')
     assert moved.model_dump()['maps'] == [f'{elsewhere}/a.png']

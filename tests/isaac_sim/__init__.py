@@ -27,8 +27,7 @@ from typing import Any
 
 import pytest
 
-from internutopia.engines.isaac import app as isaac_app
-from internutopia.engines.isaac import assets
+from internutopia.engines.isaac import launch, usd_assets
 from isaac_sim import app, cameras, cloner, experimental, managers, objects, prims, utils
 from isaac_sim.recorded import recording
 from isaac_sim.simulator import Simulator, start
@@ -75,9 +74,9 @@ def install(monkeypatch: pytest.MonkeyPatch, version: str, old_names: bool = Fal
     if they were USD, and what it wants done at the end of the process is kept in `Simulator.at_exit`.
     """
     simulator = start(version)
-    monkeypatch.setattr(isaac_app, '_app', None)
-    monkeypatch.setattr(isaac_app, 'atexit', SimpleNamespace(register=simulator.at_exit.append))
-    monkeypatch.setattr(assets, 'ASSET_SUFFIXES', (*assets.USD_SUFFIXES, '.xml'))
+    monkeypatch.setattr(launch, '_app', None)
+    monkeypatch.setattr(launch, 'atexit', SimpleNamespace(register=simulator.at_exit.append))
+    monkeypatch.setattr(usd_assets, 'ASSET_SUFFIXES', (*usd_assets.USD_SUFFIXES, '.xml'))
     modules = _CORE if simulator.legacy else {**_CORE, **_NEW}
     contents = {f'{name}.{key}': value for name, values in modules.items() for key, value in values.items()}
     contents = {name: value for name, value in contents.items() if not name.rpartition('.')[2].startswith('_')}

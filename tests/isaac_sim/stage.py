@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from internutopia.model.drives import DRIVEN_JOINTS
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.load import content_key, load_spec
-from internutopia.model.importers.load_options import LoadOptions
 from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, ObjectSpec, Quat, RobotSpec, SceneSpec, Vec3
 
 _ASSET = 'asset'  # custom data of a prim: the file that was referenced there

@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 import pytest
 
-import internutopia.model.assets as assets
+import internutopia.model.asset_paths as assets
 from internutopia.macros import MacroDict, gm
-from internutopia.model.assets import PACKAGED_ASSETS, resolve
+from internutopia.model.asset_paths import PACKAGED_ASSETS, resolve
 from internutopia.model.importers.load import load_spec
 
 REST_TOLERANCE = 0.01  # [m]

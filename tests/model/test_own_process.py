@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from internutopia.asset_tools.description import describe
 from internutopia.config import AssetLimitsCfg
-from internutopia.model.asset_bounds import limited_by
-from internutopia.model.description import describe
+from internutopia.model.asset_files import limited_by
 from internutopia.model.scene_cache import SceneCache
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 

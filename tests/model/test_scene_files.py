@@ -17,12 +17,11 @@ import pytest
 from PIL import Image
 
 from internutopia.config import AssetLimitsCfg
-from internutopia.model import compilation, scene_asset, scene_files
-from internutopia.model.asset_bounds import limited_by
+from internutopia.model import compilation, scene_cache
+from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.importers import fingerprints
-from internutopia.model.scene_cache import SceneCache
-from internutopia.model.scene_files import SceneFiles
+from internutopia.model.scene_cache import SceneCache, SceneFiles
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 
 Usd = pytest.importorskip('pxr.Usd')
@@ -80,7 +79,7 @@ PROGRAM = """
 import logging, sys
 logging.basicConfig(format='%(message)s', stream=sys.stdout)
 from internutopia.model.scene_cache import SceneCache
-from internutopia.model.scene_files import SceneFiles
+from internutopia.model.scene_cache import SceneFiles
 from internutopia.model.spec import SceneSpec
 compiled = SceneCache(files=SceneFiles(0)).get(SceneSpec(sys.argv[1]), 0.01)
 print(compiled.digest.hex(), 'pxr' in sys.modules)
@@ -124,7 +123,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[SceneSpec], CompiledScene
 
     def load(scene: SceneSpec) -> CompiledScene:
         monkeypatch.setattr(fingerprints, '_fingerprints', {})
-        monkeypatch.setattr(scene_asset, '_last', None)
+        monkeypatch.setattr('internutopia.model.importers.load._last_scene', None)
         return SceneCache(files=SceneFiles(0)).get(scene, 0.01)
 
     return load
@@ -304,7 +303,7 @@ def test_what_another_attempt_may_do_better_is_not_kept(scene, folder, load, cac
     (folder / 'shelf.usda').write_text(skewed)
     (tmp_path / 'coacd.py').write_text('raise ImportError')
     with monkeypatch.context() as patch:
-        patch.setenv('PYTHONPATH', str(tmp_path))
+        patch.syspath_prepend(tmp_path)
         load(scene)
     assert any('pip install coacd' in text for text in caplog.messages)
     assert not cache.exists()
@@ -318,7 +317,7 @@ def test_scenes_that_were_not_used_for_long_make_room(scene, load, cache, compil
     other = dataclasses.replace(scene, scale=(2.0, 2.0, 2.0))
     for file in cache.iterdir():
         os.utime(file, (0, 0))
-    monkeypatch.setattr(scene_files, 'CAPACITY', 3 * sum(file.stat().st_size for file in cache.iterdir()) // 2)
+    monkeypatch.setattr(scene_cache, 'CAPACITY', 3 * sum(file.stat().st_size for file in cache.iterdir()) // 2)
     load(other)
     load(other)
     assert len(compiled) == 2 and len(list(cache.iterdir())) == 2

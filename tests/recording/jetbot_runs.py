@@ -11,7 +11,7 @@ import numpy as np
 
 from internutopia.config import Config
 from internutopia.core.vec_env import Env
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import PhysicsState
 from internutopia.recording import Recorder
 from internutopia_extension import import_extensions
 

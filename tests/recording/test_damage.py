@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from jetbot_runs import MakeConfig, Trace, equal, record, run
+from typer.testing import CliRunner
 
-from internutopia.cli.replay import convert, take_pictures_anew
+from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.recording import Dataset, Recorder, Replay
 from internutopia.recording.export import export
@@ -88,7 +89,7 @@ def test_a_table_that_is_cut_off_costs_nothing(
     with Replay(Dataset(folder), 1) as replay:
         reached = [equal(replay.runner.world.get_state(0), trace[1][step]) for step in replay.states()]
         assert len(reached) == len(trace[1]) and all(reached)
-    assert convert(folder) == 0
+    assert CliRunner().invoke(app, ['convert', str(folder)]).exit_code == 0
     assert content(folder / table) == before
 
 
@@ -120,7 +121,7 @@ def test_what_was_recorded_and_is_cut_off_is_named(
     assert 'delete' not in str(caught.value)
     assert before == {table: (folder / table).read_bytes() for table in TABLES[format]}
     (folder / EPISODE).unlink()
-    assert convert(folder) == 0
+    assert CliRunner().invoke(app, ['convert', str(folder)]).exit_code == 0
     assert Dataset(folder).episode_ids == [0, 2]
 
 
@@ -131,7 +132,8 @@ def test_pictures_that_are_gone_are_named(copy_of: Callable[[str], Recorded], fo
     message = rf'{Path(file).name} is missing: take it from a copy; `internutopia replay FOLDER --out NEW` takes all'
     with pytest.raises(ValueError, match=message):
         export(Dataset(folder))
-    assert take_pictures_anew(folder, folder.with_name('new'), looks=None, camera=None, trust=False) == 0
+    command = ['replay', str(folder), '--out', str(folder.with_name('new'))]
+    assert CliRunner().invoke(app, command).exit_code == 0
     for old, new in zip(Dataset(folder), Dataset(folder.with_name('new')), strict=True):
         assert new.pictures('jetbot/sensors/front/rgba').shape == (old.steps, 24, 32, 3)
         np.testing.assert_array_equal(new.rewards, old.rewards)

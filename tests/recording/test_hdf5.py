@@ -51,7 +51,7 @@ def test_the_file_has_the_layout_that_robomimic_reads(tmp_path: Path, make_confi
 def test_masks_name_the_episodes_that_succeed_and_numbers_are_vectors(
     tmp_path: Path, make_config: MakeConfig, monkeypatch
 ) -> None:
-    from internutopia_extension.tasks.finite_step_task import FiniteStepTask
+    from internutopia_extension.tasks import FiniteStepTask
 
     observe = FiniteStepTask.get_observations
 

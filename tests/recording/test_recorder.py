@@ -151,7 +151,7 @@ def test_an_episode_left_before_its_end_is_recorded_if_it_was_marked(tmp_path: P
 
 
 def test_success_is_what_a_metric_says(tmp_path: Path, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    from internutopia_extension.tasks.finite_step_task import FiniteStepTask
+    from internutopia_extension.tasks import FiniteStepTask
 
     monkeypatch.setattr(FiniteStepTask, 'calculate_metrics', lambda task: {'pick': {'success': task.env_id == 0}})
     record(tmp_path / 'data', config, format='hdf5', only='success')
@@ -329,7 +329,7 @@ def test_a_second_recorder_of_a_folder_is_refused(tmp_path: Path, config: Config
             Recorder(tmp_path / 'data', config, 'hdf5', resume=True)
         assert caught.value.filename == str(tmp_path / 'data')
         recorder.attach(env)
-        code = f'from internutopia.recording.folder_lock import FolderLock; FolderLock({str(tmp_path / "data")!r})'
+        code = f'from internutopia.recording.dataset import FolderLock; FolderLock({str(tmp_path / "data")!r})'
         second = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
         assert refused in second.stderr
     Recorder(tmp_path / 'data', config, 'hdf5', resume=True).close()
@@ -363,7 +363,7 @@ def test_a_damaged_episode_is_named(tmp_path: Path, config: Config) -> None:
 def test_observations_without_a_fixed_shape_are_left_out_with_a_warning(
     tmp_path: Path, config: Config, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from internutopia_extension.tasks.finite_step_task import FiniteStepTask
+    from internutopia_extension.tasks import FiniteStepTask
 
     observe = FiniteStepTask.get_observations
 

@@ -20,7 +20,7 @@ from waiting import PATIENCE
 from internutopia.cli.run_file import read_run_file
 from internutopia.config import Config
 from internutopia.remote.server.serve import Server, listen
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.users import Users
 
 _MANY = 10**6

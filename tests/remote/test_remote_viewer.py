@@ -29,9 +29,10 @@ from internutopia.remote import (
     VersionMismatchError,
     create_vectorized_env,
 )
-from internutopia.remote.look_protocol import LookAtEnvs, SeenEnvs, ToldRobot
 from internutopia.remote.protocol import SessionState
+from internutopia.remote.viewer_protocol import CommandedRobot, SeenEnvs, ViewEnvs
 from internutopia.viewer import attach
+from internutopia.viewer.frames import ViewRequest
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.sensors import RepCameraCfg
@@ -115,9 +116,7 @@ def test_states_are_those_of_the_same_envs_in_this_process_to_the_bit(envs: Vect
         for _ in range(10):
             each.step(FORWARD)
     with attach(envs) as viewer:
-        from internutopia.viewer.wishes import Wishes
-
-        frame = viewer._source.look(Wishes(all_envs=True), True)
+        frame = viewer._source.take_frame(ViewRequest(all_envs=True), True)
     world: Any = twin.core.runner.world
     assert [env.env_id for env in frame.envs] == list(range(ENVS))
     for env in frame.envs:
@@ -294,8 +293,8 @@ def test_the_oldest_of_too_many_viewers_is_forgotten_with_what_it_told(envs: Vec
     session_id = envs.session.session_id
     for number in range(9):
         speeds = [0.73, 0.0, 0.0] if number == 0 else None
-        told = [ToldRobot(env=1, robot='jetbot', speeds=speeds)]
-        request = LookAtEnvs(session_id=session_id, viewer=f'{number:016x}', robots=told)
+        told = [CommandedRobot(env=1, robot='jetbot', speeds=speeds)]
+        request = ViewEnvs(session_id=session_id, viewer=f'{number:016x}', robots=told)
         envs.session.client.post_once('session/look', request, SeenEnvs, PATIENCE)
         commanded = [envs.step(ZEROS)[0][1, 0] for _ in range(7)]  # the task samples another one every 6 steps
         assert (set(commanded) == {np.float32(0.73)}) is (number < 8)

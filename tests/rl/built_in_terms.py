@@ -6,7 +6,6 @@ from typing import Any
 
 from internutopia.rl.terms import (
     commands,
-    curricula,
     observations,
     randomizations,
     registered_terms,
@@ -20,7 +19,7 @@ MODULES: dict[Any, ModuleType] = {  # metrics are those of the extension package
     'termination': terminations,
     'command': commands,
     'randomization': randomizations,
-    'curriculum': curricula,
+    'curriculum': randomizations,
 }
 # tested in test_gait_terms.py and test_object_terms.py
 ELSEWHERE = {

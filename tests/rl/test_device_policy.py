@@ -23,7 +23,7 @@ from internutopia.rl.onnx_network import OnnxNetwork
 from internutopia.rl.policy import load_policy
 from internutopia.util.arrays import to_host
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
-from internutopia_extension.controllers.upper_body import UpperBodyMoveBySpeedController
+from internutopia_extension.controllers.walking_controllers import UpperBodyMoveBySpeedController
 
 WritePolicy = Callable[..., str]
 

@@ -42,7 +42,7 @@ def test_a_delayed_observation_is_that_of_so_many_steps_ago(make_learner: MakeLe
 
 
 def test_a_delay_that_does_not_fit_into_the_memory_is_refused(make_learner: MakeLearner, monkeypatch) -> None:
-    monkeypatch.setattr('internutopia.rl.managers.machine_memory', lambda: 10**4)
+    monkeypatch.setattr('internutopia.rl.observer.machine_memory', lambda: 10**4)
     with pytest.raises(ValueError, match=r"'joint_positions': delay=2000 of \d+ envs with \d+ values each takes \d+ b"):
         make_learner(observations=[{'term': 'joint_positions', 'delay': 2000}])
 
@@ -229,9 +229,9 @@ def test_levels_follow_what_a_reward_has_given(make_learner: MakeLearner) -> Non
             np.testing.assert_allclose(envs.core.state.levels, expected, atol=1e-6)
 
 
-def test_a_curriculum_cannot_look_at_a_reward_that_is_not_there(make_learner: MakeLearner) -> None:
+def test_a_curriculum_cannot_read_a_reward_that_is_not_there(make_learner: MakeLearner) -> None:
     params = {'reward': 'alife', 'duration': 1.0, 'high': 0.6, 'low': 0.4}
-    with pytest.raises(ValueError, match="looks at reward 'alife': there is none; did you mean 'alive'"):
+    with pytest.raises(ValueError, match="reads reward 'alife': there is none; did you mean 'alive'"):
         make_learner(curricula=[{'term': 'performance', 'params': params}], rewards=[{'term': 'alive'}]).reset()
 
 

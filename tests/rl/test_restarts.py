@@ -11,7 +11,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, navigation
 from internutopia_extension.robots.generic import GenericRobot
-from internutopia_extension.tasks.single_inference_task import SimpleInferenceTask
+from internutopia_extension.tasks import SimpleInferenceTask
 
 STARTS: list[str] = []
 

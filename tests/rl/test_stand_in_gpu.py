@@ -137,16 +137,16 @@ def test_a_mistake_in_what_is_captured_is_caught(name: str) -> None:
 
 
 def test_a_call_of_the_engine_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    forget = WarpBatch._forget
+    clear_results = WarpBatch._clear_results
 
     def wasteful(batch: WarpBatch, worlds: Any) -> None:
         KEPT.append(wp.empty(3, dtype=float, device='cpu'))
-        forget(batch, worlds)
+        clear_results(batch, worlds)
 
     with closing(on_device(poles(), 'SameStep')) as envs:
         envs.reset(seed=0)
         actions = torch.zeros(envs.action_space.shape)
         envs.step(actions)
-        monkeypatch.setattr(WarpBatch, '_forget', wasteful)
+        monkeypatch.setattr(WarpBatch, '_clear_results', wasteful)
         with capture_rules(), pytest.raises(Exception, match='allocates in what is captured'):
             envs.step(actions)

@@ -15,8 +15,8 @@ from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.symmetry import mirror_joints
 from internutopia.rl.terms import term
+from internutopia.rl.training.ppo import task_mirrors
 from internutopia.rl.training.settings import TrainingCfg
-from internutopia.rl.training.task_mirrors import task_mirrors
 from internutopia.rl.training.trainer import Runner
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import jetbot_goal, reach, velocity

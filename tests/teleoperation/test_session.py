@@ -159,6 +159,9 @@ def test_mistakes(franka: Env, make_config: Any, make_task: Any, make_robot: Any
         Session(env, 'arm', [], viewer)
     env.close()
     env = Env(make_config(tasks=[make_task(robots=[make_robot()])], env_num=1))
-    with attach(env) as viewer, pytest.raises(ValueError, match=r"robot 'arm' takes nothing .* GripperController"):
+    with (
+        attach(env) as viewer,
+        pytest.raises(ValueError, match=r"robot 'arm' has no controller that a person can command.* GripperController"),
+    ):
         Session(env, 'arm', [], viewer).run()
     env.close()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from internutopia.teleoperation.steering import Steering
-from internutopia.viewer.access import ArmPose
+from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.robot_controls import RobotControls, VelocityControl
 
 LEVEL = np.array([1.0, 0.0, 0.0, 0.0])

@@ -44,6 +44,9 @@ def calls(draw: Any) -> tuple[str, list[NDArray[np.float32]]]:
         'yaw_rotate': [angle, numbers(*batch, 2)],
         'quat_from_yaw': [angle],
         'wrap_angle': [angle],
+        'cross': [v, v],
+        'length': [v],
+        'squared_length': [v],
     }
     public = {name for name, value in vars(rotations).items() if getattr(value, '__module__', '') == rotations.__name__}
     assert {name for name in public if not name.startswith('_')} == set(kinds)

@@ -29,6 +29,6 @@ def test_warnings_are_recorded_whether_or_not_they_are_logged(caplog: pytest.Log
     caplog.clear()
     with recorded_warnings() as outer, recorded_warnings() as inner:
         for each in record:
-            each.say()
+            each.emit()
     assert caplog.messages == ['the disk is full', '100 % of it']
     assert outer == inner == record

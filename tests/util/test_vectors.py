@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from internutopia.util.vectors import cross, length, squared_length
+from internutopia.util.rotations import cross, length, squared_length
 
 
 @pytest.mark.parametrize('dtype', [np.float32, np.float64])

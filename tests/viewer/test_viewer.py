@@ -76,7 +76,7 @@ def test_a_page_shows_the_env_that_it_picks(make_env: Any):
     with attach(env, paused=True) as viewer, PageClient(viewer.url) as page:
         running = threading.Thread(target=env.step, args=([{'jetbot': {'move_by_speed': [0.9, 0.0]}}] * 3,))
         running.start()
-        page.set('Follow', 'nobody')
+        page.set('Follow', 'no robot')
         page.set('Env', 2)
         page.wait_for(lambda: 'episode 2' in page.text())
         data = env.runner.world.data(2)
@@ -226,7 +226,7 @@ def test_slow_pages_do_not_slow_the_run_and_others_see_it(make_env: Any):
     env.reset()
     with attach(env) as viewer, PageClient(viewer.url, reads=False), PageClient(viewer.url) as page:
         chassis, _ = node_of(env, 0, 'robots/jetbot/chassis')
-        page.set('Follow', 'nobody')
+        page.set('Follow', 'no robot')
         action = [{'jetbot': {'move_by_speed': [0.5, 0.0]}}] * 3
         for _ in range(200):
             env.step(action)

@@ -17,7 +17,7 @@ pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 from page_client import PageClient
 
 from internutopia.cli.commands import app
-from internutopia.cli.viewing import LOOPBACK, open_viewer
+from internutopia.cli.options import LOOPBACK, open_viewer
 from internutopia.config import Config
 from internutopia.rl.training.playback import run
 

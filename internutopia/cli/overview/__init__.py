@@ -26,8 +26,7 @@ from typing import Any, Protocol
 import mujoco
 import numpy as np
 
-from internutopia.cli.overview.footprints import Surroundings, surroundings
-from internutopia.cli.overview.paths import Path, PathRecorder
+from internutopia.cli.overview.contents import Path, PathRecorder, Surroundings, surroundings
 from internutopia.config import TaskCfg
 from internutopia.core.vec_env import Env
 

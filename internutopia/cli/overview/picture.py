@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.cli.overview.footprints import Surroundings
-from internutopia.cli.overview.paths import Path
+from internutopia.cli.overview.contents import Path, Surroundings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

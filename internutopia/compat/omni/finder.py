@@ -1,6 +1,6 @@
 """Importer of the stand-ins: it comes after all others, so that whatever is really there is found first.
 
-Until `install` is called, a failing import of `omni` says how to get them.
+Until `install` is called, the error of a failing import of `omni` states how to install them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 from typing_extensions import override
 
@@ -20,22 +19,22 @@ from internutopia.util import did_you_mean, log
 
 _HERE = 'internutopia.compat.omni'
 _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`
-    'rotations': f'{_HERE}.rotations',
-    'numpy': f'{_HERE}.batched_rotations',
-    'numpy.rotations': f'{_HERE}.batched_rotations',
-    'torch': f'{_HERE}.seeds',
-    'torch.maths': f'{_HERE}.seeds',
+    'rotations': f'{_HERE}.rotations:ONE',
+    'numpy': f'{_HERE}.rotations:MANY',
+    'numpy.rotations': f'{_HERE}.rotations:MANY',
+    'torch': f'{_HERE}.replicator:SEEDS',
+    'torch.maths': f'{_HERE}.replicator:SEEDS',
     'prims': f'{_HERE}.prims',
-    'stage': f'{_HERE}.stage',
+    'stage': f'{_HERE}.stage_utils',
     'types': 'internutopia.core.robot.articulation_action',
 }
 MODULES = {
     **{f'omni.isaac.core.utils.{name}': source for name, source in _UTILS.items()},
     **{f'isaacsim.core.utils.{name}': source for name, source in _UTILS.items()},
-    'omni.usd': f'{_HERE}.usd',
-    'omni.replicator.core': f'{_HERE}.replicator',
+    'omni.usd': f'{_HERE}.mirror:USD',
+    'omni.replicator.core': f'{_HERE}.replicator:REPLICATOR',
 }
-"""Importable names, and the module whose own names each offers."""
+"""Importable modules, and the module whose own names each has; `module:TUPLE` if only the names of that tuple."""
 _PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)}
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
 _MIRROR = f'{_HERE}.mirror'
@@ -60,15 +59,17 @@ class _Finder(MetaPathFinder, Loader):
 
     @override
     def exec_module(self, module: ModuleType) -> None:
-        """Give a stand-in the public names that its source defines itself."""
+        """Give a stand-in the public names of its source."""
         if module.__name__ in MODULES:
-            source = importlib.import_module(MODULES[module.__name__])
-            own = {name: value for name, value in vars(source).items() if _is_own(source, name, value)}
-            vars(module).update(own, __doc__=source.__doc__, __file__=source.__file__)
+            path, _, names = MODULES[module.__name__].partition(':')
+            source = importlib.import_module(path)
+            own = getattr(source, names) if names else filter(lambda name: _is_own(source, name), vars(source))
+            vars(module).update({name: getattr(source, name) for name in own})
+            vars(module).update(__doc__=source.__doc__, __file__=source.__file__)
 
 
 class _Signpost(MetaPathFinder):
-    """Finder of nothing: where an import of `omni` fails, its error says how to install the stand-ins."""
+    """Finder of nothing: where an import of `omni` fails, its error states how to install the stand-ins."""
 
     @override
     def find_spec(
@@ -135,7 +136,7 @@ def is_stand_in(module: object) -> bool:
 
 
 def _is_probe(name: str) -> bool:
-    """Return whether `importlib.util.find_spec` calls a finder for a package: code that looks for Isaac Sim."""
+    """Return whether `importlib.util.find_spec` calls a finder for a package: code that checks for Isaac Sim."""
     return '.' not in name and sys._getframe(3).f_globals.get('__name__') == importlib.util.__name__
 
 
@@ -148,5 +149,5 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _is_own(source: ModuleType, name: str, value: Any) -> bool:
-    return not name.startswith('_') and getattr(value, '__module__', None) == source.__name__
+def _is_own(source: ModuleType, name: str) -> bool:
+    return not name.startswith('_') and getattr(getattr(source, name), '__module__', None) == source.__name__

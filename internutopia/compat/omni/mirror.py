@@ -1,4 +1,4 @@
-"""Stage that `omni.usd` hands out: one in memory per process, z up, in metres, that mirrors the envs.
+"""`omni.usd`, and the stage that it returns: one in memory per process, z up, in metres, that mirrors the envs.
 
 What it shows are the envs of the Env whose code runs (outside of that, of all of them: of envs of the same number, that
 of the Env that was made last), as of the last call of `current_stage`:
@@ -21,11 +21,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from internutopia.core.scene.scene import IScene
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.util.log import warn_once
 
 if TYPE_CHECKING:
     from pxr import Usd
+
+USD = ('UsdContext', 'get_context')
+"""Names of `omni.usd`."""
 
 _USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 
@@ -39,6 +42,19 @@ def current_stage() -> Usd.Stage:
         _mirror = _Mirror()
     _mirror.update({scene.env_id: scene for scene in IScene.all()})
     return _mirror.stage
+
+
+class UsdContext:
+    """Context that holds the stage."""
+
+    def get_stage(self) -> Usd.Stage:
+        """Return the stage, up to date with the envs."""
+        return current_stage()
+
+
+def get_context(name: str = '') -> UsdContext:
+    """Return the context, whatever its name: there is one stage."""
+    return UsdContext()
 
 
 def forget() -> None:

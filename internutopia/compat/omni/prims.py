@@ -1,4 +1,4 @@
-"""`isaacsim.core.utils.prims`: look-ups of prims and their attributes, and simple edits.
+"""`isaacsim.core.utils.prims`: queries of prims and their attributes, and simple edits.
 
 The stage is that of `internutopia.compat.omni.mirror`; the meaning of an edit of it is described there. `fabric` is
 accepted: there is one stage, without Fabric. Where an attribute or a relative is requested, a path without a prim is a

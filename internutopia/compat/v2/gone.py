@@ -1,4 +1,4 @@
-"""Names of InternUtopia 2.x that have no meaning here: one table, which says what to use instead.
+"""Names of InternUtopia 2.x that have no meaning here: one table, with what to use instead.
 
 Using one of them is an error with that text. `docs/porting.md` shows the same table (`tools/make_reference.py`).
 Modules that held nothing else have no file: a finder, which comes after all others, makes them when they are imported.
@@ -7,18 +7,21 @@ Modules that held nothing else have no file: a finder, which comes after all oth
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 from typing_extensions import override
 
-_DATA_HUB = 'actions, observations and messages do not go through the DataHub; it knows which tasks are finished'
+from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
+
+_DATA_HUB = (
+    'actions, observations and messages do not go through the DataHub, which only holds the tasks that are finished'
+)
 _STAGE = (
-    "objects and bodies are asked by name: env.runner.get_obj(name).get_pose(); `internutopia inspect` lists a file's"
+    "objects and bodies are found by name: env.runner.get_obj(name).get_pose(); `internutopia inspect` lists a file's"
 )
 _HANDS = (
     'internutopia teleop has a person move arms with an InverseKinematicsController; a script sends it poses of hands, '
@@ -68,7 +71,7 @@ GONE = (
     Gone(
         'internutopia.core.util.chat',
         ('AgentChat',),
-        'messages are the business of the script; the DataHub only knows which tasks are finished',
+        'messages are the business of the script; the DataHub only holds the tasks that are finished',
     ),
     Gone('internutopia.core.util.clear_task', ('clear_stage_by_prim_path',), 'Env.reset removes what ran in an env'),
     Gone(
@@ -129,23 +132,6 @@ GONE = (
 """All of them."""
 
 
-def gone_from(place: str) -> dict[str, str]:
-    """Return the messages by name for a place of the table."""
-    return {name: row.message(name) for row in GONE if row.place == place for name in row.names}
-
-
-def raise_if_gone(module: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module, which raises ImportError for names that 2.x had there."""
-    messages = gone_from(module)
-
-    def get(name: str) -> Any:
-        if name in messages:
-            raise ImportError(messages[name], name=module)
-        raise AttributeError(f'module {module!r} has no attribute {name!r}')
-
-    return get
-
-
 class _Finder(MetaPathFinder, Loader):
     """Finder of modules of the table, and of the packages that they are in."""
 
@@ -153,8 +139,8 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        is_package = path is not None and any(row.place.startswith(f'{fullname}.') for row in GONE)
-        if not is_package and not gone_from(fullname):
+        is_package = any(row.place.startswith(f'{fullname}.') for row in GONE)
+        if path is None or not (is_package or fullname in GONE_NAMES):
             return None
         return ModuleSpec(fullname, self, is_package=is_package)
 
@@ -169,6 +155,8 @@ _FINDER = _Finder()
 
 
 def install() -> None:
-    """Make modules importable whose names are all gone; may be called again."""
+    """Register the messages, and make modules importable whose names are all gone; may be called again."""
+    for row in GONE:
+        GONE_NAMES[row.place].update({name: row.message(name) for name in row.names})
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)

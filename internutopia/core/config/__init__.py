@@ -1,35 +1,4 @@
 """Path of InternUtopia 2.x; see `internutopia.config`."""
 
-from internutopia.config import (
-    AssetLimitsCfg,
-    Config,
-    ContactCfg,
-    ControllerCfg,
-    DistributedConfig,
-    DistributionCfg,
-    MetricCfg,
-    ObjectCfg,
-    RewardCfg,
-    RobotCfg,
-    SensorCfg,
-    SimConfig,
-    Simulator,
-    TaskCfg,
-)
-
-__all__ = [
-    'AssetLimitsCfg',
-    'Config',
-    'ContactCfg',
-    'ControllerCfg',
-    'DistributedConfig',
-    'DistributionCfg',
-    'MetricCfg',
-    'ObjectCfg',
-    'RewardCfg',
-    'RobotCfg',
-    'SensorCfg',
-    'SimConfig',
-    'Simulator',
-    'TaskCfg',
-]
+from internutopia.config import *  # noqa: F403 - the same names
+from internutopia.config import __all__ as __all__

@@ -76,7 +76,7 @@ def _parse(line: bytes) -> Any:
 def _difference(path: str, digest: str | None, config: ConfigDigest) -> str:
     """Describe how a result of another config differs from those of this one."""
     if digest is None:
-        return 'a result that does not say its config, of an older version'
+        return 'a result without its config, of an older version'
     older = saved_config(path, digest)
     if older is None:
         return f'a result of another config; {config_file(path)}, which says of which, is missing or damaged'

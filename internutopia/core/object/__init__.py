@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from internutopia.config.task import ObjectCfg, TaskCfg
+from internutopia.core.registry import look_up, register_in
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import ObjectSpec
-from internutopia.util.registry import look_up, register_in
 
 
 class BaseObject:
@@ -31,7 +31,7 @@ class BaseObject:
     @classmethod
     def model(cls, config: Any) -> ObjectSpec:
         """Return the model of the object, for a config."""
-        raise NotImplementedError(f'{cls.__name__} must say what it is made of')
+        raise NotImplementedError(f'{cls.__name__} must define its model')
 
     def set_up_to_scene(self, scene: IScene) -> None:
         """Initialize; called when the object's body exists."""

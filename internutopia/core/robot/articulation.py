@@ -15,7 +15,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
 from internutopia.engines.base import World
 from internutopia.engines.views import ArticulationView
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.model.spec import RobotSpec
 from internutopia.util.arrays import to_host
 
@@ -48,7 +48,7 @@ class IArticulation(PoseMixin):
         orientation: Any = None,
         scale: Any = None,
     ) -> IArticulation:
-        """The robot at a prim path such as `/World/env_0/robots/h1`; the task's scene holds it already.
+        """Return the robot at a prim path such as `/World/env_0/robots/h1`; the task's scene holds it already.
 
         Or `/World/env_0/scene/...`, a prim of the scene: all that hinges and slides move at or below it, such as the
         door of a microwave. The handle's pose is that of its first body, a body of the scene that joints hold cannot be
@@ -56,7 +56,7 @@ class IArticulation(PoseMixin):
 
         Args:
             simulator_type: accepted for 2.x scripts.
-            usd_path: the model; what its config (`BaseRobot.model`) says is the only one that can be had.
+            usd_path: the model; only that of its config (`BaseRobot.model`) is accepted.
             prim_path: where it is.
             name: accepted for 2.x scripts; the handle is called as the robot.
             position: where to put its root, env frame [m]; the config's, like None, leaves it where it starts.
@@ -120,7 +120,7 @@ class IArticulation(PoseMixin):
         return list(self.view.dof_names)
 
     def get_dof_index(self, dof_name: str) -> int:
-        """Index of a joint. KeyError if there is none of that name."""
+        """Return the index of a joint. KeyError if there is none of that name."""
         if dof_name not in self.view.dof_names:
             raise KeyError(f'robot {self.name!r} has no joint {dof_name!r}; joints: {", ".join(self.view.dof_names)}')
         return self.view.dof_names.index(dof_name)
@@ -141,15 +141,15 @@ class IArticulation(PoseMixin):
             self.view.set_targets(self._ids(env_ids), **targets, joints=joints)
 
     def get_joint_positions(self, joint_indices: Any = None) -> NDArray[np.float32]:
-        """`(dof,)` [rad or m], or those of some joints."""
+        """Return joint positions `(dof,)` [rad or m], or those of some joints."""
         return self._own(self.view.get_joint_positions(), joint_indices)
 
     def get_joint_velocities(self, joint_indices: Any = None) -> NDArray[np.float32]:
-        """`(dof,)` [rad/s or m/s], or those of some joints."""
+        """Return joint velocities `(dof,)` [rad/s or m/s], or those of some joints."""
         return self._own(self.view.get_joint_velocities(), joint_indices)
 
     def get_joint_efforts(self, joint_indices: Any = None) -> NDArray[np.float32]:
-        """Forces of the drives in the last substep `(dof,)` [N·m or N], or those of some joints."""
+        """Return the forces of the drives in the last substep `(dof,)` [N·m or N], or those of some joints."""
         return self._own(self.view.get_joint_efforts(), joint_indices)
 
     def set_joint_positions(self, positions: Any, joint_indices: Any = None, env_ids: Any = ...) -> None:
@@ -173,12 +173,12 @@ class IArticulation(PoseMixin):
         self.view.set_gains(self._ids(env_ids), kps, kds, joints)
 
     def get_gains(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Stiffness and damping of the drives, `(dof,)` each."""
+        """Return the stiffness and damping of the drives, `(dof,)` each."""
         stiffness, damping = self.view.get_gains()
         return self._own(stiffness), self._own(damping)
 
     def get_pose(self) -> Pose:
-        """Pose of the root body in the env frame."""
+        """Return the pose of the root body in the env frame."""
         position, orientation = self.view.get_root_poses()
         return self._own(position), self._own(orientation)
 
@@ -189,7 +189,7 @@ class IArticulation(PoseMixin):
         self.view.set_root_poses(self._ids(env_ids), position, orientation)
 
     def get_linear_velocity(self) -> NDArray[np.float32]:
-        """Velocity of the root's origin `(3,)` [m/s], env axes."""
+        """Return the velocity of the root's origin `(3,)` [m/s], env axes."""
         return self._own(self.view.get_root_velocities()[0])
 
     def set_linear_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
@@ -197,7 +197,7 @@ class IArticulation(PoseMixin):
         self.view.set_root_velocities(self._ids(env_ids), linear=_rows(velocity))
 
     def get_angular_velocity(self) -> NDArray[np.float32]:
-        """Angular velocity of the root `(3,)` [rad/s], env axes."""
+        """Return the angular velocity of the root `(3,)` [rad/s], env axes."""
         return self._own(self.view.get_root_velocities()[1])
 
     def set_angular_velocity(self, velocity: Any, env_ids: Any = ...) -> None:
@@ -229,11 +229,11 @@ class IArticulation(PoseMixin):
         return IArticulation(self.view, self._world, ..., self.name, self.prim_path)
 
     def body(self, name: str) -> IRigidBody:
-        """A link of the robot. KeyError with close matches."""
+        """Return a link of the robot. KeyError with close matches."""
         return IRigidBody(self.view.body(name), self._world, self.env_id, f'{self.prim_path}/{name}', self)
 
     def links(self) -> Iterable[IRigidBody]:
-        """All links; their names are prim paths."""
+        """Return all links; their names are prim paths."""
         return (self.body(name) for name in self.view.body_names)
 
     @property
@@ -275,5 +275,5 @@ def _check_model(model: RobotSpec, usd_path: str | None, scale: Any) -> None:
 
 
 def _rows(values: Any) -> Any:
-    """Values of one env as those of several; of several as they are."""
+    """Return the values of one env as those of several; of several as they are."""
     return values if getattr(values, 'ndim', 1) == 2 else np.atleast_2d(values)

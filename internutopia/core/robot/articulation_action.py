@@ -39,7 +39,7 @@ class ArticulationAction:
         return ArticulationAction(*rows, joint_indices=self.joint_indices)
 
     def get_dof_action(self, index: int) -> dict[str, Any]:
-        """The targets of one dof of the articulation; empty if this action has none for it."""
+        """Return the targets of one dof of the articulation; empty if this action has none for it."""
         if self.joint_indices is not None:
             positions = np.flatnonzero(np.asarray(self.joint_indices) == index)
             if len(positions) == 0:
@@ -53,7 +53,7 @@ class ArticulationAction:
         return {name: np.asarray(value)[..., index] for name, value in targets.items() if value is not None}
 
     def get_dict(self) -> dict[str, Any]:
-        """The targets as nested lists, None where there are none."""
+        """Return the targets as nested lists, None where there are none."""
         values = {
             'joint_positions': self.joint_positions,
             'joint_velocities': self.joint_velocities,
@@ -62,7 +62,7 @@ class ArticulationAction:
         return {name: None if value is None else np.asarray(value).tolist() for name, value in values.items()}
 
     def get_length(self) -> int | None:
-        """Number of joints, None for an action that does nothing."""
+        """Return the number of joints, None for an action that does nothing."""
         for value in (self.joint_positions, self.joint_velocities, self.joint_efforts):
             if value is not None:
                 return int(np.shape(value)[-1])

@@ -43,15 +43,15 @@ class ArticulationSubset:
         return self._indices
 
     def get_joint_positions(self) -> NDArray[np.float32]:
-        """Joint positions [rad or m]."""
+        """Return joint positions [rad or m]."""
         return self.articulation.get_joint_positions(self._indices)
 
     def get_joint_velocities(self) -> NDArray[np.float32]:
-        """Joint velocities [rad/s or m/s]."""
+        """Return joint velocities [rad/s or m/s]."""
         return self.articulation.get_joint_velocities(self._indices)
 
     def get_joint_efforts(self) -> NDArray[np.float32]:
-        """Forces of the drives [N·m or N]."""
+        """Return the forces of the drives [N·m or N]."""
         return self.articulation.get_joint_efforts(self._indices)
 
     def set_joint_positions(self, positions: Any) -> None:
@@ -69,7 +69,7 @@ class ArticulationSubset:
     def make_articulation_action(
         self, joint_positions: Any = None, joint_velocities: Any = None, joint_efforts: Any = None
     ) -> ArticulationAction:
-        """An action for these joints; None leaves positions, velocities or efforts alone.
+        """Create an action for these joints; None leaves positions, velocities or efforts alone.
 
         Args:
             joint_positions: position targets `(k,)` or `(n, k)` [rad or m].
@@ -85,7 +85,7 @@ class ArticulationSubset:
         self.articulation.apply_action(self.make_articulation_action(joint_positions, joint_velocities, joint_efforts))
 
     def map_to_articulation_order(self, joint_values: Any) -> NDArray[np.float32]:
-        """Values `(k,)` or `(n, k)` as `(dof,)` or `(n, dof)`, zero for joints outside the subset."""
+        """Return values `(k,)` or `(n, k)` as `(dof,)` or `(n, dof)`, zero for joints outside the subset."""
         values = np.asarray(joint_values, np.float32)
         mapped = np.zeros((*values.shape[:-1], self.articulation.num_dof), np.float32)
         mapped[..., self._indices] = values

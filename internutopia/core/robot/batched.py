@@ -10,12 +10,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
+from internutopia.core.observations import own_values, split_rows
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import ActionError, BaseController
 from internutopia.core.robot.env_scene import EnvScene
@@ -24,10 +25,6 @@ from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
-from internutopia.util.observations import own_values, split_rows
-
-if TYPE_CHECKING:
-    from internutopia.core.task.task import BaseTask
 
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 
@@ -47,7 +44,7 @@ class Command:
     action: Any
 
     def control(self) -> ArticulationAction:
-        """The joint targets to set."""
+        """Return the joint targets to set."""
         if self.controller is None:
             return self.action().with_env_axis()
         return self.controller.action_to_control(self.action, self.env_ids)
@@ -71,7 +68,7 @@ class BatchedRobot:
         self._rows: dict[int, dict[str, Any]] = {}
 
     def add(self, robot: BaseRobot) -> None:
-        """A new episode starts in the env of this robot."""
+        """Add the robot of an env where a new episode starts."""
         env_id = robot._scene.env_id
         self.robots[env_id] = robot
         self._rows.pop(env_id, None)
@@ -139,7 +136,7 @@ class BatchedRobot:
                 self._rows[env_id] = row
 
     def observation(self, env_id: int) -> dict[str, Any]:
-        """The observation of one env: the one computed for this step, or a fresh one if that was fetched already."""
+        """Return the observation of one env: that of this step, or a fresh one if that was fetched already."""
         if env_id not in self._rows:
             self.observe(np.array([env_id]))
         return self._rows.pop(env_id)
@@ -174,7 +171,7 @@ class BatchedRobots:
         self._batches: dict[Any, BatchedRobot] = {}
 
     def join(self, cls: type[BaseRobot], config: RobotCfg, name: str, scene: IScene) -> BatchedRobot:
-        """The batch for a robot of one env; `add` the robot to it once it is set up."""
+        """Return the batch for a robot of one env; `add` the robot to it once it is set up."""
         view = self._world.articulation(name, scene.env_id)
         key = (cls, name, view, _fingerprint(config))
         if key not in self._batches:
@@ -182,7 +179,7 @@ class BatchedRobots:
         return self._batches[key]
 
     def leave(self, env_id: int) -> None:
-        """The episode of an env is over."""
+        """Remove the robots of an env whose episode is over."""
         for key, batch in list(self._batches.items()):
             batch.robots.pop(env_id, None)
             batch._rows.pop(env_id, None)
@@ -193,7 +190,7 @@ class BatchedRobots:
     def validate_stacked(self, env_ids: list[int], actions: Any) -> list[tuple[BatchedRobot, list[Command]]] | None:
         """Check actions that differ in numbers alone: an array with a row per env, by robot and controller.
 
-        None if one of these does not take them so, or is not the same in all envs: they have to be seen one by one.
+        None if one of these does not take them so, or is not the same in all envs: `validate_actions` checks them then.
         """
         if not isinstance(actions, dict):
             return None
@@ -222,7 +219,7 @@ class BatchedRobots:
             batch.observe(env_ids)
 
     def find_stuck(self) -> dict[int, list[str]]:
-        """Names of the robots that stand still although a controller tells them to move, by env id."""
+        """Return the names of the robots that stand still under a moving command, by env id."""
         found: dict[int, list[str]] = {}
         for batch in self._batches.values():
             for env_id in np.flatnonzero(batch.robot.find_stuck()).tolist():
@@ -257,24 +254,24 @@ class BatchedActions:
             robot.apply_action(robot_action)
 
 
-def validate_actions(actions: Mapping[int, tuple[Any, BaseTask]]) -> BatchedActions:
-    """Check actions, each with the task that runs in its env, by env id.
+def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]]) -> BatchedActions:
+    """Check actions, each with the robots of its env by name, by env id.
 
     EnvValueError or EnvKeyError for a bad one; nothing is commanded yet.
     """
     by_batch: dict[BatchedRobot, list[tuple[int, Any]]] = {}
     single: list[tuple[BaseRobot, Any]] = []
     custom: list[tuple[BaseRobot, Any]] = []
-    for env_id, (action, task) in actions.items():
+    for env_id, (action, robots) in actions.items():
         if action is None:
             continue
         if not isinstance(action, _MAPPINGS):
             expected = '{robot name: {controller name: action}} or None'
             raise EnvValueError(env_id, f'env {env_id}: expected {expected}, got {action!r}')
         for name, robot_action in action.items():
-            robot = task.robots.get(name)
+            robot = robots.get(name)
             if robot is None:
-                hint = did_you_mean(name, task.robots)
+                hint = did_you_mean(name, robots)
                 raise EnvKeyError(env_id, f'env {env_id} has no robot {name!r}; {hint}')
             if type(robot).apply_action is not BaseRobot.apply_action:
                 custom.append((robot, robot_action))

@@ -25,7 +25,7 @@ class RobotBatch(Protocol):
         ...
 
     def add(self, robot: Any) -> None:
-        """A new episode starts in the env of this robot."""
+        """Add the robot of an env where a new episode starts."""
         ...
 
     def validate(self, actions: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Any]:
@@ -37,7 +37,7 @@ class RobotBatch(Protocol):
         ...
 
     def observation(self, env_id: int) -> dict[str, Any]:
-        """The observation of one env."""
+        """Return the observation of one env."""
         ...
 
 
@@ -45,7 +45,7 @@ class RobotBatches(Protocol):
     """The batched robots of a world: `BatchedRobots`."""
 
     def join(self, cls: type, config: Any, name: str, scene: IScene) -> RobotBatch:
-        """The batch for a robot of one env."""
+        """Return the batch for a robot of one env."""
         ...
 
     def forget(self, env_id: int) -> None:
@@ -71,13 +71,13 @@ class RobotContext(Protocol):
         ...
 
     def get_pose(self) -> Pose:
-        """Position [m] and orientation of the base, env frame."""
+        """Return the position [m] and orientation of the base, env frame."""
         ...
 
     def get_robot_base(self) -> IRigidBody:
-        """The base link. ValueError for a robot class without `base_link`."""
+        """Return the base link. ValueError for a robot class without `base_link`."""
         ...
 
     def get_robot_scale(self) -> Any:
-        """Scale along x, y, z, `(3,)`."""
+        """Return the scale along x, y, z, `(3,)`."""
         ...

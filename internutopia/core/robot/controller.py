@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from internutopia.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.context import RobotContext
@@ -43,7 +44,6 @@ from internutopia.core.scene.scene import IScene
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.arrays import ArrayMaker, HostArrays, masked_assign
 from internutopia.util.errors import EnvValueError
-from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 if TYPE_CHECKING:
     import gymnasium
@@ -122,7 +122,7 @@ class BaseController(OrderedKeys, ABC):
     def prepare_control(self, action: Any) -> Callable[[], ArticulationAction]:
         """Check one env's action; what is returned computes its joint targets, when all actions were checked.
 
-        A batched class parses the action. A per-env one computes at once: only `action_to_control` knows what it takes.
+        A batched class parses the action. A per-env one computes at once: only `action_to_control` can check it.
         ValueError naming env, robot and controller if it refuses the action.
         """
         if is_batched(type(self)):
@@ -136,8 +136,8 @@ class BaseController(OrderedKeys, ABC):
         return OrderedDict()
 
     def parse_action(self, action: Any) -> NDArray[Any]:
-        """Check one env's action and return it as an array. ValueError says what was expected and what came."""
-        raise NotImplementedError(f'{type(self).__name__} is batched and must say how an action is parsed')
+        """Check one env's action and return it as an array. ValueError with the expected and the given value."""
+        raise NotImplementedError(f'{type(self).__name__} is batched and must define how an action is parsed')
 
     def parse_actions(self, actions: Sequence[Any]) -> NDArray[Any]:
         """Parse the actions of several envs into one array `(n, ...)`; shorter ones are filled up with NaN.
@@ -159,24 +159,24 @@ class BaseController(OrderedKeys, ABC):
         return stacked
 
     def parsed(self, action: Any, env_ids: Any) -> NDArray[Any]:
-        """The action as an array: already parsed for envs `env_ids`, perhaps raw for a single env (`...`)."""
+        """Return the action as an array: already parsed for envs `env_ids`, perhaps raw for a single env (`...`)."""
         if env_ids is not ...:
             return action
         return action.view(np.ndarray) if isinstance(action, _ParsedAction) else self.parse_action(action)
 
     def action_space(self) -> gymnasium.Space[Any]:
-        """The space of one env's action: learners and random actions ask for it. NotImplementedError if it has none."""
+        """Return the space of one env's action, for learners and random actions. NotImplementedError if it has none."""
         raise NotImplementedError(
             f'{type(self).__name__} (controller {self.config.name!r}) has no action space: learning and random actions '
             "need its method action_space(), which returns a gymnasium.spaces.Box of the shape of one env's action"
         )
 
     def observation_space(self) -> gymnasium.Space[Any] | None:
-        """The space of one env's `get_obs`; None means that what it returns after a reset shows it."""
+        """Return the space of one env's `get_obs`; None: it is inferred from the first observation."""
         return None
 
     def state(self, shape: tuple[int, ...] = (), fill: ArrayLike = 0.0, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-        """An array `(*batch_shape, *shape)` that is set to `fill` when its env is reset."""
+        """Create an array `(*batch_shape, *shape)` that is set to `fill` when its env is reset."""
         value = self.arrays.asarray(fill, np.dtype(dtype).name)
         array = self.arrays.zeros((*self.batch_shape, *shape), np.dtype(dtype).name)
         array[...] = value
@@ -211,7 +211,7 @@ class BaseController(OrderedKeys, ABC):
         return stuck
 
     def get_joint_subset(self) -> ArticulationSubset | None:
-        """The joints it drives: its own `joint_subset`, else its first sub-controller's."""
+        """Return the joints it drives: its own `joint_subset`, else its first sub-controller's."""
         own = getattr(self, 'joint_subset', None)
         if own is None and self.sub_controllers:
             return self.sub_controllers[0].get_joint_subset()
@@ -221,7 +221,7 @@ class BaseController(OrderedKeys, ABC):
         """Called when the env is reset or closed."""
 
     def _named(self, method: Callable[[Any], Any], action: Any) -> Any:
-        """What a method makes of one env's action. ValueError naming env, robot and controller if it refuses it."""
+        """Call a method with one env's action. ValueError naming env, robot and controller if it refuses it."""
         try:
             return method(action)
         except (AssertionError, TypeError, ValueError) as error:
@@ -231,7 +231,7 @@ class BaseController(OrderedKeys, ABC):
 
 
 def box_action(action: Any, shape: tuple[int, ...], what: str = '') -> NDArray[np.float32]:
-    """One env's action as a float array of a fixed shape.
+    """Return one env's action as a float array of a fixed shape.
 
     ValueError names expected and got. Numbers that are not finite, or larger than the engine takes, are refused, too.
     """
@@ -262,7 +262,7 @@ def batched_tree(config: ControllerCfg) -> bool:
 
 
 def create_controllers(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> OrderedDict[str, BaseController]:
-    """The controllers of a robot, by name.
+    """Create the controllers of a robot, by name.
 
     On a batched robot: those that are batched down to the last sub-controller. On an env's own robot that stands for a
     batched one: the others.

@@ -36,7 +36,7 @@ class EnvScene(IScene):
         return self._lead_env
 
     def articulation(self, name: str, prim_path: str) -> IArticulation:
-        """The articulation of that name (see `World.articulation`), as a handle that is called by a prim path."""
+        """Return the articulation of a name (see `World.articulation`) as a handle named by a prim path."""
         return IArticulation(self.world.articulation(name, self.lead_env), self.world, self.env_id, name, prim_path)
 
     @override

@@ -49,9 +49,9 @@ class IRigidBody(PoseMixin):
         angular_velocity: Any = None,
         owner_articulation: Any = None,
     ) -> IRigidBody:
-        """The body at a prim path such as `/World/env_0/robots/h1/pelvis`; it must be part of the task's scene.
+        """Return the body at a prim path such as `/World/env_0/robots/h1/pelvis`; it must be part of the task's scene.
 
-        What it is made of and looks like is said by the configs of the task: `usd_path`, `scale` and `visible` are
+        Its model and appearance come from the configs of the task: `usd_path`, `scale` and `visible` are
         accepted for 2.x scripts, and so are `simulator_type`, `name` and `owner_articulation`.
 
         Args:
@@ -97,7 +97,7 @@ class IRigidBody(PoseMixin):
         return offsets.tolist() if isinstance(self.env_id, int) else offsets
 
     def get_pose(self) -> Pose:
-        """Position `(3,)` [m] and orientation `(4,)` in the env frame."""
+        """Return position `(3,)` [m] and orientation `(4,)` in the env frame."""
         position, orientation = self._view.get_poses()
         return self._own(position), self._own(orientation)
 
@@ -106,7 +106,7 @@ class IRigidBody(PoseMixin):
         self._view.set_poses(*self._rows(position, orientation))
 
     def get_linear_velocity(self) -> NDArray[np.float32]:
-        """Velocity of the body frame's origin `(3,)` [m/s]."""
+        """Return the velocity of the body frame's origin `(3,)` [m/s]."""
         return self._own(self._view.get_velocities()[0])
 
     def set_linear_velocity(self, velocity: Any) -> None:
@@ -114,7 +114,7 @@ class IRigidBody(PoseMixin):
         self._view.set_velocities(*self._rows(velocity, None))
 
     def get_angular_velocity(self) -> NDArray[np.float32]:
-        """Angular velocity `(3,)` [rad/s]."""
+        """Return the angular velocity `(3,)` [rad/s]."""
         return self._own(self._view.get_velocities()[1])
 
     def set_angular_velocity(self, velocity: Any) -> None:
@@ -141,7 +141,7 @@ class IRigidBody(PoseMixin):
         return buffer[self.env_id].copy() if isinstance(self.env_id, int) else buffer
 
     def _rows(self, *values: Any) -> tuple[Any, ...]:
-        """Env ids and, for one env, the values with a leading axis of one."""
+        """Return the env ids and, for one env, the values with a leading axis of one."""
         if isinstance(self.env_id, int):
             rows = (None if value is None else np.asarray(value)[None] for value in values)
             return (np.array([self.env_id]), *rows)

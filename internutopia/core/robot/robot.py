@@ -1,13 +1,13 @@
 """Robots: base class and registry.
 
-A robot class says which model it is (`model`), what it observes (`get_obs`) and how it takes an action
+A robot class defines which model it is (`model`), what it observes (`get_obs`) and how it takes an action
 (`apply_action`).
 
 Per env (the default): one object per env, arrays without an env axis, as in InternUtopia 2.x.
 
 Batched (`batched = True` in the class's own body; not inherited): one object for all envs that run the robot, which the
 env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has an object of its own of the same
-class, `task.robots[name]`, to be looked at and posed; code written with `[..., k]` and `axis=-1` serves both.
+class, `task.robots[name]`, to be read and posed; code written with `[..., k]` and `axis=-1` serves both.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
 from internutopia.config.task import TaskCfg
+from internutopia.core.observations import own_values
+from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.context import RobotBatch
 from internutopia.core.robot.controller import BaseController, create_controllers
@@ -32,14 +34,12 @@ from internutopia.core.util.pose_mixin import Pose
 from internutopia.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError
-from internutopia.util.observations import own_values
-from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 
 class BaseRobot(OrderedKeys):
     """Base class of robots.
 
-    Class attributes say what the robot is made of; `model` puts them together and may be overridden instead.
+    Class attributes describe the robot; `model` puts them together and may be overridden instead.
 
     Attributes:
         drives: joint drives that its model gets; by default those of the asset (USD), else none that hold it.
@@ -126,7 +126,7 @@ class BaseRobot(OrderedKeys):
         self.sensors = create_sensors(self.config, self, scene)
 
     def create_rigid_bodies(self) -> None:
-        """Forget the handles of links: `_rigid_body_map[prim_path]` makes them when it is asked for next."""
+        """Drop the handles of links; `_rigid_body_map[prim_path]` makes them at its next use."""
         vars(self).pop('_rigid_body_map', None)
 
     @cached_property
@@ -163,7 +163,7 @@ class BaseRobot(OrderedKeys):
             self.command([(control(), ...) for control in self.controls(action)])
 
     def command(self, controls: Sequence[tuple[ArticulationAction, Any]]) -> None:
-        """Set the joint targets that controllers ask for, in this order.
+        """Set the joint targets of controllers, in this order.
 
         Each comes with the ids of the envs that its rows are for; on the robot of one env, with `...`.
         """
@@ -171,14 +171,14 @@ class BaseRobot(OrderedKeys):
             self.articulation.apply_action(control, env_ids)
 
     def controls(self, action: Mapping[str, Any]) -> list[Callable[[], ArticulationAction]]:
-        """Check an action: functions that compute the joint targets that it asks for. Nothing is commanded yet.
+        """Check an action: functions that compute its joint targets. Nothing is commanded yet.
 
         KeyError for an unknown controller, ValueError for an action it cannot take, naming env, robot and controller.
         """
         return [self.controller(name).prepare_control(value) for name, value in action.items()]
 
     def controller(self, name: str) -> BaseController:
-        """The controller of that name. KeyError naming env and robot, with close matches."""
+        """Return the controller of that name. KeyError naming env and robot, with close matches."""
         known = self.get_controllers()
         if name not in known:
             where = f'env {self._scene.env_id}: robot {self._scene.robot_paths[self.config.prim_path]!r}'
@@ -186,7 +186,7 @@ class BaseRobot(OrderedKeys):
         return known[name]
 
     def get_obs(self) -> OrderedDict[str, Any]:
-        """Pose of the base (env frame), joint positions and velocities, and what controllers and sensors report."""
+        """Return base pose (env frame), joint positions and velocities, and observations of controllers and sensors."""
         position, orientation = self.get_pose()
         obs: OrderedDict[str, Any] = OrderedDict(
             position=position,
@@ -198,25 +198,25 @@ class BaseRobot(OrderedKeys):
         return obs
 
     def observe(self) -> dict[str, Any]:
-        """The observation of this env's robot: `get_obs`, computed for all envs at once where the class is batched."""
+        """Return the observation of this env's robot: `get_obs`, for all envs at once where the class is batched."""
         return own_values(self.get_obs()) if self.batch is None else self.batch.observation(self._scene.env_id)
 
     def get_pose(self) -> Pose:
-        """Position [m] and orientation of the base, env frame."""
+        """Return the position [m] and orientation of the base, env frame."""
         return self.get_robot_base().get_pose() if self.base_link else self.articulation.get_pose()
 
     def get_robot_base(self) -> IRigidBody:
-        """The base link. ValueError for a robot class without `base_link`."""
+        """Return the base link. ValueError for a robot class without `base_link`."""
         if self.base_link is None:
             raise ValueError(f'robot {self.name!r} of type {self.config.type!r} names no base_link')
         return self._rigid_body_map[f'{self.config.prim_path}/{self.base_link}']
 
     def get_robot_scale(self) -> NDArray[np.float32]:
-        """Scale along x, y, z, `(3,)`."""
+        """Return the scale along x, y, z, `(3,)`."""
         return self._robot_scale
 
     def get_robot_articulation(self) -> IArticulation:
-        """The handle to joints and root."""
+        """Return the handle to joints and root."""
         return self.articulation
 
     def find_stuck(self) -> Any:
@@ -231,7 +231,7 @@ class BaseRobot(OrderedKeys):
         return self.controllers if self.batch is None else {**self.batch.robot.controllers, **self.controllers}
 
     def get_rigid_bodies(self) -> list[IRigidBody]:
-        """Handles to all links."""
+        """Return the handles to all links."""
         return list(self._rigid_body_map.values())
 
     def _get_controllers_and_sensors_obs(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -248,7 +248,7 @@ class BaseRobot(OrderedKeys):
 
 
 def init_robots(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseRobot]:
-    """The robots of one env, by the names that the user gave them, ready to be stepped."""
+    """Create the robots of one env, by the names in the config, ready to be stepped."""
     robots: OrderedDict[str, BaseRobot] = OrderedDict()
     for config in task_config.robots:
         cls = look_up(BaseRobot.robots, 'robot', config.type)

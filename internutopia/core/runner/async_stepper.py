@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from internutopia.core.runner.base import Action, EnvRunner
+from internutopia.core.runner.interfaces import Action, EnvRunner
 from internutopia.core.runner.step_result import StepResult
 from internutopia.util.errors import EnvRuntimeError, EnvValueError
 
@@ -13,6 +13,9 @@ class AsyncStepper:
     """Stepper with actions that wait for the rest of their group, and groups that are at work.
 
     A group begins its step as soon as each of its running envs has an action, and at once if none of them runs.
+
+    Attributes:
+        used: True if actions were sent; otherwise every env is idle and has no action waiting.
     """
 
     def __init__(self, runner: EnvRunner):
@@ -21,6 +24,7 @@ class AsyncStepper:
         self._waiting: dict[int, dict[int, Action]] = {}  # by group, actions by env id
         self._at_work: set[int] = set()
         self._done: set[int] = set()  # at work, and its results can be collected
+        self.used = False
 
     def send(self, actions: Mapping[int, Action]) -> None:
         """Send envs their next actions.
@@ -28,6 +32,7 @@ class AsyncStepper:
         ValueError if an env has its action already; ValueError or KeyError for a bad action of a group that could
         begin: that group has not moved and forgets what it was sent with this call. Others are not affected.
         """
+        self.used = True
         for env_id in actions:
             group = self._group_of[env_id]
             if group in self._at_work or env_id in self._waiting.get(group, ()):

@@ -24,7 +24,7 @@ from internutopia.core.sensor.camera import checked_resolution
 from internutopia.rendering.camera import Frame, Quality, RenderRequest
 from internutopia.rendering.markers import Marker
 from internutopia.util import did_you_mean
-from internutopia.util.extensions import load_entry_point
+from internutopia.util.imports import load_entry_point
 
 RENDER_MODES = ('human', 'rgb_array', 'rgb_array_list', 'depth_array')
 PICTURE_SIZE = 640, 480  # pixels

@@ -6,7 +6,7 @@ import importlib.metadata
 
 from internutopia.config import Config, DistributedConfig
 from internutopia.core.episodes import EpisodeQueue
-from internutopia.core.runner.base import EnvRunner
+from internutopia.core.runner.interfaces import EnvRunner
 from internutopia.core.runner.local import LocalRunner
 
 

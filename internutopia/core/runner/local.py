@@ -9,18 +9,19 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from internutopia.compat.v2.actions import ActionFilter
 from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedActions, validate_actions
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
-from internutopia.core.runner.base import Action, Failures, Image
+from internutopia.core.runner.interfaces import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import select_envs
+from internutopia.util.conventions import conventions_of
 
 Observations = dict[str, Any]
 
@@ -31,7 +32,7 @@ class LocalRunner:
     Args:
         config: what to run.
         queue: which episode runs next.
-        results: gets the result of every ended episode; None means what the config says.
+        results: gets the result of every ended episode; None: the results file of the config.
 
     Attributes:
         simulator: the step loop.
@@ -43,8 +44,8 @@ class LocalRunner:
         self.dt = self.simulator.dt
         self.groups: Sequence[range] = [range(config.env_num)]
         self.results = self.simulator.results
-        self._action_filter = ActionFilter() if config.compat == '2.x' else None
-        self._is_2x = config.compat == '2.x'  # there failures are cut, and metrics do not see the last step
+        self._conventions = conventions_of(config.compat)(config)
+        self._action_filter = self._conventions.action_filter
         self._sent = BatchedActions([], [], [])  # for the next `step_wait`
 
     @property
@@ -73,7 +74,7 @@ class LocalRunner:
     def step(
         self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None
     ) -> list[StepResult]:
-        """One step of every env that runs. ValueError or KeyError for a bad action, before anything has moved.
+        """Step every env that runs. ValueError or KeyError for a bad action, before anything has moved.
 
         Args:
             actions: one for each env, or what `check_actions` returned.
@@ -102,7 +103,7 @@ class LocalRunner:
     def check_stacked(self, env_ids: Sequence[int], actions: Any) -> BatchedActions | None:
         """Check actions that differ in numbers alone, as arrays; see `BatchedRobots.validate_stacked`.
 
-        None if they have to be seen one by one, by `check_actions`.
+        None if `check_actions` has to check them one by one.
         """
         simulator = self.simulator
         if simulator.watchers or simulator.overrides or self._action_filter or not simulator.running[env_ids].all():
@@ -116,7 +117,7 @@ class LocalRunner:
         self._sent = self.check_actions(actions)
 
     def poll(self) -> list[int]:
-        """The groups whose step can be had."""
+        """Return the groups whose step is ready."""
         return [0]
 
     def step_wait(self, group: int) -> list[StepResult]:
@@ -124,7 +125,7 @@ class LocalRunner:
         return self.step(self._sent)
 
     def get_obs(self) -> list[Observations | None]:
-        """The current observation of every env that runs an episode, its last one where the episode has ended."""
+        """Return the current observation of every env with an episode, the last one where the episode has ended."""
         simulator = self.simulator
         with simulator.scenes.entered():
             simulator.world.frame_due = True
@@ -143,11 +144,11 @@ class LocalRunner:
                     self._evaluate(failed, failures)
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
-        """A picture of all envs that hold an episode."""
+        """Render all envs that hold an episode."""
         return self.simulator.render(camera, size)
 
     def get_state(self, env_ids: Sequence[int]) -> SceneState:
-        """The state of envs. ValueError for one without an episode."""
+        """Return the state of envs. ValueError for one without an episode."""
         return snapshot.get_state(self.simulator, env_ids)
 
     def set_state(self, state: SceneState, env_ids: Sequence[int] | None) -> None:
@@ -155,7 +156,7 @@ class LocalRunner:
         snapshot.set_state(self.simulator, state, env_ids)
 
     def action_space(self, env_id: int, robot: str, controller: str) -> gymnasium.spaces.Space[Any] | None:
-        """The action space of a controller in an env that holds an episode; None if it says none, or is not there."""
+        """Return the action space of a controller in an env with an episode; None if it has none or does not exist."""
         try:
             return self.simulator.slot(env_id).task.robots[robot].get_controllers()[controller].action_space()
         except (KeyError, NotImplementedError):
@@ -193,16 +194,16 @@ class LocalRunner:
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
         """Return checked actions of envs. ValueError or KeyError for a bad one; nothing is commanded yet."""
-        simulator, given = self.simulator, dict[int, tuple[Action, BaseTask]]()
+        simulator, given = self.simulator, dict[int, tuple[Action, Mapping[str, BaseRobot]]]()
         if simulator.overrides:
             actions = {i: self._overridden(i, actions[i]) for i in env_ids}
         simulator.actions = actions
         for env_id, slot in zip(env_ids, simulator.slots(env_ids), strict=True):
-            given[env_id] = actions[env_id], slot.task
-        return validate_actions(given if self._action_filter is None else self._action_filter.known_names(given))
+            given[env_id] = actions[env_id], slot.task.robots
+        return validate_actions(given if self._action_filter is None else self._action_filter(given))
 
     def _overridden(self, env_id: int, action: Any) -> Any:
-        """The action of an env with what takes the place of parts of it; one that is none stays, to be refused."""
+        """Return the action of an env with its overrides; one that is invalid is returned unchanged."""
         overrides = self.simulator.overrides
         if env_id not in overrides or not isinstance(action, Mapping | None):
             return action
@@ -216,7 +217,7 @@ class LocalRunner:
             try:  # in the order that tasks rely on
                 obs = self._observation(task)
                 terminated = bool(task.is_done())
-                if task.metrics and not (self._is_2x and (terminated or truncated)):
+                if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
                     for metric in task.metrics.values():
                         metric.update(obs)
                 reward = 0.0 if task.reward is None else float(task.reward.calc())
@@ -224,8 +225,9 @@ class LocalRunner:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: the last observation stands
-            obs, reward, terminated = copy.deepcopy(slot.last.observation), 0.0, not self._is_2x
-            truncated = self._is_2x
+            obs, reward = copy.deepcopy(slot.last.observation), 0.0
+            truncated = self._conventions.fails_as_truncated
+            terminated = not truncated
         info = {**slot.labels, 'step': step}
         for name, robot in task.robots.items():
             if robot.controllers and robot.find_stuck():  # controllers of its own; `stuck` has those of batches

@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.compat.v2.joints import EnvJoints
-from internutopia.compat.v2.runs import install_stand_ins
 from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
@@ -26,11 +24,12 @@ from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.runner.base import Failures, Image, StepWatcher
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
+from internutopia.core.runner.interfaces import Failures, Image, StepWatcher
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
+from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
@@ -43,8 +42,9 @@ from internutopia.engines.factory import create_world
 from internutopia.model.spec import JointSpec
 from internutopia.rendering.camera import CameraPose
 from internutopia.util.arrays import to_host
+from internutopia.util.conventions import conventions_of, set_up_process
 from internutopia.util.errors import EnvKeyError
-from internutopia.util.garbage import collections_put_off
+from internutopia.util.memory import collections_put_off
 
 _DEFAULT_RENDERING_INTERVAL = 5
 
@@ -55,8 +55,8 @@ class EnvSlot:
     Attributes:
         prepared: the episode and its scene, with this task.
         task: the task that runs.
-        last: what its last step gave the list API.
-        labels: what every `info` of the list API says of it.
+        last: result of its last step in the list API.
+        labels: entries of every `info` of the list API.
     """
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
@@ -94,7 +94,7 @@ class SimulatorRunner:
     Args:
         config: what to run.
         queue: which episode runs next.
-        results: gets the result of every ended episode; None means what the config says.
+        results: gets the result of every ended episode; None: the results file of the config.
         device_arrays: whether batched arrays are tensors on the device of the engine, if it has one.
         origins: where the envs stand `(env_num, 3)` [m]; None means on a grid of their own.
 
@@ -106,9 +106,9 @@ class SimulatorRunner:
         steps: number of steps of the episode in each env, int `(n,)`.
         scenes: the scenes of the envs.
         batches: the batched robots.
-        watchers: who stands beside the envs; nobody unless added.
+        watchers: step watchers, called in each step.
         overrides: actions of robots, by env id and name, that the list API takes instead of those that it is given.
-        actions: what the list API was given for the step that is made, with the overrides, by env id.
+        actions: actions of the step in the list API, with the overrides, by env id.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class SimulatorRunner:
         device_arrays: bool = False,
         origins: NDArray[np.float64] | None = None,
     ):
-        install_stand_ins(config)
+        set_up_process(config)
         check_implemented(config)
         check_memory(config)
         self.config = config
@@ -148,7 +148,7 @@ class SimulatorRunner:
         self.actions: Sequence[Any] | Mapping[int, Any] = ()
         self._joints = EnvJoints(self.envs)
         self._step_count = 0
-        self._preparer = EpisodePreparer(self.world, config.compat)
+        self._preparer = EpisodePreparer(self.world, conventions_of(config.compat)(config))
 
     @contextmanager
     def stepping(self) -> Iterator[EnvSelection]:
@@ -180,7 +180,7 @@ class SimulatorRunner:
         return envs if failures.mask is None else envs.without(failures.mask)
 
     def count_step(self) -> None:
-        """Count a step of the episodes that run, and of the run: sensors see if a frame is due."""
+        """Count a step of the episodes that run, and of the run: `world.frame_due` follows."""
         self.steps += self.running
         self._step_count += 1
         self.world.frame_due = self._step_count % (self.render_interval + 1) == 0
@@ -217,7 +217,7 @@ class SimulatorRunner:
 
         Whatever is wrong with them is found here, before anything has changed.
         """
-        # what a user has seen is not run again
+        # configs that a user was given are not run again
         before = {} if shown else {i: slot.prepared for i in episodes if (slot := self.envs[i]) is not None}
         return self._preparer.prepare(episodes, joints, before, shown)
 
@@ -267,25 +267,25 @@ class SimulatorRunner:
         return [slot for env_id in env_ids if (slot := envs[env_id]) is not None]
 
     def active(self) -> list[int]:
-        """The envs whose episode goes on."""
+        """Return the ids of the envs whose episode goes on."""
         return np.flatnonzero(to_host(self.running)).tolist()
 
     def clear(self, env_ids: Sequence[int]) -> None:
-        """Remove what runs in these envs."""
+        """Remove what runs in these envs; `scenes` must be entered."""
         self.running[self.world.arrays.asarray(env_ids, 'int64')] = False
-        with self.scenes.entered():
-            for env_id in env_ids:
-                slot, self.envs[env_id] = self.envs[env_id], None
-                if slot is not None:
-                    slot.task.cleanup()
-                self.batches.leave(env_id)
-                self.scenes.loaded.pop(env_id, None)
+        for env_id in env_ids:
+            slot, self.envs[env_id] = self.envs[env_id], None
+            if slot is not None:
+                slot.task.cleanup()
+            self.batches.leave(env_id)
+            self.scenes.loaded.pop(env_id, None)
         self.world.unload(np.array(sorted(env_ids), np.intp))
 
     def close(self) -> None:
         """Free everything."""
         self._joints.close()
-        self.clear([i for i, slot in enumerate(self.envs) if slot is not None])
+        with self.scenes.entered():
+            self.clear([i for i, slot in enumerate(self.envs) if slot is not None])
         self.world.close()
         self.results.close()
 
@@ -310,7 +310,7 @@ class SimulatorRunner:
         return {slot.episode.task_name for slot in self.envs if slot is not None and slot.ended}
 
     def get_current_time_step_index(self) -> int:
-        """Number of steps so far."""
+        """Return the number of steps so far."""
         return self._step_count
 
     def set_current_time_step_index(self, index: int) -> None:
@@ -318,11 +318,11 @@ class SimulatorRunner:
         self._step_count = index
 
     def get_obj(self, name: str, env_id: int = 0) -> IRigidBody:
-        """The object or movable scene body of that name, in env 0 unless told. KeyError with close matches."""
+        """Return the object or movable scene body of that name. KeyError with close matches."""
         return self._scene(env_id).get(name)
 
     def objects(self, env_id: int = 0, category: str | None = None) -> list[LabelledObject]:
-        """The labelled things of an env, or those of a category, with where they are now and how large.
+        """Return the labelled objects of an env, or those of a category, with pose and size.
 
         ValueError with close matches if there is none of the category, KeyError if the env runs no episode.
         """
@@ -330,16 +330,16 @@ class SimulatorRunner:
         return labelled_objects(self.world, env_id, category)
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
-        """A picture of all envs that hold an episode; see `vec_env.Env.render`."""
+        """Render all envs that hold an episode; see `vec_env.Env.render`."""
         return self.render_tile(self.camera_pose(camera, size), size, sorted(self.scenes.loaded)).picture
 
     def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
-        """The camera, world frame, that a caller of `render` means."""
+        """Return the camera, world frame, for an argument of `render`."""
         with self.scenes.entered():
             return camera_pose(camera, self.world, size, self.spacing)
 
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> GridTile:
-        """What a camera sees of the envs here; `shown` are all envs in the picture that this becomes a part of."""
+        """Render the envs here; `shown` are all envs in the picture that this becomes a part of."""
         if len(shown) > 1:
             self.warn_of_overlap()
         return render_tile(self.world, sorted(self.scenes.loaded), shown, pose, size, self.spacing)
@@ -351,7 +351,7 @@ class SimulatorRunner:
         self._reach.warn_of_overlap(self.spacing)
 
     def _scene(self, env_id: int) -> IScene:
-        """The scene of an env that runs an episode. KeyError for another one."""
+        """Return the scene of an env that runs an episode. KeyError for another one."""
         if env_id not in self.scenes.loaded:
             raise EnvKeyError(env_id, f'env {env_id} runs no episode: reset it first')
         return self.scenes.loaded[env_id]
@@ -374,7 +374,7 @@ class SimulatorRunner:
                     task.reward.reset()
 
     def _create_task(self, env_id: int, prepared: PreparedEpisode) -> BaseTask:
-        """The task of an episode, with its robots and objects, in an env whose scene is loaded."""
+        """Create the task of an episode, with its robots and objects, in an env whose scene is loaded."""
         scene = EnvScene(self.world, env_id, self.batches)
         scene.model = prepared.model
         local, own = prepared.runtime_config, prepared.task_config

@@ -20,7 +20,7 @@ from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
 from internutopia.core.runner.state_form import Form, difference, form_of, is_form
 from internutopia.core.runner.step_result import StepResult
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import PhysicsState
 from internutopia.util.errors import EnvValueError
 
 # fields of an `EnvState`, and what they are

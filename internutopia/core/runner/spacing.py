@@ -11,15 +11,15 @@ from weakref import WeakSet
 
 import numpy as np
 
-from internutopia.compat.v2.specs import as_in_2x
 from internutopia.config import Config, DistributedConfig
 from internutopia.core.task.scene_builder import scene_spec
 from internutopia.engines.base import SceneHandle
-from internutopia.model.asset_bounds import limited_by
-from internutopia.model.bounds import SceneBounds
+from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.scene_bounds import SceneBounds
 from internutopia.model.scene_cache import SCENES
 from internutopia.util import log
+from internutopia.util.conventions import conventions_of
 
 ConfigT = TypeVar('ConfigT', bound=Config)
 
@@ -81,10 +81,10 @@ def with_spacing(config: ConfigT) -> ConfigT:
             try:
                 model = scene_spec(task.model_copy(update={'robots': [], 'objects': []}))
                 if model.asset is not None:
-                    model = as_in_2x(model) if config.compat == '2.x' else model
+                    model = conventions_of(config.compat)(config).scene(model)
                     with limited_by(config.simulator.asset_limits):
                         reach.add(SCENES.get(model, float(config.simulator.physics_dt)))
             except Exception as error:
-                error.add_note(f"while looking for env_offset_size='auto' at the scene of task_configs[{index}]")
+                error.add_note(f"while computing env_offset_size='auto' for the scene of task_configs[{index}]")
                 raise
     return config.model_copy(update={'env_offset_size': reach.spacing})

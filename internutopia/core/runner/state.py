@@ -24,7 +24,7 @@ from typing import Any
 
 from internutopia.core.runner.state_form import Form
 from internutopia.core.runner.step_result import StepResult
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import PhysicsState
 
 VERSION = 2
 

@@ -37,7 +37,7 @@ class LabelledObject:
         orientation: `(4,)` of the box's axes in the env frame.
         size: `(3,)` edge lengths of the box [m].
         movable: True if physics moves it as a whole.
-        body: what `env.runner.get_obj` calls the body that it hangs on; None for what stands still.
+        body: name of its body for `env.runner.get_obj`; None for static ones.
     """
 
     prim_path: str

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from internutopia.config.robot import RobotCfg, SensorCfg
+from internutopia.core.observations import split_rows
+from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import SceneHandle
 from internutopia.engines.views import EnvIds
 from internutopia.model.spec import RobotSpec
-from internutopia.util.observations import split_rows
-from internutopia.util.registry import OrderedKeys, is_batched, look_up, register_in
 
 
 class BaseSensor(OrderedKeys, ABC):

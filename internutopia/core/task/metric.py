@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from internutopia.config.task import MetricCfg, TaskCfg
-from internutopia.util.registry import look_up, register_in
+from internutopia.core.registry import look_up, register_in
 
 
 class BaseMetric(ABC):

@@ -6,18 +6,18 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
-from internutopia.compat.v2.joints import in_env_frame
-from internutopia.compat.v2.specs import as_in_2x
 from internutopia.config import TaskCfg
-from internutopia.config.compat import Compat
 from internutopia.core.episodes import Episode
+from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, is_reusable
 from internutopia.engines.base import SceneHandle, World
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.spec import JointSpec, SceneSpec
+from internutopia.util.conventions import Conventions
 
 _SPECS_KEPT = 1024
 
@@ -43,11 +43,12 @@ class EpisodePreparer:
     The spec of a task's scene is computed once. Each reset checks the files of each task once.
     """
 
-    def __init__(self, world: World, compat: Compat):
+    def __init__(self, world: World, conventions: Conventions):
         self._world = world
-        self._checks = StartChecks(compat)
-        self._compat = compat
+        self._checks = StartChecks(conventions)
+        self._conventions = conventions
         self._specs: OrderedDict[tuple[object, ...], SceneSpec] = OrderedDict()  # by task and joints
+        self._checked: WeakValueDictionary[tuple[object, ...], SceneHandle] = WeakValueDictionary()  # likewise
         self._reusable: dict[int, bool] = {}  # by task: `is_reusable` says the same of all its objects
 
     def prepare(
@@ -82,7 +83,7 @@ class EpisodePreparer:
                     last = None
                 if last is None or all_envs:
                     if key not in handles:
-                        handles[key] = self._handle(episode, model)
+                        handles[key] = self._handle(key, episode, model)
                     if last is None or last.handle is not handles[key]:
                         last = self._fresh(env_id, episode, shown, model, handles[key])
                 prepared[env_id] = replace(last, episode=episode)
@@ -97,12 +98,14 @@ class EpisodePreparer:
             self._reusable[episode.task_index] = is_reusable(task)
         return self._reusable[episode.task_index]
 
-    def _handle(self, episode: Episode, model: SceneSpec) -> SceneHandle:
+    def _handle(self, key: tuple[Any, ...], episode: Episode, model: SceneSpec) -> SceneHandle:
         """Return the scene of an episode, compiled and checked."""
         handle = self._world.prepare(model)
-        check_sensors(episode.snapshot(), handle)
-        if isinstance(handle, CompiledScene):
-            self._checks.check(episode.task_index, model, handle)
+        if self._checked.get(key) is not handle:
+            check_sensors(episode.snapshot(), handle)
+            if isinstance(handle, CompiledScene):
+                self._checks.check(episode.task_index, model, handle)
+            self._checked[key] = handle
         return handle
 
     def _fresh(
@@ -118,9 +121,7 @@ class EpisodePreparer:
         """Return the spec of an episode's scene: the same object for all equal ones."""
         spec = self._specs.get(key)
         if spec is None:
-            spec = replace(scene_spec(episode.snapshot()), joints=key[1:])
-            if self._compat == '2.x':
-                spec = as_in_2x(spec)
+            spec = self._conventions.scene(replace(scene_spec(episode.snapshot()), joints=key[1:]))
             self._specs[key] = spec
             if len(self._specs) > _SPECS_KEPT:
                 self._specs.popitem(last=False)
@@ -129,15 +130,9 @@ class EpisodePreparer:
 
 def _localize(config: TaskCfg, env_id: int) -> TaskCfg:
     """Return the config for classes inside the env: names with the env id, absolute prim paths."""
-    root = f'/World/env_{env_id}'
-
-    def local(member: Any, parent: str) -> Any:
-        path = '/' + member.prim_path.lstrip('/')
-        return member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': root + parent + path})
-
-    return config.model_copy(
-        update={
-            'robots': [local(robot, config.robots_root_path) for robot in config.robots],
-            'objects': [local(obj, config.objects_root_path) for obj in config.objects],
-        }
-    )
+    members: dict[str, list[Any]] = {'robots': [], 'objects': []}
+    for field, parent in (('robots', config.robots_root_path), ('objects', config.objects_root_path)):
+        for member in getattr(config, field):
+            path = f'/World/env_{env_id}{parent}/{member.prim_path.lstrip("/")}'
+            members[field].append(member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': path}))
+    return config.model_copy(update=members)

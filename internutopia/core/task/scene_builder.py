@@ -9,6 +9,7 @@ from internutopia.config import Config
 from internutopia.config.robot import ControllerCfg, RobotCfg
 from internutopia.config.task import TaskCfg
 from internutopia.core.object import BaseObject
+from internutopia.core.registry import look_up
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.sensor import BaseSensor, enabled_sensors
@@ -17,7 +18,6 @@ from internutopia.core.task.reward import BaseReward
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.base import SceneHandle
 from internutopia.model.spec import RobotSpec, SceneSpec
-from internutopia.util.registry import look_up
 
 
 def scene_spec(config: TaskCfg) -> SceneSpec:

@@ -13,15 +13,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.compat.v2.specs import takes_raw_lengths
-from internutopia.config.compat import Compat
-from internutopia.model.assets import resolve
-from internutopia.model.bounds import SceneBounds
+from internutopia.model.asset_paths import resolve
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.importers.load import units_of
-from internutopia.model.joint_limits import joint_ranges, outside_limits
+from internutopia.model.kinematics import joint_ranges, outside_limits
+from internutopia.model.scene_bounds import SceneBounds
 from internutopia.model.spec import NO_SCALE, SceneSpec
 from internutopia.util import log
+from internutopia.util.conventions import Conventions
 from internutopia.util.log import warn_once
 
 SMALLEST, LARGEST = 1.0, 1000.0
@@ -37,16 +36,16 @@ class StartChecks:
     """Checks of the starts of episodes of one run.
 
     Args:
-        compat: version whose behaviour the run gets.
+        conventions: conventions of the run.
     """
 
-    def __init__(self, compat: Compat = '3.x'):
-        self._compat = compat
+    def __init__(self, conventions: Conventions):
+        self._conventions = conventions
         self._bounds: WeakKeyDictionary[CompiledScene, SceneBounds] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[CompiledScene, set[Hashable]] = WeakKeyDictionary()
-        self._hints: dict[Hashable, str] = {}  # what was said of a scene's size, '' if nothing
+        self._hints: dict[Hashable, str] = {}  # hints about a scene's size, '' for none
         self._fallen: set[Hashable] = set()
-        self._posed: set[Hashable] = set()  # robots whose joints were looked at
+        self._posed: set[Hashable] = set()  # robots whose joints were checked
 
     def check(self, task_index: int, model: SceneSpec, scene: CompiledScene) -> None:
         """Warn of probable mistakes in a task with this scene, once each."""
@@ -117,13 +116,14 @@ class StartChecks:
         if known is None:
             applied = ''
         elif model.raw_lengths:
-            applied = "lengths as they are written (compat='2.x', as a scale is given) and "
+            applied = f'lengths as they are written ({self._conventions.label}, as a scale is given) and '
         elif known.states_metres:
             applied = f'its metersPerUnit = {unit:g} and '
         elif known.states_up:
             applied = f"USD's default of metersPerUnit = {unit:g} (the file says none) and "
         elif model.ignore_usd_defaults:
-            applied = "lengths as they are written (compat='2.x', as the file says no metersPerUnit and upAxis) and "
+            label = self._conventions.label
+            applied = f'lengths as they are written ({label}, as the file says no metersPerUnit and upAxis) and '
         else:
             applied = (
                 f"USD's defaults of metersPerUnit = {unit:g} and upAxis = {known.up} (the file says neither, so it is "
@@ -141,7 +141,7 @@ class StartChecks:
         if unit <= 0:
             return ''  # USD takes any number
         written = extent / (1.0 if model.raw_lengths else unit)  # times the scale
-        if self._compat == '2.x' and model.scale == NO_SCALE and USUAL_TABLETOP <= written <= USUAL[1]:
+        if model.ignore_usd_defaults and model.scale == NO_SCALE and USUAL_TABLETOP <= written <= USUAL[1]:
             return '; likely meant: metersPerUnit = 1 in the file'
         twice = -round(math.log10(unit))  # undoes a conversion that was done both by the file and by the scale
         back = -round(math.log10(model.scale[0]))  # to a scale of about 1
@@ -150,7 +150,7 @@ class StartChecks:
             return tuple(float(f'{s * 10.0**power:.6g}') for s in model.scale)
 
         def across(power: int) -> float:
-            raw = self._compat == '2.x' and takes_raw_lengths(*scaled(power))
+            raw = self._conventions.takes_raw_lengths(*scaled(power))
             return written * 10.0**power * (1.0 if raw else unit)
 
         power = likely_power(across, (twice, back))

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 from internutopia.config.task import TaskCfg
 from internutopia.core.object import BaseObject, init_objects
+from internutopia.core.registry import look_up, register_in
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot, init_robots
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import SensorHandle
 from internutopia.core.task.metric import BaseMetric, create_metric
 from internutopia.core.task.reward import BaseReward, create_reward
-from internutopia.util.registry import look_up, register_in
 
 
 class BaseTask(ABC):

@@ -1,5 +1,5 @@
-"""Joint orders under the path of 2.x; see `internutopia.compat.v2.joint_order`."""
+"""Joint orders under the path of 2.x; see `internutopia.compat.v2.core_util`."""
 
-from internutopia.compat.v2.joint_order import gym_adapter
+from internutopia.compat.v2.core_util import gym_adapter
 
 __all__ = ['gym_adapter']

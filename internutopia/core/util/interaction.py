@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from internutopia.util.registry import register_in
+from internutopia.core.registry import register_in
 
 
 class BaseInteraction(ABC):

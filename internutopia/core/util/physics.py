@@ -1,6 +1,6 @@
-"""Colliders of prims under the path of 2.x; see `internutopia.compat.v2.colliders`."""
+"""Colliders of prims under the path of 2.x; see `internutopia.compat.v2.core_util`."""
 
-from internutopia.compat.v2.colliders import (
+from internutopia.compat.v2.core_util import (
     activate_collider,
     activate_collider_,
     deactivate_collider,

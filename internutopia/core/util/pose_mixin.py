@@ -23,7 +23,7 @@ class PoseMixin:
     offset: Any
 
     def get_pose(self) -> Pose:
-        """Position `(3,)` [m] and orientation `(4,)` in the env frame."""
+        """Return position `(3,)` [m] and orientation `(4,)` in the env frame."""
         raise NotImplementedError
 
     def set_pose(self, position: Any = None, orientation: Any = None) -> None:
@@ -31,7 +31,7 @@ class PoseMixin:
         raise NotImplementedError
 
     def get_world_pose(self) -> Pose:
-        """Position `(3,)` [m] and orientation `(4,)` in the world frame."""
+        """Return position `(3,)` [m] and orientation `(4,)` in the world frame."""
         position, orientation = self.get_pose()
         return (position + np.asarray(self.offset)).astype(np.float32), orientation
 
@@ -42,7 +42,7 @@ class PoseMixin:
         self.set_pose(position, orientation)
 
     def get_local_pose(self) -> Pose:
-        """Pose in the frame of the parent prim: the robot's root for a link, else the env."""
+        """Return the pose in the frame of the parent prim: the robot's root for a link, else the env."""
         position, orientation = self.get_pose()
         parent_position, parent_orientation = self._parent_pose()
         position = quat_rotate_inverse(parent_orientation, position - parent_position)
@@ -58,7 +58,7 @@ class PoseMixin:
         self.set_pose(translation, orientation)
 
     def get_env_id(self) -> str:
-        """The env id, as text."""
+        """Return the env id, as text."""
         return str(self.env_id)
 
     def get_offset(self) -> Any:
@@ -66,7 +66,7 @@ class PoseMixin:
         return self.offset
 
     def unwrap(self) -> Any:
-        """The engine's own object behind this handle."""
+        """Return the engine's own object behind this handle."""
         return self
 
     def _parent_pose(self) -> Pose:

@@ -11,16 +11,21 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
-from internutopia.engines.batched.chains import chain_of
-from internutopia.engines.batched.footprints import footprint_of
-from internutopia.engines.batched.rays import Sight
-from internutopia.engines.batched.view import View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
-from internutopia.engines.finite import check_finite
-from internutopia.engines.target_check import TargetCheck
+from internutopia.engines.batched.env_batch import Index, Sight
+from internutopia.engines.batched.geometry import chain_of, footprint_of
+from internutopia.engines.batched.view import (
+    Source,
+    View,
+    ViewContext,
+    ViewSlice,
+    WriteTarget,
+    cells,
+    joints_key,
+)
+from internutopia.engines.setter_checks import TargetCheck, check_finite
 from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.joint_limits import joint_ranges
-from internutopia.model.kinematics import KinematicChain
+from internutopia.model.kinematics import KinematicChain, joint_ranges
 from internutopia.model.layouts import ArticulationLayout, BodyLayout
 from internutopia.model.part_boxes import robot_box
 from internutopia.model.spec import SCENE_PREFIX, Probe
@@ -49,6 +54,7 @@ class MujocoArticulationView(View, ArticulationView):
         self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
         self._bodies: dict[str, MujocoBodyView] = {}
         self._target_check = TargetCheck(self)
+        self._per_joint = ((len(layout.dof_names),),)  # shapes of what there is one of for each joint
 
     @override
     def close(self) -> None:
@@ -58,41 +64,41 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def get_joint_positions(self) -> Array:
-        return self._joint_values('qpos', 'qpos')
+        return self._read('qpos', self._per_joint, self._positions)[0]
 
     @override
     def get_joint_velocities(self) -> Array:
-        return self._joint_values('qvel', 'dof')
+        return self._read('qvel', self._per_joint, self._velocities)[0]
 
     @override
     def get_joint_efforts(self) -> Array:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            buffers[0][view_slice.envs] = view_slice.batch.efforts[cells(view_slice.slots, view_slice.columns['dof'])]
-
-        return self._cached('effort', ((len(self.dof_names),),), fill)[0]
+        return self._read('effort', self._per_joint, self._efforts)[0]
 
     @override
     def get_contact_forces(self) -> Array:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            contacts = view_slice.once('contacts', lambda: view_slice.layout.contacts)
-            forces = -view_slice.batch.sensors[cells(view_slice.slots, contacts)]
-            buffers[0][view_slice.envs] = forces.reshape(len(forces), len(self.contact_links), 3)
+        shape = len(self.contact_links), 3
 
-        return self._cached('contact', ((len(self.contact_links), 3),), fill)[0]
+        def find(view_slice: ViewSlice) -> Source:
+            forces = view_slice.cells(view_slice.batch.sensors, view_slice.index(view_slice.layout.contacts))
+            return Source([forces], lambda forces: ((-forces).reshape(len(forces), *shape),))
+
+        return self._read('contact', (shape,), find)[0]
 
     @override
     def measure(self, probe: Probe) -> Array:
         if probe not in self._layout.probes:
             raise KeyError(f'the model of robot {self.name!r} has no such probe: {probe}')
 
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            values = view_slice.batch.measured()[cells(view_slice.slots, view_slice.probe(probe))]
-            # the engine gives the force of what is asked for on what it touches
-            if probe.kind == 'contact':
-                values = values * self._world.arrays.constant(_FORCE_ON_TARGET) + 0.0
-            buffers[0][view_slice.envs] = values
+        def find(view_slice: ViewSlice) -> Source:
+            addresses = view_slice.index(view_slice.layout.probes[probe])
+            measured = [view_slice.cells(view_slice.batch.measured, addresses)]
+            if probe.kind != 'contact':
+                return Source(measured)
+            # the engine gives the force of the target on what it touches
+            signs = self._world.arrays.constant(_FORCE_ON_TARGET)
+            return Source(measured, lambda values: (values * signs + 0.0,))
 
-        return self._cached(probe, ((len(self._layout.probes[probe]),),), fill)[0]
+        return self._read(probe, ((len(self._layout.probes[probe]),),), find)[0]
 
     @override
     def cast_rays(
@@ -112,7 +118,7 @@ class MujocoArticulationView(View, ArticulationView):
             bodies: Mapping[str, BodyLayout] = target.view_slice.layout.bodies
             through = tuple(body.body for body in bodies.values()) if through_robot else (bodies[link].body,)
             sight = Sight(tuple(groups), through)
-            rows = target.value_rows if is_tensor(directions) else to_host(target.value_rows)
+            rows = target.rows if is_tensor(directions) else to_host(target.rows)
             distances[rows] = target.batch.cast(target.slots, origins[rows], directions[rows], sight)
 
         self._world.run_batches(
@@ -132,25 +138,20 @@ class MujocoArticulationView(View, ArticulationView):
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
         names = self._checked_links(links)
 
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            where = cells(view_slice.slots, view_slice.links(names))
-            for buffer, name in zip(buffers, ('xpos', 'xquat'), strict=True):
-                buffer[view_slice.envs] = view_slice.batch.read(name)[where]
+        def find(view_slice: ViewSlice) -> Source:
+            bodies = view_slice.index(_bodies(view_slice, names))
+            return Source([view_slice.field('xpos', bodies), view_slice.field('xquat', bodies)])
 
-        return self._cached(('pose', names), ((len(names), 3), (len(names), 4)), fill)
+        return self._read(('pose', names), ((len(names), 3), (len(names), 4)), find)
 
     @override
     def get_link_velocities(self, links: Sequence[str]) -> tuple[Array, Array]:
         names = self._checked_links(links)
-
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            velocities = body_velocities(
-                view_slice.batch, view_slice.slots, view_slice.links(names), view_slice.roots(names)
-            )
-            for buffer, velocity in zip(buffers, velocities, strict=True):
-                buffer[view_slice.envs] = velocity
-
-        return self._cached(('velocity', names), ((len(names), 3), (len(names), 3)), fill)
+        return self._read(
+            ('velocity', names),
+            ((len(names), 3), (len(names), 3)),
+            lambda view_slice: body_velocities(view_slice, _bodies(view_slice, names)),
+        )
 
     @override
     def set_root_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
@@ -192,31 +193,35 @@ class MujocoArticulationView(View, ArticulationView):
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
             kept = None
-            largest = self._target_check.bounds(joints) if kind == 'position' else LARGEST_NUMBER
-            if arrays.on_device or not (np.abs(values) <= largest).all():  # a device is not asked
+            largest = self._target_check.bounds[joints] if kind == 'position' else LARGEST_NUMBER
+            if arrays.on_device or not (np.abs(values) <= largest).all():  # values on a device are not read
                 if kind == 'position':
                     self._target_check.check(env_ids, values, joints)
                 kept = arrays.xp.isnan(values)
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
+            key = kind, joints_key(joints)
             for target in targets:
-                ctrl = target.batch.write('ctrl')
-                if self._layout.driven and kept is None and target.mask is None:
-                    ctrl[target.target_cells(kind, joints)] = values[target.value_rows]
-                elif self._layout.driven:
-                    target.assign(ctrl, target.view_slice.targets(kind, joints), values, kept)
+                ctrl, new = target.batch.write('ctrl'), values[target.rows]
+                if not self._layout.driven or kept is not None:
+                    own_kept = None if kept is None else kept[target.rows]
+                    self._assign_targets(target, ctrl, kind, joints, new, own_kept)
                 else:
-                    self._set_own_targets(target, ctrl, kind, joints, values, kept)
+                    where = target.cells.get(key)
+                    if where is None:
+                        columns = target.view_slice.joints(kind, joints)
+                        where = target.cells[key] = cells(target.slots, columns)
+                    ctrl[where] = new
 
     @override
     def get_gains(self) -> tuple[Array, Array]:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            gains = view_slice.batch.values('actuator_gainprm')[..., 0]
-            for buffer, kind in zip(buffers, ('position', 'velocity'), strict=True):
-                buffer[view_slice.envs] = gains[cells(view_slice.slots, view_slice.targets(kind, slice(None)))]
+        def find(view_slice: ViewSlice) -> Source:
+            def gains() -> Any:
+                return view_slice.batch.values('actuator_gainprm')[..., 0]
+
+            return Source([view_slice.cells(gains, view_slice.joints(kind)) for kind in ('position', 'velocity')])
 
         self._require_drives()
-        dof = len(self.dof_names)
-        return self._cached('gains', ((dof,), (dof,)), fill)
+        return self._read('gains', self._per_joint * 2, find)
 
     @override
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
@@ -231,13 +236,13 @@ class MujocoArticulationView(View, ArticulationView):
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
             for target in self._write_targets(env_ids):
-                columns = target.view_slice.targets(kind, joints)
+                columns = target.view_slice.joints(kind, joints)
                 if not arrays.on_device:
                     now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]
-                    if np.array_equal(now, new[target.value_rows]):
+                    if np.array_equal(now, new[target.rows]):
                         continue  # what the model has already: keep the field shared
-                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new)
-                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new)
+                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new[target.rows])
+                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new[target.rows])
         self._world.version += 1
 
     @override
@@ -246,7 +251,7 @@ class MujocoArticulationView(View, ArticulationView):
         new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
         for target in self._write_targets(env_ids):
             geoms = target.view_slice.once('geoms', lambda target=target: _geoms(target.view_slice))
-            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new)
+            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new[target.rows])
 
     @override
     def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
@@ -255,8 +260,8 @@ class MujocoArticulationView(View, ArticulationView):
         scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
         for target in self._write_targets(env_ids):
             geoms, middles, offsets, halves = self._footprint(target.view_slice, names)
-            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale * offsets)
-            ends = arrays.xp.linalg.vector_norm(scale * halves, axis=-1)
+            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale[target.rows] * offsets)
+            ends = arrays.xp.linalg.vector_norm(scale[target.rows] * halves, axis=-1)
             target.assign(target.batch.expand('geom_size')[..., 1], geoms, ends)
         self._world.version += 1
 
@@ -268,7 +273,7 @@ class MujocoArticulationView(View, ArticulationView):
                 continue
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), (len(env_ids), len(self.dof_names)))
             for target in self._write_targets(env_ids):
-                target.assign(target.batch.expand(name), target.view_slice.columns['dof'], new)
+                target.assign(target.batch.expand(name), target.view_slice.joints('dof'), new[target.rows])
                 if name == 'dof_armature':  # other constants follow from it
                     target.batch.set_constants(target.slots, target.mask)
         self._world.version += 1
@@ -276,14 +281,14 @@ class MujocoArticulationView(View, ArticulationView):
     @override
     def set_self_collisions(self, env_ids: EnvIds, enabled: bool) -> None:
         if self.name.startswith(SCENE_PREFIX):
-            raise ValueError(f'{self.name}: what collides in a scene, its file says')
+            raise ValueError(f'{self.name}: collisions within a scene are set in its file')
         self._world.set_self_collisions(self.name, env_ids, enabled)
 
     @override
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
         values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write('ctrl'), target.view_slice.columns['controls'], values)
+            target.assign(target.batch.write('ctrl'), target.view_slice.joints('controls'), values[target.rows])
 
     @property
     @override
@@ -338,32 +343,33 @@ class MujocoArticulationView(View, ArticulationView):
         """The arrays of a `Footprint`, of the kind that the world has."""
 
         def find() -> tuple[Any, ...]:
-            bodies = [view_slice.layout.bodies[link].body for link in links]
+            bodies = _bodies(view_slice, links)
             found, arrays = footprint_of(view_slice.batch.scene.model, bodies), self._world.arrays
             places = (arrays.asarray(part, arrays.double) for part in (found.middles, found.offsets, found.halves))
-            return view_slice.once(('colliders', links), lambda: found.geoms), *places
+            return view_slice.index(found.geoms), *places
 
-        return view_slice.made_once(('footprint', links), find)
+        return view_slice.once(('footprint', links), find)
 
     def _somewhere(self, address: str) -> tuple[Any, NDArray[np.intp]]:
         """A model that the robot is in now, and what it calls some things of the robot."""
         view_slice = self.slices()[0]
         return view_slice.batch.scene.model, getattr(view_slice.layout, address)
 
-    def _joint_values(self, field: str, address: str) -> Array:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            buffers[0][view_slice.envs] = view_slice.batch.read(field)[
-                cells(view_slice.slots, view_slice.columns[address])
-            ]
+    def _positions(self, view_slice: ViewSlice) -> Source:
+        return Source([view_slice.field('qpos', view_slice.joints('qpos'))])
 
-        return self._cached(field, ((len(self.dof_names),),), fill)[0]
+    def _velocities(self, view_slice: ViewSlice) -> Source:
+        return Source([view_slice.field('qvel', view_slice.joints('dof'))])
+
+    def _efforts(self, view_slice: ViewSlice) -> Source:
+        return Source([view_slice.cells(view_slice.batch.efforts, view_slice.joints('dof'))])
 
     def _set_joints(self, field: str, address: str, env_ids: EnvIds, values: Any, joints: Any) -> None:
         arrays = self._world.arrays
         shape = (len(env_ids), len(getattr(self._layout, address)[joints]))
         new = arrays.xp.broadcast_to(arrays.asarray(values), shape)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new)
+            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new[target.rows])
             self._mark_dirty(target)
 
     def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:
@@ -378,23 +384,32 @@ class MujocoArticulationView(View, ArticulationView):
                 f'robot {self.name!r} has actuators of its own and no joint drives: their gains belong to its model'
             )
 
-    def _set_own_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, values: Any, kept: Any) -> None:
-        """Set targets of a robot with its own actuators. ValueError if a joint takes none of that kind."""
-        columns = target.view_slice.layout.targets[kind][joints]
+    def _assign_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, new: Any, kept: Any) -> None:
+        """Set targets but for those that are kept. ValueError if a joint takes none of that kind."""
+        view_slice = target.view_slice
+        if self._layout.driven:
+            target.assign(ctrl, view_slice.joints(kind, joints), new, kept)
+            return
+        columns = view_slice.layout.targets[kind][joints]
         has = columns >= 0
-        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept[target.value_rows].all(axis=0)
+        missing = ~has if kept is None or self._world.arrays.on_device else ~has & ~kept.all(axis=0)
         if missing.any():
             names = ', '.join(np.array(self.dof_names)[joints][missing])
             raise ValueError(
                 f'robot {self.name!r} keeps the actuators of its model, and none takes a {kind} target for: {names}'
             )
         if not has.all():
-            values, kept = values[:, has], None if kept is None else kept[:, has]
-        where = target.view_slice.once((kind, 'own', joints_key(joints)), lambda: columns[has])
-        target.assign(ctrl, where, values, kept)
+            new, kept = new[:, has], None if kept is None else kept[:, has]
+        where = view_slice.once(('own', kind, joints_key(joints)), lambda: view_slice.index(columns[has]))
+        target.assign(ctrl, where, new, kept)
 
 
-def _geoms(view_slice: ViewSlice) -> NDArray[np.intp]:
-    """The geoms of a robot."""
-    bodies = [body.body for body in view_slice.layout.bodies.values()]
-    return np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies))
+def _bodies(view_slice: ViewSlice, links: Sequence[str]) -> NDArray[np.intp]:
+    """Return the model's bodies that are links of a robot."""
+    return np.array([view_slice.layout.bodies[link].body for link in links], np.intp)
+
+
+def _geoms(view_slice: ViewSlice) -> Index:
+    """Return the geoms of a robot."""
+    bodies = _bodies(view_slice, tuple(view_slice.layout.bodies))
+    return view_slice.index(np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies)))

@@ -14,10 +14,10 @@ import numpy as np
 from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import EnvBatch
-from internutopia.engines.batched.view import View, ViewContext, ViewSlice
-from internutopia.engines.finite import check_finite, check_orientations
+from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
+from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, CameraView, EnvIds
-from internutopia.model.cameras import CameraLayout, camera_intrinsics
+from internutopia.model.camera_layouts import CameraLayout, camera_intrinsics
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
 from internutopia.util.arrays import to_host
 from internutopia.util.rotations import (
@@ -48,7 +48,7 @@ class MujocoCameraView(View, CameraView):
 
     @override
     def get_poses(self) -> tuple[Array, Array]:
-        return self._cached('pose', ((3,), (4,)), self._fill_poses)
+        return self._read('pose', ((3,), (4,)), self._poses)
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
@@ -59,24 +59,22 @@ class MujocoCameraView(View, CameraView):
             batch, slots, layout = target.batch, target.slots, target.view_slice.layout
             mount_quat = batch.read('xquat')[slots, layout.body]
             if positions is not None:
-                position = arrays.asarray(positions, arrays.double)[target.value_rows]
+                position = arrays.asarray(positions, arrays.double)[target.rows]
                 arm = position - batch.read('xpos')[slots, layout.body]
-                target.assign_own(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
+                target.assign(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
             if orientations is not None:
-                quat = arrays.asarray(orientations, arrays.double)[target.value_rows]
+                quat = arrays.asarray(orientations, arrays.double)[target.rows]
                 quat = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
                 own = quat_multiply(quat_conjugate(mount_quat), quat)
-                target.assign_own(batch.expand('cam_quat'), layout.camera, own)
+                target.assign(batch.expand('cam_quat'), layout.camera, own)
             self._world.version += 1
 
     @override
     def get_mount_poses(self) -> tuple[Array, Array]:
-        def fill(view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-            position, orientation = buffers
-            position[view_slice.envs] = view_slice.batch.read('xpos')[view_slice.slots, view_slice.layout.body]
-            orientation[view_slice.envs] = view_slice.batch.read('xquat')[view_slice.slots, view_slice.layout.body]
+        def find(view_slice: ViewSlice) -> Source:
+            return Source([view_slice.field(name, view_slice.layout.body) for name in ('xpos', 'xquat')])
 
-        return self._cached('mount', ((3,), (4,)), fill)
+        return self._read('mount', ((3,), (4,)), find)
 
     @override
     def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
@@ -113,11 +111,12 @@ class MujocoCameraView(View, CameraView):
         """Return the batches whose envs have the camera."""
         return [batch for batch in self._world.env_batches if batch.used and self.name in batch.scene.cameras]
 
-    def _fill_poses(self, view_slice: ViewSlice, buffers: tuple[Array, ...]) -> None:
-        batch, slots, layout = view_slice.batch, view_slice.slots, view_slice.layout
-        assert isinstance(layout, CameraLayout)
-        mount_quat = batch.read('xquat')[slots, layout.body]
-        position, orientation = buffers
-        offset = quat_rotate(mount_quat, batch.values('cam_pos')[slots, layout.camera])
-        position[view_slice.envs] = batch.read('xpos')[slots, layout.body] + offset
-        orientation[view_slice.envs] = quat_multiply(mount_quat, batch.values('cam_quat')[slots, layout.camera])
+    def _poses(self, view_slice: ViewSlice) -> Source:
+        layout: CameraLayout = view_slice.layout
+        mount = [view_slice.field(name, layout.body) for name in ('xpos', 'xquat')]
+        own = [view_slice.values(name, layout.camera) for name in ('cam_pos', 'cam_quat')]
+
+        def compute(position: Any, orientation: Any, offset: Any, turn: Any) -> tuple[Any, Any]:
+            return position + quat_rotate(orientation, offset), quat_multiply(orientation, turn)
+
+        return Source([*mount, *own], compute)

@@ -2,8 +2,7 @@
 
 It hands out slots (rows of its arrays) to envs and grows when it runs out. What differs between the models of its
 envs, and what is changed per env at run time (gains, masses), lives in per-slot values of model fields; a field costs
-nothing until the first env differs in it. `mujoco/env_batch.py` and `warp/env_batch.py` say how an
-engine steps it.
+nothing until the first env differs in it. `mujoco/env_batch.py` and `warp/env_batch.py` step it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -20,15 +20,35 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.rays import Geoms, Sight
+from internutopia.engines.base import PhysicsState
 from internutopia.model.compiled import CompiledScene
 
 Slots = NDArray[np.int32]
 Index = slice | NDArray[np.intp]
 Arrays = dict[str, NDArray[Any]]
+Geoms = NDArray[np.bool_]  # of a model, `(ngeom,)`
 
 _IDS = itertools.count()
 _FIELD = 'model/'  # prefix of model fields among the arrays of a state
+_LAST_GROUP = mujoco.mjNGROUP - 1  # geoms of a higher group count as of this one
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Visibility of geoms to rays in the models of a batch.
+
+    Attributes:
+        groups: of the geoms that are seen.
+        through: bodies that rays pass through.
+    """
+
+    groups: tuple[int, ...]
+    through: tuple[int, ...]
+
+    def seen(self, model: mujoco.MjModel) -> Geoms:
+        """Return the geoms that stop rays."""
+        groups = np.clip(model.geom_group, 0, _LAST_GROUP)
+        return np.isin(groups, self.groups) & ~np.isin(model.geom_bodyid, self.through)
 
 
 class BatchArrays(ABC):
@@ -37,15 +57,13 @@ class BatchArrays(ABC):
     id: int  # of the batch
     scene: CompiledScene  # whose layout all envs of the batch have
 
-    @property
     @abstractmethod
     def efforts(self) -> Any:
-        """Forces of actuators on dofs in the last substep, after clamping, `(capacity, nv)`."""
+        """Return forces of actuators on dofs in the last substep, after clamping, `(capacity, nv)`."""
 
-    @property
     @abstractmethod
     def sensors(self) -> Any:
-        """Sensor values of the last substep, `(capacity, nsensordata)`."""
+        """Return sensor values of the last substep, `(capacity, nsensordata)`."""
 
     @abstractmethod
     def measured(self) -> Any:
@@ -79,7 +97,7 @@ class BatchArrays(ABC):
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         """Recompute what follows from masses and inertias that were changed per slot.
 
-        Of the slots, `mask` (bool like them, None for all) says which.
+        `mask` selects some of the slots, bool like them; None: all.
         """
 
     @abstractmethod
@@ -98,6 +116,7 @@ class EnvBatch(BatchArrays):
     """`capacity` slots for envs of one model structure."""
 
     fields: ClassVar[frozenset[str]]  # of `MjModel`, that can have per-slot values
+    structure: bytes  # key of the models that can share the batch
 
     def __init__(self, scene: CompiledScene, capacity: int):
         self.id = next(_IDS)
@@ -112,6 +131,9 @@ class EnvBatch(BatchArrays):
         self._expanded: set[str] = set()  # model fields with per-slot values
         self.model_version = 0  # grows whenever these may have changed
         self._differing: WeakKeyDictionary[CompiledScene, list[str]] = WeakKeyDictionary({scene: []})
+        self._model_states: dict[int, tuple[CompiledScene, PhysicsState]] = {}  # by slot, while fields are as they were
+        self._fields_then: Arrays = {}
+        self._version_then = 0
 
     @property
     def capacity(self) -> int:
@@ -136,7 +158,7 @@ class EnvBatch(BatchArrays):
 
     def reserve(self, count: int, limit: int) -> None:
         """Make room for `count` more envs, of `limit` that can ever be needed."""
-        if self.used + count > self.capacity:
+        if count > len(self._free):
             capacity = min(limit, max(self.used + count, 2 * self.capacity))
             self._resize(capacity)
             more = capacity - self.capacity
@@ -181,9 +203,39 @@ class EnvBatch(BatchArrays):
             if not np.array_equal(row := self.values(name)[slot], self._field_of(scene, name), equal_nan=True)
         }
 
-    def expanded_fields(self) -> Arrays:
-        """Return the model fields with per-slot values, `(capacity, ...)`, not to be written to."""
-        return {name: self.values(name) for name in self._expanded}
+    def model_states(
+        self,
+        slots: NDArray[np.integer],
+        scenes: Sequence[CompiledScene],
+        make: Callable[[EnvBatch, int, CompiledScene], PhysicsState],
+    ) -> list[PhysicsState]:
+        """Return what seldom changes of the states of slots, which run `scenes`, as `make` returns it.
+
+        The objects are the same as long as nothing changes: to compare all models after each step would cost more than
+        the step of a small robot.
+        """
+        self._drop_changed_models()
+        states: list[PhysicsState] = []
+        for slot, scene in zip(slots.tolist(), scenes, strict=True):
+            kept = self._model_states.get(slot)
+            if kept is None or kept[0] is not scene:
+                kept = self._model_states[slot] = scene, make(self, slot, scene)
+            states.append(kept[1])
+        return states
+
+    def _drop_changed_models(self) -> None:
+        """Drop the model states of slots whose fields have changed; all slots are compared at once."""
+        if self.model_version == self._version_then:
+            return
+        self._version_then = self.model_version
+        before, self._fields_then = self._fields_then, {name: self.values(name).copy() for name in self._expanded}
+        for name, rows in self._fields_then.items():
+            if name not in before or before[name].shape != rows.shape:
+                self._model_states.clear()
+                return
+            changed = (before[name] != rows).reshape(len(rows), -1).any(axis=1)
+            for slot in np.flatnonzero(changed).tolist():
+                self._model_states.pop(slot, None)
 
     def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
         """Return arrays of the shapes and types that those of a state must have, for the model fields in it."""

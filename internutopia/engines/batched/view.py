@@ -1,31 +1,32 @@
 """View base of worlds of MuJoCo models: what the batched views of robots, bodies and cameras share.
 
-A view knows in which env batches what it shows lives (its slices) and where in `qpos`, `ctrl`, ... Reading gathers the
-columns of every slice into one `(env_num, ...)` float32 buffer, once per state version; writing scatters rows. Where
-addresses are evenly spaced they are Python slices, so that the common case, one batch with every env in order, copies
-blocks. Of its world a view sees `ViewContext` only.
+A view has a slice for each env batch that holds what it shows, and addresses in `qpos`, `ctrl`, ... there. Reading
+gathers cells of every slice into one `(env_num, ...)` float32 buffer, once per state version; writing scatters rows.
+Both are bound once for the envs and slots that there are. Where addresses are evenly spaced they are Python slices, so
+that the common case, one batch with every env in order, copies blocks. Of its world a view sees `ViewContext` only.
 
 The same code serves numpy arrays and, in a `DeviceWorld`, torch tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, as_index
-from internutopia.engines.views import Array, EnvIds
+from internutopia.engines.views import EnvIds
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.spec import Probe
 from internutopia.rendering.camera import Quality, RenderRequest
 from internutopia.util.arrays import ArrayMaker, expand_mask, is_tensor, masked_assign, namespace_of
 
 T = TypeVar('T')
+
+_SELECTIONS_KEPT = 32  # of envs, that setters wrote to
 
 
 class ViewContext(Protocol):
@@ -71,6 +72,23 @@ class ViewContext(Protocol):
         ...
 
 
+class Cells(NamedTuple):
+    """Cells of an array of a batch, which `array` returns."""
+
+    array: Callable[[], Any]
+    where: Any
+
+
+class Source(NamedTuple):
+    """Origin of a quantity in the envs of one slice: cells, and the function, if any, that computes it from them.
+
+    Without cells the quantity is 0.
+    """
+
+    cells: Sequence[Cells]
+    compute: Callable[..., tuple[Any, ...]] | None = None
+
+
 @dataclass(frozen=True)
 class ViewSlice:
     """The envs of one batch that hold what a view shows: their `slots` in the batch, and `envs`, rows of the view."""
@@ -82,84 +100,63 @@ class ViewSlice:
     upload: Callable[[Index], Index]  # makes an index suit the arrays of the batch
     _found: dict[Hashable, Any] = field(default_factory=dict)
 
-    @cached_property
-    def columns(self) -> dict[str, Index]:
-        """Addresses of a robot's joints in `qpos` and among the dofs, and of its own actuators in `ctrl`."""
-        return {address: self._index(getattr(self.layout, address)) for address in ('qpos', 'dof', 'controls')}
+    def index(self, ids: NDArray[np.intp]) -> Index:
+        """Return an index that suits the arrays of the batch."""
+        return self.upload(as_index(ids))
 
-    def probe(self, probe: Probe) -> Index:
-        """Addresses in `sensordata` of what a probe measures."""
-        return self.once(probe, lambda: self.layout.probes[probe])
-
-    def joints(self, address: str, joints: Any) -> Index:
-        """Addresses of some joints in `qpos` or among the dofs."""
-        return self.once((address, joints_key(joints)), lambda: getattr(self.layout, address)[joints])
-
-    def targets(self, kind: str, joints: Any) -> Index:
-        """Addresses in `ctrl` of the actuators of some joints that take targets of a kind."""
-        return self.once((kind, joints_key(joints)), lambda: self.layout.targets[kind][joints])
-
-    def links(self, names: tuple[str, ...]) -> Index:
-        """The model's bodies that are links of a robot."""
-        return self.once(names, lambda: self._bodies(names))
-
-    def roots(self, names: tuple[str, ...]) -> Index:
-        """The bodies at the roots of the trees that links belong to."""
-        return self.once(('root', names), lambda: self.batch.scene.model.body_rootid[self._bodies(names)])
-
-    def once(self, key: Hashable, find: Callable[[], NDArray[np.intp]]) -> Index:
-        """An index that is found by the first caller who names it so."""
-        return self.made_once(key, lambda: self._index(find()))
-
-    def made_once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Something that is made by the first caller who names it so."""
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what `find` returned when it was called first for this key."""
         if key not in self._found:
-            self._found[key] = make()
+            self._found[key] = find()
         return self._found[key]
 
-    def _bodies(self, names: tuple[str, ...]) -> NDArray[np.intp]:
-        return np.array([self.layout.bodies[name].body for name in names], np.intp)
+    def joints(self, address: str, joints: Any = slice(None)) -> Index:
+        """Return addresses of some joints of a robot.
 
-    def _index(self, ids: NDArray[np.intp]) -> Index:
-        return self.upload(as_index(ids))
+        Args:
+            address: a field of its layout (`'qpos'`, `'dof'`, `'controls'`), or a kind of targets, for the actuators
+                that take them.
+            joints: indices or a slice.
+        """
+        key = address, joints_key(joints)
+        found = self._found.get(key)
+        if found is None:
+            ids = self.layout.targets.get(address)
+            found = self._found[key] = self.index((getattr(self.layout, address) if ids is None else ids)[joints])
+        return found
+
+    def cells(self, array: Callable[[], Any], columns: Any) -> Cells:
+        """Return cells of an array of the batch, which `array` returns."""
+        return Cells(array, cells(self.slots, columns))
+
+    def field(self, name: str, columns: Any) -> Cells:
+        """Return cells of a field of the state, or of poses or velocities of bodies."""
+        return self.cells(functools.partial(self.batch.read, name), columns)
+
+    def values(self, name: str, columns: Any) -> Cells:
+        """Return cells of a field of the model."""
+        return self.cells(functools.partial(self.batch.values, name), columns)
 
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where a setter's values go in one batch: its slots, and which rows of the values are for them."""
+    """Destination of a setter's values in one batch: its slots, and the rows of the values that are for them."""
 
     view_slice: ViewSlice
+    batch: BatchArrays  # of the slice
     slots: Index
-    value_rows: Index
+    rows: Index
     mask: Any = None  # `(slots,)`, those that are written; None for all
-    _found: dict[Hashable, Any] = field(default_factory=dict)
+    cells: dict[Hashable, Any] = field(default_factory=dict)  # that setters of each step have found
 
-    @property
-    def batch(self) -> BatchArrays:
-        """The batch that holds the slots."""
-        return self.view_slice.batch
+    def assign(self, array: Any, columns: Any, new: Any, kept: Any = None) -> None:
+        """Write values `(slots, ...)`, the `rows` of a setter's, into columns of an array of the batch.
 
-    def target_cells(self, kind: str, joints: Any) -> tuple[Any, Any]:
-        """Cells in `ctrl` of the actuators of some joints that take targets of a kind: looked up once."""
-        key = kind, joints_key(joints)
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = cells(self.slots, self.view_slice.targets(kind, joints))
-        return found
-
-    def assign(self, array: Any, columns: Any, values: Any, kept: Any = None) -> None:
-        """Write values `(n, ...)` of all batches, as far as they are for this one, into columns of its array.
-
-        Cells that are `kept`, bool like `values`, stay as they are.
+        Cells that are `kept`, bool like `new`, stay as they are.
         """
-        new = values[self.value_rows]
-        if kept is not None:
-            new = namespace_of(new).where(kept[self.value_rows], array[cells(self.slots, columns)], new)
-        self.assign_own(array, columns, new)
-
-    def assign_own(self, array: Any, columns: Any, new: Any) -> None:
-        """Write values `(slots, ...)` into columns of this batch's array."""
         where = cells(self.slots, columns)
+        if kept is not None:
+            new = namespace_of(new).where(kept, array[where], new)
         if self.mask is None:
             array[where] = new
         elif all(isinstance(index, slice | int) for index in where):
@@ -169,45 +166,64 @@ class WriteTarget:
 
 
 def joints_key(joints: Any) -> Hashable:
-    """Names a choice of joints, indices or a slice."""
+    """Return a key of a choice of joints, indices or a slice."""
     return joints.tobytes() if isinstance(joints, np.ndarray) else repr(joints)
 
 
 def cells(rows: Index, columns: Index | int) -> tuple[Any, Any]:
-    """Index of a rectangle of cells."""
+    """Return the index of a rectangle of cells."""
     if isinstance(rows, slice) or isinstance(columns, slice | int | np.integer):
         return rows, columns
     return rows[:, None], columns
 
 
-class _Buffers:
-    """Arrays that are filled again after every change of the world, and what others see of them."""
+class _Readout:
+    """Buffers of a quantity, which are filled again after every change of the world, and what others see of them."""
 
-    def __init__(self, *arrays: Any):
+    def __init__(self, *buffers: Any):
         self.version = -1
-        self.arrays = self.shown = arrays
-        if isinstance(arrays[0], np.ndarray):  # tensors cannot be made read-only
-            self.shown = tuple(array.view() for array in arrays)
-            for array in self.shown:
-                array.flags.writeable = False
+        self.bound = False
+        self.copies: list[tuple[Any, Index, Cells]] = []  # by buffer and slice
+        self.computed: list[tuple[Index, Sequence[Cells], Callable[..., tuple[Any, ...]]]] = []  # by slice
+        self.buffers = self.shown = buffers
+        if isinstance(buffers[0], np.ndarray):  # tensors cannot be made read-only
+            self.shown = tuple(buffer.view() for buffer in buffers)
+            for buffer in self.shown:
+                buffer.flags.writeable = False
+
+    def bind(self, sources: Iterable[tuple[Index, Source]]) -> None:
+        """Fill the buffers from these sources, with the envs of each, from now on."""
+        self.bound = True
+        for envs, source in sources:
+            if source.compute is None:
+                pairs = zip(self.buffers, source.cells, strict=False)
+                self.copies += [(buffer, envs, each) for buffer, each in pairs]
+            else:
+                self.computed.append((envs, source.cells, source.compute))
+
+    def unbind(self) -> None:
+        """Drop the sources, which keep the batches that they are of."""
+        self.bound = False
+        self.copies, self.computed = [], []
 
 
 class View:
-    """Slices and cached buffers."""
+    """Slices, readouts and write targets, which hold for one placement of the envs in batches."""
 
     def __init__(self, world: ViewContext, find: Callable[[CompiledScene], Any]):
         self._world = world
         self._find = find
+        self._placement: bytes | None = None  # when the slices were found
         self._slices: list[ViewSlice] = []
-        self._placement = b''  # of the envs when the slices were found
-        self._last_targets: list[WriteTarget] = []
-        self._targets_key = (b'', b'')
-        self._buffers: dict[Hashable, _Buffers] = {}
+        self._targets: dict[bytes, list[WriteTarget]] = {}  # by ids of envs
+        self._readouts: dict[Hashable, _Readout] = {}
 
     def slices(self) -> list[ViewSlice]:
         """Return the slices of batches that hold the view's rows; recomputed after envs moved."""
         if self._placement != self._world.placement:
-            self._placement = self._world.placement
+            self._targets.clear()
+            for readout in self._readouts.values():
+                readout.unbind()
             self._slices = []
             for env_batch in self._world.env_batches:
                 # a batch's models have equal structure, names included: one layout serves all its envs
@@ -216,54 +232,70 @@ class View:
                     slots, envs = (self._world.upload(index) for index in env_batch.occupied)
                     arrays = self._world.batch_arrays(env_batch)
                     self._slices.append(ViewSlice(arrays, slots, envs, layout, self._world.upload))
+        self._placement = self._world.placement  # the same object is compared faster
         return self._slices
 
     def close(self) -> None:
-        """Let go of the batches: robots that keep the view must not keep their memory."""
+        """Drop the batches, whose memory robots that keep the view would keep, too."""
         self._slices = []
-        self._last_targets = []
-        self._buffers.clear()
+        self._targets.clear()
+        self._readouts.clear()
+
+    def _read(self, key: Hashable, shapes: tuple[tuple[int, ...], ...], find: Callable[[ViewSlice], Source]) -> Any:
+        """Return buffers `(env_num, *shape)` of the quantity `key`, filled from every slice once per state version.
+
+        `find` is called when the slices have changed.
+        """
+        world, readout = self._world, self._readouts.get(key)
+        if readout is None:
+            buffers = (world.arrays.zeros((world.env_num, *shape)) for shape in shapes)
+            readout = self._readouts[key] = _Readout(*buffers)
+        if readout.version != world.version:
+            if self._placement is not world.placement:
+                self.slices()
+            if not readout.bound:
+                readout.bind((view_slice.envs, find(view_slice)) for view_slice in self._slices)
+            for buffer, envs, (array, where) in readout.copies:
+                buffer[envs] = array()[where]
+            for envs, inputs, compute in readout.computed:
+                values = compute(*[array()[where] for array, where in inputs])
+                for buffer, value in zip(readout.buffers, values, strict=True):
+                    buffer[envs] = value
+            readout.version = world.version
+        return readout.shown
 
     def _write_targets(self, env_ids: EnvIds) -> list[WriteTarget]:
         """Return the targets of a setter's values for these envs.
 
         Envs that do not hold what the view shows (any more) are left out.
         """
-        if self._world.arrays.on_device and is_tensor(env_ids):
-            mask = self._world.write_mask
+        world = self._world
+        if world.arrays.on_device and is_tensor(env_ids):
+            mask = world.write_mask
             return [
-                WriteTarget(part, part.slots, part.envs, None if mask is None else mask[part.envs])
+                WriteTarget(part, part.batch, part.slots, part.envs, None if mask is None else mask[part.envs])
                 for part in self.slices()
             ]
+        if self._placement is not world.placement:
+            self.slices()
         env_ids = np.asarray(env_ids, np.intp)
-        key = self._world.placement, env_ids.tobytes()
-        if key != self._targets_key:  # most callers ask for the same envs again and again
-            self._targets_key, self._last_targets = key, list(self._find_targets(env_ids))
-        return self._last_targets
+        key = env_ids.tobytes()
+        targets = self._targets.get(key)
+        if targets is None:
+            if len(self._targets) >= _SELECTIONS_KEPT:
+                self._targets.clear()
+            targets = self._targets[key] = list(self._find_targets(env_ids))
+        return targets
 
     def _find_targets(self, env_ids: EnvIds) -> Iterator[WriteTarget]:
         batch_ids = self._world.batch_id[env_ids]
-        for view_slice in self.slices():
-            own = batch_ids == view_slice.batch.id
+        for part in self._slices:
+            own = batch_ids == part.batch.id
             if own.all():
-                yield WriteTarget(view_slice, view_slice.upload(as_index(self._world.slot[env_ids])), slice(None))
+                yield WriteTarget(part, part.batch, part.index(self._world.slot[env_ids]), slice(None))
             elif own.any():
-                slots = as_index(self._world.slot[env_ids[own]])
-                yield WriteTarget(view_slice, view_slice.upload(slots), view_slice.upload(np.flatnonzero(own)))
-
-    def _cached(
-        self, key: Hashable, shapes: tuple[tuple[int, ...], ...], fill: Callable[[ViewSlice, tuple[Array, ...]], None]
-    ) -> Any:
-        """Buffers `(env_num, *shape)` for `key`, filled from every slice once per state version."""
-        buffers = self._buffers.get(key)
-        if buffers is None:
-            n, arrays = self._world.env_num, self._world.arrays
-            buffers = self._buffers[key] = _Buffers(*(arrays.zeros((n, *shape)) for shape in shapes))
-        if buffers.version != self._world.version:
-            for view_slice in self.slices():
-                fill(view_slice, buffers.arrays)
-            buffers.version = self._world.version
-        return buffers.shown
+                rows = part.upload(np.flatnonzero(own))
+                yield WriteTarget(part, part.batch, part.index(self._world.slot[env_ids[own]]), rows)
 
     def _mark_dirty(self, target: WriteTarget) -> None:
         target.batch.mark_dirty(target.slots)

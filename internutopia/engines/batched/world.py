@@ -9,6 +9,7 @@ The engine's own objects: `world.model(env_id)` and `world.data(env_id)` are sna
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 from abc import abstractmethod
@@ -20,23 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.config.asset_limits import AssetLimitsCfg
-from internutopia.config.contact import ContactCfg
-from internutopia.engines.base import SceneHandle, World
+from internutopia.config.simulator import AssetLimitsCfg, ContactCfg
+from internutopia.engines.base import PhysicsState, PhysicsStates, SceneHandle, World
 from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.engines.batched.bodies import MujocoBodyView
 from internutopia.engines.batched.cameras import MujocoCameraView
 from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
-from internutopia.engines.batched.model_states import ModelStates
-from internutopia.engines.states import PhysicsState, PhysicsStates
 from internutopia.engines.views import EnvIds
-from internutopia.model.asset_bounds import limited_by
+from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.semantics import SceneLabels
 from internutopia.model.spec import SceneSpec
 from internutopia.rendering.camera import Quality, RenderRequest
-from internutopia.rendering.pool import EnvSnapshot, RendererPool
+from internutopia.rendering.renderer import EnvSnapshot, RendererPool
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import ArrayMaker, HostArrays, to_host
 from internutopia.util.errors import EnvKeyError, EnvValueError
@@ -97,7 +95,6 @@ class BatchedWorld(World):
         self.render_quality: Quality = render_quality
         self._renderers = RendererPool(self.threads, render_quality)
         self.rendered_model: Callable[[CompiledScene], mujoco.MjModel] = lambda scene: scene.model
-        self._model_states = ModelStates(self._model_state)
         self._stepped: list[tuple[EnvBatch, Slots | None]] = []
         self._stepped_envs: Index = slice(0)
         self._stepped_key = (b'', b'')
@@ -151,10 +148,11 @@ class BatchedWorld(World):
             self._stepped_key, self._stepped, self._stepped_envs = key, self._slots_by_batch(env_ids), as_index(env_ids)
         self.version += 1
         self.times[self._stepped_envs] += self.step_dt
-        results = self.run_batches(
-            [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in self._stepped]
-        )
-        return {env_id: reason for failed in results for env_id, reason in failed.items()}
+        if len(self._stepped) == 1:
+            env_batch, slots = self._stepped[0]
+            return env_batch.step(slots, self.engine_steps)
+        calls = [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in self._stepped]
+        return dict(itertools.chain.from_iterable(failed.items() for failed in self.run_batches(calls)))
 
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
         """Let links of a robot collide with each other, or not; the state of these envs stays, to the bit."""
@@ -173,10 +171,10 @@ class BatchedWorld(World):
         times = to_host(self.times)
         for env_batch, slots in self._slots_by_batch(env_ids):
             own = env_batch.envs if slots is None else env_batch.envs[slots]
-            models = self._model_states.of(
-                env_batch,
+            models = env_batch.model_states(
                 np.arange(env_batch.capacity) if slots is None else slots,
                 [self.scene(env_id) for env_id in own.tolist()],
+                _model_state,
             )
             rows = env_batch.get_states(slice(None) if slots is None else slots)
             states.append(PhysicsStates(own, {'time': times[own, None], **rows}, models))
@@ -297,11 +295,6 @@ class BatchedWorld(World):
         state = self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
         return self.rendered_model(scene), state, scene.labels.geom_labels
 
-    def _model_state(self, env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
-        """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
-        fields = env_batch.changed_fields(slot, scene)
-        return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
-
     def _variant(self, env_id: int, self_collisions: Mapping[str, bool | None]) -> CompiledScene:
         """Return the scene of an env with other self-collisions of its robots."""
         scene = self.scene(env_id)
@@ -361,10 +354,11 @@ class BatchedWorld(World):
     def _env_batch_for(self, structure: bytes, scene: CompiledScene, count: int) -> EnvBatch:
         """Return the batch of a structure, with room for `count` more envs."""
         for env_batch in self.env_batches:
-            if self._structure(env_batch.scene) == structure:
+            if env_batch.structure == structure:
                 env_batch.reserve(count, self.env_num)
                 return env_batch
         env_batch = self._new_env_batch(scene, count)
+        env_batch.structure = structure
         self.env_batches.append(env_batch)
         return env_batch
 
@@ -373,17 +367,15 @@ class BatchedWorld(World):
 
     def _clean_up(self) -> None:
         """Drop the oldest empty batches, those of scenes that the cache dropped, and views of what is gone."""
-        empty = [env_batch for env_batch in self.env_batches if not env_batch.used]
-        kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
-        for env_batch in empty:
-            if env_batch not in kept:
-                self.env_batches.remove(env_batch)
+        if empty := [env_batch for env_batch in self.env_batches if not env_batch.used]:
+            kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
+            self.env_batches = [env_batch for env_batch in self.env_batches if env_batch.used or env_batch in kept]
         if len(self._views) > _VIEWS_KEPT:
             self._views = {key: view for key, view in self._views.items() if view.slices()}
         self._update_placement()
 
     def _update_placement(self) -> None:
-        """Update the slots of envs; `placement` stays the same object if all envs have the slots that they had."""
+        """Update `placement` after slots of envs have changed."""
         self.version += 1
         self.placement = self.slot.tobytes() + self.batch_id.tobytes()
 
@@ -399,6 +391,12 @@ class BatchedWorld(World):
             elif chosen.any():
                 slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
         return slots
+
+
+def _model_state(env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
+    """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
+    fields = env_batch.changed_fields(slot, scene)
+    return PhysicsState(scene.digest, {**fields, _COLLISIONS: _collision_flags(scene)})
 
 
 def _collision_flags(scene: CompiledScene) -> NDArray[np.int8]:

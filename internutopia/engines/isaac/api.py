@@ -7,7 +7,7 @@ Arrays here are float32, their rows are those of a handle's `paths`, and poses a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config import SimConfig
+from internutopia.util.arrays import to_host
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
@@ -33,62 +34,80 @@ class Box:
     mass: float
 
 
-class PrimHandle(ABC):
-    """Prims of some envs."""
+class PrimHandle:
+    """Prims of some envs, behind a view of Isaac Sim.
 
-    @property
-    @abstractmethod
-    def paths(self) -> list[str]:
-        """Prim paths of the rows."""
+    Args:
+        view: the view.
+        paths: prim paths of its rows.
+        native: makes values arrays of the kind that the view takes.
+        indices: does the same for rows.
+    """
 
-    @abstractmethod
+    _axes: Mapping[str, str] = {}  # further arguments of calls about poses
+
+    def __init__(
+        self,
+        view: Any,
+        paths: list[str],
+        native: Callable[[Any], Any],
+        indices: Callable[[Rows], Any] = lambda rows: rows,
+    ):
+        self._view = view
+        self.paths = paths
+        self._native = native
+        self._indices = indices
+
     def poses(self) -> tuple[Floats, Floats]:
         """Return the positions `(n, 3)` [m] and orientations `(n, 4)`."""
+        positions, orientations = self._view.get_world_poses(**self._axes)
+        return host(positions), host(orientations)
 
-    @abstractmethod
     def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
         """Move the prims of some rows."""
+        self._view.set_world_poses(
+            positions=self._native(positions),
+            orientations=self._native(orientations),
+            indices=self._indices(rows),
+            **self._axes,
+        )
 
 
-class BodyHandle(PrimHandle):
-    """Rigid bodies."""
+class MovingHandle(PrimHandle, ABC):
+    """Prims that have velocities: linear [m/s], of the centre of mass, and angular [rad/s], `(n, 3)` each."""
 
     @abstractmethod
     def velocities(self) -> tuple[Floats, Floats]:
-        """Return velocities, linear [m/s], of the centre of mass, and angular [rad/s], `(n, 3)` each."""
+        """Return the velocities."""
 
     @abstractmethod
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
         """Set the velocities of some rows."""
 
-    @abstractmethod
+
+class BodyHandle(MovingHandle):
+    """Rigid bodies."""
+
     def masses(self) -> Floats:
         """Return the masses `(n,)` [kg]."""
+        return host(self._view.get_masses()).reshape(-1)
 
     @abstractmethod
     def scale_masses(self, masses: Any, rows: Rows) -> None:
         """Set the masses `(k,)` of some rows; their inertias scale along."""
 
-    @abstractmethod
     def contact_forces(self, dt: float) -> Floats:
         """Return the net contact forces `(n, 3)` [N] of a step of length `dt`; for bodies made with `contacts` only."""
+        return host(self._view.get_net_contact_forces(dt=dt))
 
 
-class ArticulationHandle(PrimHandle):
-    """Articulations of equal structure; joints in Isaac Sim's order."""
+class ArticulationHandle(MovingHandle):
+    """Articulations of equal structure, with the velocities of their roots; joints in Isaac Sim's order."""
 
     @property
-    @abstractmethod
     def joint_names(self) -> list[str]:
         """Names of the joints that have a position."""
-
-    @abstractmethod
-    def velocities(self) -> tuple[Floats, Floats]:
-        """Return the velocities of the roots, as `BodyHandle.velocities`."""
-
-    @abstractmethod
-    def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
-        """Set the velocities of the roots of some rows."""
+        return list(self._view.dof_names)
 
     @abstractmethod
     def joint_positions(self) -> Floats:
@@ -128,11 +147,16 @@ class ArticulationHandle(PrimHandle):
 
 
 class CameraHandle(PrimHandle):
-    """Cameras; they look along their -z axis, +y is up in the picture."""
+    """Cameras, which point along their -z axis, +y is up in the picture. `sensor` has one picture of all of them."""
 
-    @abstractmethod
+    def __init__(self, sensor: Any, *args: Any):
+        super().__init__(*args)
+        self._sensor = sensor
+
     def picture(self, annotator: str) -> NDArray[Any] | None:
         """Return `(n, height, width, channels)` of the last frame that was rendered; None or empty before the first."""
+        data, _ = self._sensor.get_data(annotator)
+        return None if data is None else data.numpy()
 
 
 class IsaacSim(ABC):
@@ -234,3 +258,9 @@ class IsaacSim(ABC):
             prim_paths=list(paths),
             global_paths=[],
         )
+
+
+def host(values: Any) -> Floats:
+    """Return an array of numpy, torch or Warp on the host."""
+    values = to_host(values)
+    return np.asarray(values if isinstance(values, np.ndarray) else values.numpy(), np.float32)

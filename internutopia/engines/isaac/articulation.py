@@ -13,22 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.chains import chain_of
-from internutopia.engines.finite import check_finite, check_orientations
+from internutopia.engines.batched.geometry import chain_of
 from internutopia.engines.isaac.api import ArticulationHandle
-from internutopia.engines.isaac.joints import IsaacJoints
+from internutopia.engines.isaac.env_prims import EnvPrims, InitialState
 from internutopia.engines.isaac.links import IsaacLinks
-from internutopia.engines.isaac.rays import cast_rays
-from internutopia.engines.isaac.stage import EnvPrims, InitialState
+from internutopia.engines.isaac.robot_joints import IsaacJoints
 from internutopia.engines.isaac.view import IsaacContext, IsaacView, velocity_at
-from internutopia.engines.target_check import TargetCheck
+from internutopia.engines.setter_checks import TargetCheck, check_finite, check_orientations
 from internutopia.engines.views import Array, ArticulationView, BodyView, EnvIds
 from internutopia.model.drives import DRIVE_KINDS
-from internutopia.model.joint_limits import joint_ranges
-from internutopia.model.kinematics import KinematicChain
+from internutopia.model.kinematics import KinematicChain, joint_ranges
 from internutopia.model.part_boxes import robot_box
 from internutopia.model.spec import Probe
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate
+
+_BEHIND = 1e-6  # [m], how far behind a hit a ray goes on that passes through it
 
 
 class IsaacArticulationView(IsaacView, ArticulationView):
@@ -98,7 +97,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
             bodies = self._world.env_prims[env_id].compiled.robots[self.name].bodies
             through = [body.body for body in bodies.values()] if through_robot else []
             data, body = self._world.host_data(env_id), bodies[link].body
-            distances[row] = cast_rays(data, origins[row, 0], directions[row], groups, body, through)
+            distances[row] = _cast_rays(data, origins[row, 0], directions[row], groups, body, through)
         return distances
 
     @override
@@ -294,7 +293,7 @@ class IsaacArticulationView(IsaacView, ArticulationView):
 
     def on_new_stage(self) -> None:
         """Write the robot's settings to a new stage."""
-        self.links.masses.forget()
+        self.links.masses.drop()
         self.joints.on_new_stage()
 
     def finite(self) -> NDArray[np.bool_]:
@@ -336,3 +335,35 @@ class IsaacArticulationView(IsaacView, ArticulationView):
         envs = self._by_env.envs
         now = buffers[0][envs], buffers[1][envs]
         buffers[0][envs] = velocity_at(now, self.get_root_poses()[1][envs], -self._model.body_ipos[self._root])
+
+
+def _cast_rays(
+    data: mujoco.MjData,
+    origin: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    groups: Sequence[int],
+    body: int,
+    through: Sequence[int],
+) -> NDArray[np.float64]:
+    """Return the distances `(rays,)` [m] to the first geom of some geom groups in an env, infinite for a miss.
+
+    Rays begin at `origin` `(3,)` and have unit vectors `(rays, 3)`; they do not see the body `body`, and pass through
+    the bodies `through`.
+    """
+    model = data.model
+    seen = np.isin(np.arange(mujoco.mjNGROUP), groups).astype(np.uint8)
+    count = len(directions)
+    distances, geoms = np.zeros(count), np.zeros(count, np.int32)
+    vectors = np.ascontiguousarray(directions, np.float64).reshape(-1)
+    mujoco.mj_multiRay(model, data, origin, vectors, seen, True, body, geoms, distances, None, count, mujoco.mjMAXVAL)
+    passes = np.append(np.isin(model.geom_bodyid, through), False)  # the last one is for geom -1, a miss
+    geom = np.zeros(1, np.int32)
+    for ray in np.flatnonzero(passes[geoms]).tolist():
+        geom[0], direction = geoms[ray], directions[ray]
+        while passes[geom[0]]:
+            distances[ray] += _BEHIND
+            begin = origin + distances[ray] * direction
+            distances[ray] += mujoco.mj_ray(model, data, begin, direction, seen, True, body, geom)
+        geoms[ray] = geom[0]
+    distances[geoms < 0] = np.inf
+    return distances

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.finite import check_finite, check_orientations
 from internutopia.engines.isaac.api import BodyHandle, PrimHandle
-from internutopia.engines.isaac.stage import EnvPrims, InitialState
+from internutopia.engines.isaac.env_prims import EnvPrims, InitialState
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
+from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, BodyView, EnvIds
 
 
@@ -24,7 +24,7 @@ def kind_of(prims: EnvPrims, name: str) -> str:
 
 
 class IsaacBodyView(IsaacView, BodyView):
-    """A body; `kind` as `kind_of` says."""
+    """A body; `kind` as `kind_of` returns it."""
 
     def __init__(self, world: IsaacContext, name: str, kind: str):
         super().__init__(world)

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.finite import check_finite, check_orientations
 from internutopia.engines.isaac.api import CameraHandle, Size
-from internutopia.engines.isaac.assets import path_below
-from internutopia.engines.isaac.stage import EnvPrims
+from internutopia.engines.isaac.env_prims import EnvPrims
+from internutopia.engines.isaac.usd_assets import path_below
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView
+from internutopia.engines.setter_checks import check_finite, check_orientations
 from internutopia.engines.views import Array, CameraView, EnvIds
-from internutopia.model.assets import resolve
-from internutopia.model.cameras import camera_intrinsics
+from internutopia.model.asset_paths import resolve
+from internutopia.model.camera_layouts import camera_intrinsics
 from internutopia.model.compose import robot_prefix
 from internutopia.rendering.camera import Frame, Intrinsics, PictureKind
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import (
@@ -16,6 +15,7 @@ from internutopia.engines.isaac.api import (
     CameraHandle,
     Floats,
     IsaacSim,
+    MovingHandle,
     PrimHandle,
     Rows,
     Size,
@@ -85,18 +85,20 @@ class ExperimentalSim(IsaacSim):
 
     @override
     def articulations(self, paths: Sequence[str]) -> ArticulationHandle:
-        return ExperimentalArticulations(self.names.Articulation(list(paths)))
+        view = self.names.Articulation(list(paths))
+        return ExperimentalArticulations(view, view.paths, _floats)
 
     @override
     def bodies(self, paths: Sequence[str], *, contacts: bool = False) -> BodyHandle:
         view = self.names.RigidPrim(list(paths))
         if contacts:
             view.set_enabled_contact_tracking(True)
-        return ExperimentalBodies(view)
+        return ExperimentalBodies(view, view.paths, _floats)
 
     @override
     def prims(self, paths: Sequence[str]) -> PrimHandle:
-        return ExperimentalPrims(self.names.XformPrim(list(paths), reset_xform_op_properties=True))
+        view = self.names.XformPrim(list(paths), reset_xform_op_properties=True)
+        return PrimHandle(view, view.paths, _floats)
 
     @override
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
@@ -105,7 +107,7 @@ class ExperimentalSim(IsaacSim):
         if added:
             aperture = sensor.camera.get_apertures()[1].numpy()
             sensor.camera.set_apertures(horizontal_apertures=aperture * width / height)
-        return ExperimentalCameras(sensor)
+        return CameraHandle(sensor, sensor.camera, sensor.camera.paths, _floats)
 
     @override
     def close(self) -> None:
@@ -122,46 +124,21 @@ class ExperimentalSim(IsaacSim):
         )
 
 
-class ExperimentalPrims(PrimHandle):
-    """An `XformPrim`."""
-
-    def __init__(self, view: Any):
-        self._view = view
-
-    @property
-    @override
-    def paths(self) -> list[str]:
-        return self._view.paths
-
-    @override
-    def poses(self) -> tuple[Floats, Floats]:
-        positions, orientations = self._view.get_world_poses()
-        return positions.numpy(), orientations.numpy()
-
-    @override
-    def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        self._view.set_world_poses(positions=_floats(positions), orientations=_floats(orientations), indices=rows)
-
-
-class _Moving(ExperimentalPrims):
+class _Moving(MovingHandle):
     """Views over prims that have velocities."""
 
+    @override
     def velocities(self) -> tuple[Floats, Floats]:
-        """Return the linear and angular velocities, `(n, 3)` each."""
         linear, angular = self._view.get_velocities()
         return linear.numpy(), angular.numpy()
 
+    @override
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
-        """Set linear and angular velocities of some, `(m, 3)` each."""
         self._view.set_velocities(linear_velocities=_floats(linear), angular_velocities=_floats(angular), indices=rows)
 
 
 class ExperimentalBodies(_Moving, BodyHandle):
     """A `RigidPrim`."""
-
-    @override
-    def masses(self) -> Floats:
-        return self._view.get_masses().numpy().reshape(-1)
 
     @override
     def scale_masses(self, masses: Any, rows: Rows) -> None:
@@ -171,18 +148,9 @@ class ExperimentalBodies(_Moving, BodyHandle):
         self._view.set_masses(masses[:, None], indices=rows)
         self._view.set_inertias(inertias * factors[:, None], indices=rows)
 
-    @override
-    def contact_forces(self, dt: float) -> Floats:
-        return self._view.get_net_contact_forces(dt=dt).numpy()
-
 
 class ExperimentalArticulations(_Moving, ArticulationHandle):
     """An `Articulation`."""
-
-    @property
-    @override
-    def joint_names(self) -> list[str]:
-        return list(self._view.dof_names)
 
     @override
     def joint_positions(self) -> Floats:
@@ -224,33 +192,6 @@ class ExperimentalArticulations(_Moving, ArticulationHandle):
     @override
     def disable_gravity(self) -> None:
         self._view.set_link_enabled_gravities(False)
-
-
-class ExperimentalCameras(CameraHandle):
-    """A `TiledCameraSensor`: one picture that holds those of all cameras."""
-
-    def __init__(self, sensor: Any):
-        self._sensor = sensor
-
-    @property
-    @override
-    def paths(self) -> list[str]:
-        return self._sensor.camera.paths
-
-    @override
-    def poses(self) -> tuple[Floats, Floats]:
-        positions, orientations = self._sensor.camera.get_world_poses()
-        return positions.numpy(), orientations.numpy()
-
-    @override
-    def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        camera = self._sensor.camera
-        camera.set_world_poses(positions=_floats(positions), orientations=_floats(orientations), indices=rows)
-
-    @override
-    def picture(self, annotator: str) -> NDArray[Any] | None:
-        data, _ = self._sensor.get_data(annotator)
-        return None if data is None else data.numpy()
 
 
 def _floats(values: Any) -> Floats:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import (
@@ -20,12 +19,13 @@ from internutopia.engines.isaac.api import (
     CameraHandle,
     Floats,
     IsaacSim,
+    MovingHandle,
     PrimHandle,
     Rows,
     Size,
+    host,
 )
 from internutopia.rendering.camera import half_angle
-from internutopia.util.arrays import to_host
 
 _APERTURE = 15.2908  # height, tenths of the stage's unit: the default of `UsdGeomCamera`
 _NUMBERS = itertools.count()  # the names of views have to differ
@@ -115,7 +115,7 @@ class LegacySim(IsaacSim):
             prim_paths_expr=list(paths), name=_name('articulations'), reset_xform_properties=False
         )
         view.initialize()
-        return LegacyArticulations(self, view)
+        return LegacyArticulations(view, view.prim_paths, self.native, self.indices)
 
     @override
     def bodies(self, paths: Sequence[str], *, contacts: bool = False) -> BodyHandle:
@@ -130,11 +130,12 @@ class LegacySim(IsaacSim):
             self._waiting.append(view)
         else:
             view.initialize()
-        return LegacyBodies(self, view)
+        return LegacyBodies(view, view.prim_paths, self.native, self.indices)
 
     @override
     def prims(self, paths: Sequence[str]) -> PrimHandle:
-        return LegacyPrims(self, self.names.XFormPrim(prim_paths_expr=list(paths), name=_name('prims')))
+        view = self.names.XFormPrim(prim_paths_expr=list(paths), name=_name('prims'))
+        return PrimHandle(view, view.prim_paths, self.native, self.indices)
 
     @override
     def cameras(self, paths: Sequence[str], size: Size, annotators: Sequence[str], *, added: bool) -> CameraHandle:
@@ -148,7 +149,7 @@ class LegacySim(IsaacSim):
         if added:
             width, height = size
             view.set_horizontal_apertures([aperture * width / height for aperture in view.get_vertical_apertures()])
-        return LegacyCameras(self, view)
+        return LegacyCameras(view, view, view.prim_paths, self.native, self.indices)
 
     @override
     def close(self) -> None:
@@ -184,96 +185,58 @@ class LegacySim(IsaacSim):
         )
 
 
-class LegacyPrims(PrimHandle):
-    """An `XFormPrim`."""
-
-    def __init__(self, sim: LegacySim, view: Any):
-        self._sim = sim
-        self._view = view
-
-    @property
-    @override
-    def paths(self) -> list[str]:
-        return self._view.prim_paths
-
-    @override
-    def poses(self) -> tuple[Floats, Floats]:
-        positions, orientations = self._view.get_world_poses()
-        return _host(positions), _host(orientations)
-
-    @override
-    def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        native = self._sim.native
-        self._view.set_world_poses(
-            positions=native(positions), orientations=native(orientations), indices=self._sim.indices(rows)
-        )
-
-
-class _Moving(LegacyPrims):
+class _Moving(MovingHandle):
     """Views over prims that have velocities."""
 
+    @override
     def velocities(self) -> tuple[Floats, Floats]:
-        """Return the linear and angular velocities, `(n, 3)` each."""
-        velocities = _host(self._view.get_velocities())
+        velocities = host(self._view.get_velocities())
         return velocities[:, :3], velocities[:, 3:]
 
+    @override
     def set_velocities(self, linear: Any, angular: Any, rows: Rows) -> None:
-        """Set linear and angular velocities of some, `(m, 3)` each."""
         velocities = np.concatenate([linear, angular], axis=1)
-        self._view.set_velocities(velocities=self._sim.native(velocities), indices=self._sim.indices(rows))
+        self._view.set_velocities(velocities=self._native(velocities), indices=self._indices(rows))
 
 
 class LegacyBodies(_Moving, BodyHandle):
     """A `RigidPrim`."""
 
     @override
-    def masses(self) -> Floats:
-        return _host(self._view.get_masses()).reshape(-1)
-
-    @override
     def scale_masses(self, masses: Any, rows: Rows) -> None:
         factors = np.asarray(masses) / self.masses()[rows]
-        inertias = _host(self._view.get_inertias()).reshape(-1, 9)[rows]
-        indices = self._sim.indices(rows)
-        self._view.set_masses(masses=self._sim.native(masses), indices=indices)
-        self._view.set_inertias(values=self._sim.native(inertias * factors[:, None]), indices=indices)
-
-    @override
-    def contact_forces(self, dt: float) -> Floats:
-        return _host(self._view.get_net_contact_forces(dt=dt))
+        inertias = host(self._view.get_inertias()).reshape(-1, 9)[rows]
+        indices = self._indices(rows)
+        self._view.set_masses(masses=self._native(masses), indices=indices)
+        self._view.set_inertias(values=self._native(inertias * factors[:, None]), indices=indices)
 
 
 class LegacyArticulations(_Moving, ArticulationHandle):
     """An `Articulation`, the view over many."""
 
-    @property
-    @override
-    def joint_names(self) -> list[str]:
-        return list(self._view.dof_names)
-
     @override
     def joint_positions(self) -> Floats:
-        return _host(self._view.get_joint_positions())
+        return host(self._view.get_joint_positions())
 
     @override
     def joint_velocities(self) -> Floats:
-        return _host(self._view.get_joint_velocities())
+        return host(self._view.get_joint_velocities())
 
     @override
     def joint_efforts(self) -> Floats:
-        return _host(self._view.get_measured_joint_efforts())
+        return host(self._view.get_measured_joint_efforts())
 
     @override
     def set_joint_positions(self, values: Any, rows: Rows) -> None:
-        self._view.set_joint_positions(positions=self._sim.native(values), indices=self._sim.indices(rows))
+        self._view.set_joint_positions(positions=self._native(values), indices=self._indices(rows))
 
     @override
     def set_joint_velocities(self, values: Any, rows: Rows) -> None:
-        self._view.set_joint_velocities(velocities=self._sim.native(values), indices=self._sim.indices(rows))
+        self._view.set_joint_velocities(velocities=self._native(values), indices=self._indices(rows))
 
     @override
     def set_targets(self, kind: str, values: Any, rows: Rows) -> None:
-        values, indices = self._sim.native(values), self._sim.indices(rows)
+        values, indices = self._native(values), self._indices(rows)
         if kind == 'position':
             self._view.set_joint_position_targets(positions=values, indices=indices)
         elif kind == 'velocity':
@@ -283,46 +246,24 @@ class LegacyArticulations(_Moving, ArticulationHandle):
 
     @override
     def set_gains(self, stiffness: Any, damping: Any, rows: Rows) -> None:
-        native = self._sim.native
-        self._view.set_gains(kps=native(stiffness), kds=native(damping), indices=self._sim.indices(rows))
+        kps, kds = self._native(stiffness), self._native(damping)
+        self._view.set_gains(kps=kps, kds=kds, indices=self._indices(rows))
 
     @override
     def set_self_collisions(self, enabled: bool, rows: Rows) -> None:
-        indices = self._sim.indices(rows)
-        self._view.set_enabled_self_collisions(flags=self._sim.native(np.full(len(rows), enabled)), indices=indices)
+        indices = self._indices(rows)
+        self._view.set_enabled_self_collisions(flags=self._native(np.full(len(rows), enabled)), indices=indices)
 
     @override
     def disable_gravity(self) -> None:
         shape = len(self.paths), self._view.num_bodies
-        self._view.set_body_disable_gravity(values=self._sim.native(np.ones(shape)))
+        self._view.set_body_disable_gravity(values=self._native(np.ones(shape)))
 
 
-class LegacyCameras(LegacyPrims, CameraHandle):
-    """A `CameraView`: one picture that holds those of all cameras."""
+class LegacyCameras(CameraHandle):
+    """A `CameraView`, which has axes of its own for poses."""
 
-    @override
-    def poses(self) -> tuple[Floats, Floats]:
-        positions, orientations = self._view.get_world_poses(camera_axes='usd')
-        return _host(positions), _host(orientations)
-
-    @override
-    def set_poses(self, positions: Any, orientations: Any, rows: Rows) -> None:
-        native = self._sim.native
-        self._view.set_world_poses(
-            positions=native(positions),
-            orientations=native(orientations),
-            indices=self._sim.indices(rows),
-            camera_axes='usd',
-        )
-
-    @override
-    def picture(self, annotator: str) -> NDArray[Any] | None:
-        data, _ = self._view.get_data(annotator)
-        return None if data is None else data.numpy()
-
-
-def _host(values: Any) -> Floats:
-    return np.asarray(to_host(values), np.float32)
+    _axes = {'camera_axes': 'usd'}
 
 
 def _name(kind: str) -> str:

@@ -1,11 +1,12 @@
 """Link views of a robot on Isaac Sim: poses, velocities, masses, contact forces.
 
 Isaac Sim moves links along with joints and roots at the next substep only. Until then, in the envs where something was
-set, the host's model of the robot says where the links are.
+set, links are where the host's model of the robot has them.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Protocol
 
 import mujoco
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.isaac.api import BodyHandle
-from internutopia.engines.isaac.stage import EnvPrims
+from internutopia.engines.isaac.env_prims import EnvPrims
 from internutopia.engines.isaac.view import EnvHandle, IsaacContext, IsaacView, Masses, velocity_at
 from internutopia.engines.views import Array, BodyView, EnvIds
 from internutopia.util import did_you_mean
@@ -53,7 +54,9 @@ class IsaacLinks(IsaacView):
         self._model = prims.compiled.model
         self.own = tuple(prims.links(robot.name))  # those that are prims
         self._by_env: EnvHandle[BodyHandle] = EnvHandle(world, self._find, world.sim.bodies)
-        self._contacts: EnvHandle[BodyHandle] = EnvHandle(world, self._find_contacts, self._contact_bodies)
+        self._contacts: EnvHandle[BodyHandle] = EnvHandle(
+            world, self._find_contacts, functools.partial(world.sim.bodies, contacts=True)
+        )
         self.masses = Masses(self._by_env)
         self._bodies: dict[str, IsaacLinkView] = {}
 
@@ -142,17 +145,11 @@ class IsaacLinks(IsaacView):
         links = prims.links(self.robot.name)
         return tuple(links[name] for name in self.robot.contact_links)
 
-    def _contact_bodies(self, paths: list[str]) -> BodyHandle:
-        return self._world.sim.bodies(paths, contacts=True)
-
     def _check(self, links: Links) -> None:
         for name in links:
             if name not in self._layout.bodies:
-                raise KeyError(f'robot {self.robot.name!r} has no link {name!r}; {did_you_mean(name, self._names)}')
-
-    @property
-    def _names(self) -> Links:
-        return self.robot.body_names
+                similar = did_you_mean(name, self.robot.body_names)
+                raise KeyError(f'robot {self.robot.name!r} has no link {name!r}; {similar}')
 
     def _columns(self, links: Links) -> tuple[list[int], NDArray[np.float64]]:
         """Return the prims that links are fixed to, and where they are on those `(k, 3)` [m]."""

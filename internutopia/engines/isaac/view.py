@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.isaac.api import BodyHandle, IsaacSim, PrimHandle
-from internutopia.engines.isaac.stage import EnvPrims, env_path
+from internutopia.engines.isaac.env_prims import EnvPrims, env_path
 from internutopia.engines.views import Array, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.rotations import quat_rotate
@@ -171,8 +171,8 @@ class Masses:
             first = np.concatenate([self._first.pop(env_id) for env_id in changed.tolist()])
             self._bodies.handle.scale_masses(first, self._bodies.rows[changed].reshape(-1))
 
-    def forget(self) -> None:
-        """Forget all changes, for a new stage."""
+    def drop(self) -> None:
+        """Drop all changes, for a new stage."""
         self._first.clear()
 
 

@@ -5,7 +5,7 @@ gets another scene the stage is built anew as a whole, and the states of all oth
 everything on its stage: what shall stand still is put back after each step.
 
 Robots, objects and scenes are USD. What Isaac Sim does not provide comes from the host's model of the same scene, or is
-refused: see `docs/isaac_sim.md`.
+an error: see `docs/isaac_sim.md`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config import SimConfig
-from internutopia.engines.base import SceneHandle, World
+from internutopia.engines.base import PhysicsState, SceneHandle, World
 from internutopia.engines.isaac.api import IsaacSim
-from internutopia.engines.isaac.app import start_isaac_sim
 from internutopia.engines.isaac.articulation import IsaacArticulationView
-from internutopia.engines.isaac.assets import check_assets, check_scene
 from internutopia.engines.isaac.bodies import IsaacBodyView, kind_of
 from internutopia.engines.isaac.cameras import IsaacCameraView
-from internutopia.engines.isaac.stage import EnvPrims, InitialState, build_stage
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.isaac.env_prims import EnvPrims, InitialState, build_stage
+from internutopia.engines.isaac.launch import start_isaac_sim
+from internutopia.engines.isaac.usd_assets import check_assets, check_scene
 from internutopia.engines.views import EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.semantics import SceneLabels
 from internutopia.model.spec import SCENE_PREFIX, SceneSpec
 from internutopia.rendering.camera import Quality, RenderRequest
-from internutopia.rendering.pool import EnvSnapshot, RendererPool
+from internutopia.rendering.renderer import EnvSnapshot, RendererPool
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import ArrayMaker, HostArrays
 from internutopia.util.errors import EnvKeyError, EnvValueError
@@ -318,7 +317,7 @@ class IsaacWorld(World):
         for view in self._robots.values():
             view.on_new_stage()
         for view in self._bodies.values():
-            view.masses.forget()
+            view.masses.drop()
         for view, own, state in kept:
             view.set_state(own, state)
         self.version += 1

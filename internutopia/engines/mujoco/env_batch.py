@@ -13,10 +13,8 @@ from mujoco.batch import MODEL_FIELDS, SimulationError
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Index, Slots
-from internutopia.engines.batched.rays import Geoms
-from internutopia.engines.mujoco.dense_newton import solved_right
-from internutopia.engines.mujoco.static_poses import POSE_FIELDS, make_batch
+from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Geoms, Index, Slots
+from internutopia.engines.mujoco.batches import POSE_FIELDS, make_batch
 from internutopia.model.compiled import CompiledScene
 
 STATE_FIELDS = frozenset({'time', 'qpos', 'qvel', 'act', 'ctrl', 'xfrc_applied', 'mocap_pos', 'mocap_quat'})
@@ -44,7 +42,7 @@ class MujocoEnvBatch(EnvBatch):
 
     def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
         super().__init__(scene, capacity)
-        self.batch = make_batch(solved_right(scene.model), capacity, nthread, self._expanded)
+        self.batch = make_batch(scene.model, capacity, nthread, self._expanded)
         self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self._efforts = np.zeros((capacity, scene.model.nv))
         self._step_sensors = self.batch.bind('sensordata')  # likewise
@@ -53,26 +51,24 @@ class MujocoEnvBatch(EnvBatch):
         self._fields: dict[str, NDArray[Any]] = {}
         self._derived: set[str] = set()  # fields that are bound and follow from the state
         self._stale = np.zeros(capacity, bool)  # slots where they do not describe it
-        self._wanted = False  # whether they were read since the last step
+        self._was_read = False  # since the last step
 
     @property
     def nthread(self) -> int:
         """Threads a call of this batch runs on."""
         return self.batch.nthread
 
-    @property
     @override
     def efforts(self) -> NDArray[np.float64]:
         return self._efforts
 
-    @property
     @override
     def sensors(self) -> NDArray[np.float64]:
         return self._sensors
 
     def rebuild(self, capacity: int, nthread: int) -> None:
         """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
-        old, self.batch = self.batch, make_batch(solved_right(self.scene.model), capacity, nthread, self._expanded)
+        old, self.batch = self.batch, make_batch(self.scene.model, capacity, nthread, self._expanded)
         n = old.nsim
         for name in self._expanded:
             if (before := old.expanded(name)) is not None:
@@ -102,13 +98,14 @@ class MujocoEnvBatch(EnvBatch):
                 self._derived.add(name)
                 self._stale[:] = self.envs >= 0
         if name in self._derived:
-            self._wanted = True
+            self._was_read = True
             self._derive()
         return array
 
     @override
     def write(self, name: str) -> NDArray[Any]:
-        return self.read(name)
+        array = self._fields.get(name)
+        return self.read(name) if array is None else array
 
     @override
     def measured(self) -> NDArray[np.float64]:
@@ -185,8 +182,8 @@ class MujocoEnvBatch(EnvBatch):
         self._sensors[stepped] = self._step_sensors[stepped]
         self._unmeasured[stepped] = False
         self._stale[stepped] = not goes_on
-        if self._wanted:  # and will be again: here, batches are served on several threads
-            self._wanted = False
+        if self._was_read:  # and will be again: here, batches run on several threads
+            self._was_read = False
             self._derive()
         counts = batch.warning[:, _FATAL, 1]
         if counts.any():

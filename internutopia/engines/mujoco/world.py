@@ -25,7 +25,7 @@ from internutopia.model.compiled import CompiledScene
 
 T = TypeVar('T')
 
-# A forked child must leave its parent's batches alone: their threads do not exist there, and destroying such a batch
+# A forked child may not touch its parent's batches: their threads do not exist there, and destroying such a batch
 # would wait for them forever. Garbage of the parent is therefore never collected in a child.
 os.register_at_fork(after_in_child=gc.freeze)
 
@@ -53,7 +53,7 @@ class MujocoWorld(BatchedWorld):
             self._pool = ThreadPoolExecutor(self.threads - 1, 'internutopia-physics')
 
         def drain(queue: Iterator[Callable[[], T]]) -> list[T]:
-            # `next` of a list iterator is atomic: whoever is free takes the next batch
+            # `next` of a list iterator is atomic: the next free thread takes the next batch
             return [call() for call in queue]
 
         others = [self._pool.submit(drain, queue) for _ in range(min(self.threads, len(calls)) - 1)]

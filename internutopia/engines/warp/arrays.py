@@ -1,16 +1,18 @@
-"""Warp arrays: their copies on the host, and kernels over the rows of envs."""
+"""Warp arrays: their copies on the host, kernels over the rows of envs, and messages of what can take long or fail."""
 
 # pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false, reportArgumentType=false
 # (kernels are compiled by Warp, whose arrays have no types for what kernels do with them)
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
+
+from internutopia.util.progress import progress_bar
 
 wp.set_module_options({'enable_backward': False})  # else compiling takes several times as long
 
@@ -93,9 +95,33 @@ def memory_checked(what: str, cure: str) -> Iterator[None]:
         raise MemoryError(f'{what} do not fit into the memory of the device: use {cure} ({error})') from error
 
 
-def new_array(values: NDArray[Any], dtype: Any) -> Any:
-    """Return an array with these values on the current device."""
-    return wp.array(values, dtype=dtype)
+@contextmanager
+def compiling_shown(device: wp.Device) -> Iterator[None]:
+    """Show how many modules of kernels have been compiled for a device in this context."""
+    with (
+        progress_bar(f'compiling kernels for {device.alias}', None) as advance,
+        wp.ScopedLogger(_CompiledModules(wp.get_logger(), wp.config.log_level, advance)),
+        wp.ScopedLogLevel(min(wp.config.log_level, wp.LOG_INFO)),
+    ):
+        yield
+
+
+class _CompiledModules:
+    """Logger of Warp that counts the modules which were compiled, and passes on what `level` lets through."""
+
+    def __init__(self, logger: Any, level: int, advance: Callable[[], None]):
+        self._logger, self._level, self._advance = logger, level, advance
+        self.debug, self.error = logger.debug, logger.error
+
+    def info(self, message: str) -> None:
+        if message.endswith('(compiled)'):
+            self._advance()
+        if self._level <= wp.LOG_INFO:
+            self._logger.info(message)
+
+    def warning(self, message: str, category: Any = None, stacklevel: int = 1) -> None:
+        if self._level <= wp.LOG_WARNING:
+            self._logger.warning(message, category, stacklevel + 1)
 
 
 def as_rows(array: Any) -> Any:
@@ -150,7 +176,7 @@ def find_overflow(
     report: wp.array2d[int],
     all_flags: wp.array[int],
 ):
-    """Note for each row which buffers were too small: what the engine flagged, and what its counters say.
+    """Note for each row which buffers were too small: by the engine's flags, and by its counters.
 
     `all_flags` `(1,)` collects them.
     """

@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 from internutopia.engines.warp.arrays import (
     HostMirror,
     as_rows,
+    compiling_shown,
     copy_rows,
     find_bad,
     find_failed,
     find_overflow,
-    new_array,
+    memory_checked,
 )
-from internutopia.engines.warp.capacities import GROWABLE, Capacities
-from internutopia.engines.warp.compiling import compiling_shown
-from internutopia.engines.warp.model import put_model
+from internutopia.engines.warp.model import GROWABLE, Capacities, put_model
 from internutopia.util import log
 
 _MOVING = ('time', 'qpos', 'qvel', 'act', 'history', 'plastic', 'qacc_warmstart')  # a step changes them
@@ -49,7 +48,7 @@ _NOT_OF_MASSES = (
 )
 _O = mjw.OverflowType
 _UNBOUNDED = _O.HFIELD | _O.EPA_HORIZON | _O.TACTILE  # limits of the engine itself
-_HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of what is known of where a ray hits
+_HIT: Any = (((), float), ((), int), ((3,), wp.vec3))  # shapes and types of a hit: distance, geom, normal
 
 _Calls = dict[tuple[Any, ...], Any]  # by what is called: those that were made, with their graph once it is captured
 
@@ -148,7 +147,7 @@ class WarpBatch:
     def launch_step(self, substeps: int, kinematics: bool) -> None:
         """Advance the worlds in `selected`, without waiting for it.
 
-        `failed` then says which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
+        `failed` then has which went wrong; `overflow` whether buffers were too small, so that contacts are missing.
         """
         self._launch(*self._step_call(substeps, kinematics))
 
@@ -192,9 +191,9 @@ class WarpBatch:
         self._invalidate()
 
     def trace(self, name: str, tracer: object, trace: Callable[[mjw.Model, mjw.Data], None]) -> None:
-        """Let `trace`, a fixed sequence of kernels of a tracer, follow rays; after `kinematics`. `name` says what for.
+        """Call `trace`, a fixed sequence of kernels of a tracer of rays, after `kinematics`.
 
-        Its captured graph is dropped together with the tracer.
+        Its captured graph, `name` among those of the tracer, is dropped together with the tracer.
         """
         calls = self._tracer_calls.setdefault(tracer, {})
         self._launch((name,), lambda: trace(self._model, self._data), calls)
@@ -214,18 +213,22 @@ class WarpBatch:
         first: Any = wp.types.vector(mujoco.mjNGROUP, float)(1.0, *[0.0] * (mujoco.mjNGROUP - 1))
         model = copy.copy(self._model)
         with wp.ScopedDevice(self.device):
-            model.geom_group = new_array(np.where(seen, 0, 1), int)
-            starts, along = (new_array(values, wp.vec3) for values in (origins, directions))
-            excluded = new_array(np.full(shape[1], -1), int)
-            distances, geoms, normals = (new_array(np.zeros(shape + end), t) for end, t in _HIT)
+            new: Any = wp.array
+            model.geom_group = new(np.where(seen, 0, 1), dtype=int)
+            starts, along = (new(values, dtype=wp.vec3) for values in (origins, directions))
+            excluded = new(np.full(shape[1], -1), dtype=int)
+            distances, geoms, normals = (new(np.zeros(shape + end), dtype=t) for end, t in _HIT)
             mjw.rays(model, self._data, starts, along, first, True, excluded, distances, geoms, normals)
         return np.where(geoms.numpy() < 0, np.inf, distances.numpy())
 
     def _allocate(self) -> None:
         """Allocate arrays of the sizes in `capacities`. MemoryError if they do not fit on the device."""
         model, capacities = self.model, self.capacities
+        what = (
+            f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} constraints each'
+        )
         with wp.ScopedDevice(self.device):
-            try:
+            with memory_checked(what, 'a smaller env_num'):
                 self._data = mjw.make_data(
                     model,
                     self.n,
@@ -233,13 +236,6 @@ class WarpBatch:
                     njmax=capacities.constraints,
                     njmax_nnz=capacities.nonzeros,
                 )
-            except RuntimeError as error:
-                if 'allocate' not in str(error):
-                    raise
-                raise MemoryError(
-                    f'{self.n} envs with room for {capacities.contacts} contacts and {capacities.constraints} '
-                    f'constraints each do not fit into the memory of {self.device}: use a smaller env_num ({error})'
-                ) from error
             self._model.opt.contact_sensor_maxmatch = capacities.matches
             arrays = {name: getattr(self._data, name) for name in _MOVING}
             self._moving = {name: as_rows(array) for name, array in arrays.items() if array.size}
@@ -337,7 +333,7 @@ class WarpBatch:
         self._begin()
         for _ in range(substeps):
             mjw.step(self._model, data)
-        self._look_for_overflow()
+        self._find_overflow()
         for kind, values in enumerate((data.ctrl, data.qpos, data.qvel, data.qacc), 1):
             wp.launch(find_bad, self.n, [values, kind, _MAX_VALUE], [self._report.array])
         wp.launch(find_failed, self.n, [self.selected.array, self._report.array], [self.failed.array])
@@ -347,24 +343,24 @@ class WarpBatch:
             self._copy_rows(self.selected, False, self._before[name], array)
         for name, array in self._state.items():
             self._copy_rows(self.failed, True, self._defaults[name], array)
-        self._forget(self.failed)
+        self._clear_results(self.failed)
         if kinematics:
             self._kinematics()
 
     def _reset_selected(self) -> None:
-        self._forget(self.selected)
+        self._clear_results(self.selected)
         for name, rows in self._resettable():
             self._copy_rows(self.selected, True, self._starts[name], rows)
 
-    def _forget(self, worlds: HostMirror) -> None:
-        """Forget the measurements of these worlds."""
+    def _clear_results(self, worlds: HostMirror) -> None:
+        """Zero the measurements of these worlds."""
         for mirror, zeros in zip(self._results, self._zeros, strict=True):
             self._copy_rows(worlds, True, zeros, mirror.array)
 
     def _forward(self) -> None:
         self._begin()
         mjw.forward(self._model, self._data)
-        self._look_for_overflow()
+        self._find_overflow()
         for name, array in self._moving.items():  # the warm start of the solver
             wp.copy(array, self._before[name])
 
@@ -379,7 +375,7 @@ class WarpBatch:
         self._data.overflow.zero_()
         self._report.array.zero_()
 
-    def _look_for_overflow(self) -> None:
+    def _find_overflow(self) -> None:
         data = self._data
         counters = [data.overflow, data.nefc, data.nacon, data.ncollision]
         limits = [data.njmax, data.naconmax, int(_O.NEFC), int(_O.NARROWPHASE)]

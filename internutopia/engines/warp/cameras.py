@@ -23,7 +23,7 @@ from internutopia.engines.views import EnvIds
 from internutopia.engines.warp.batch import WarpBatch
 from internutopia.engines.warp.env_batch import WarpEnvBatch
 from internutopia.engines.warp.render import FrameBuffers, RayTracer
-from internutopia.model.cameras import camera_intrinsics
+from internutopia.model.camera_layouts import camera_intrinsics
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.camera import Frame, Intrinsics, PictureKind, Quality
 
@@ -44,9 +44,9 @@ class WarpCameraView(MujocoCameraView):
         for env_id, frame in zip(env_ids.tolist(), frames, strict=True):
             if frame.occlusion is not None:
                 frame.occlusion[:] = np.nan
-            wanted = replace(frame, occlusion=None).pictures
-            buffers = self._take(frame.size, tuple(wanted))
-            for kind, picture in wanted.items():
+            requested = replace(frame, occlusion=None).pictures
+            buffers = self._take(frame.size, tuple(requested))
+            for kind, picture in requested.items():
                 picture[:] = buffers.read(kind)[env_id]
 
     @override
@@ -81,11 +81,11 @@ class _RaytracedFrames:
         """Take the pictures, unless they show the world as it is now."""
         if self._version == world.version:
             return
-        wanted = [world.placement, *(env_batch.batch for env_batch in env_batches), *world.scenes]
-        if wanted != self._traced:
+        traced = [world.placement, *(env_batch.batch for env_batch in env_batches), *world.scenes]
+        if traced != self._traced:
             for env_batch in env_batches:
                 self._tracers[env_batch.batch] = self._tracers_of(env_batch, world.scenes)
-            self._traced = wanted
+            self._traced = traced
         for env_batch in env_batches:
             env_batch.derive('cam_xpos')
             for tracer in self._tracers[env_batch.batch].values():

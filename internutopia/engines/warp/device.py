@@ -1,8 +1,8 @@
 """GPU world whose views return and accept torch tensors: nothing in a step makes the host wait for the device.
 
 What envs read and write are the engine's own arrays. Batches of different structure are stepped side by side, each on
-a CUDA stream of its own. That buffers were too small is known a little later than it happened: contacts can then be
-missing in a step or two, a warning says so, and there is more room from then on.
+a CUDA stream of its own. That buffers were too small is found a little later than it happened: contacts can then be
+missing in a step or two, a warning is logged, and there is more room from then on.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ import torch
 import warp as wp
 from typing_extensions import override
 
-from internutopia.engines.base import DeviceWorld, SceneHandle
-from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index
-from internutopia.engines.batched.rays import Sight
-from internutopia.engines.states import PhysicsState
+from internutopia.engines.base import DeviceWorld, PhysicsState, SceneHandle
+from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Sight
 from internutopia.engines.views import EnvIds
 from internutopia.engines.warp.batch import WarpBatch
 from internutopia.engines.warp.env_batch import WarpEnvBatch
@@ -94,8 +92,8 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
     @override
     def batch_arrays(self, env_batch: EnvBatch) -> TensorArrays:
         if env_batch.id not in self._tensor_arrays:
-            known = {known.id for known in self.env_batches}
-            self._tensor_arrays = {id: arrays for id, arrays in self._tensor_arrays.items() if id in known}
+            current = {batch.id for batch in self.env_batches}
+            self._tensor_arrays = {id: arrays for id, arrays in self._tensor_arrays.items() if id in current}
             self._tensor_arrays[env_batch.id] = TensorArrays(cast(WarpEnvBatch, env_batch), self.upload)
         return self._tensor_arrays[env_batch.id]
 
@@ -144,12 +142,10 @@ class TensorArrays(BatchArrays):
         """The worlds on the device; another object after the env batch has grown."""
         return self.env_batch.batch
 
-    @property
     @override
     def efforts(self) -> Any:
         return self.batch.efforts.tensor()
 
-    @property
     @override
     def sensors(self) -> Any:
         return self.batch.sensors.tensor()
@@ -168,7 +164,7 @@ class TensorArrays(BatchArrays):
         """Return the sensor values; where the device started an env afresh, those of its start by the host."""
         if self.env_batch.fresh:  # else the host would wait for nothing
             self.env_batch.measured()
-        return self.sensors
+        return self.sensors()
 
     @override
     def read(self, name: str) -> Any:

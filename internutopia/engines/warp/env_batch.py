@@ -12,8 +12,7 @@ import warp as wp
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Index, Slots
-from internutopia.engines.batched.rays import Geoms
+from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Geoms, Index, Slots
 from internutopia.engines.warp.arrays import BAD_QUANTITIES, HostMirror
 from internutopia.engines.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
 from internutopia.engines.warp.model import BATCHED_FIELDS, warp_scene
@@ -35,12 +34,10 @@ class WarpEnvBatch(EnvBatch):
         self._stale = True  # whether derived fields do not describe the state
         self._mixed = False  # whether geoms that never move stand elsewhere in some slots
 
-    @property
     @override
     def efforts(self) -> NDArray[np.float32]:
         return self.batch.efforts.read()
 
-    @property
     @override
     def sensors(self) -> NDArray[np.float32]:
         return self.batch.sensors.read()
@@ -54,7 +51,7 @@ class WarpEnvBatch(EnvBatch):
     def measured(self) -> NDArray[np.float32]:
         self.measure_fresh()
         self._unmeasured[:] = False
-        return self.sensors
+        return self.sensors()
 
     def measure_fresh(self) -> None:
         """Measure the probes of the slots that have made no substep yet."""
@@ -204,7 +201,7 @@ class WarpEnvBatch(EnvBatch):
     def _get_engine_states(self, slots: slice | Slots) -> Arrays:
         fields = [self.read(name)[slots] for name in STATE_FIELDS]
         state = np.concatenate([rows.reshape(len(rows), -1) for rows in fields], axis=1, dtype=np.float32)
-        return {'state': state, 'efforts': self.efforts[slots], 'sensors': self.sensors[slots]}
+        return {'state': state, 'efforts': self.efforts()[slots], 'sensors': self.sensors()[slots]}
 
     @override
     def _set_engine_state(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:

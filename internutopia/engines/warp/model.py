@@ -1,7 +1,7 @@
-"""Warp scenes: which MuJoCo models `mujoco_warp` can run, and which can run side by side.
+"""Warp models: those of MuJoCo that `mujoco_warp` can run, alone or side by side, and the buffers that they need.
 
 `mujoco_warp` declares which fields of a model can differ between its worlds. Scenes whose models agree in everything
-else share an env batch.
+else share an env batch. Buffers of contacts and constraints have fixed capacities.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ BATCHED_FIELDS = frozenset(
     if is_array_spec(field.type) and getattr(field.type, 'shape', ())[:1] == ('*',)
 )
 
+_O = mjw.OverflowType
+_CONTACTS = _O.BROADPHASE | _O.NARROWPHASE | _O.CCD
+GROWABLE = _CONTACTS | _O.NEFC | _O.NJMAX_NNZ | _O.CONTACT_MATCH  # flags of buffers that can be enlarged
+
 _WARP_SCENES: WeakKeyDictionary[CompiledScene, WarpScene] = WeakKeyDictionary()
 
 
@@ -41,18 +45,18 @@ class WarpScene:
 
     def __init__(self, scene: CompiledScene):
         self.model = _with_friction(scene.model)
-        refused = None
+        unsupported = None
         if scene.model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
-            refused = 'the option flag sleep=enable'
+            unsupported = 'the option flag sleep=enable'
         else:
             try:
                 self._warp_model = put_model(self.model, 'cpu')
                 with wp.ScopedDevice('cpu'):
                     mjw.make_data(self.model, nconmax=1, njmax=1)
             except (NotImplementedError, ValueError) as error:
-                refused = str(error)
-        if refused is not None:
-            raise ValueError(f"mujoco_warp cannot run this scene: {refused}; backend='mujoco' can")
+                unsupported = str(error)
+        if unsupported is not None:
+            raise ValueError(f"mujoco_warp cannot run this scene: {unsupported}; backend='mujoco' can")
         digest = hashlib.blake2b(scene.structure, digest_size=16)
         for part in _shared_parts(self._warp_model):
             digest.update(part)
@@ -115,3 +119,36 @@ def _shared_parts(value: Any) -> Iterator[bytes]:
             yield from _shared_parts(item)
     else:
         yield repr(value).encode()
+
+
+@dataclasses.dataclass
+class Capacities:
+    """Sizes of the buffers of a batch."""
+
+    contacts: int  # per world, in the mean
+    constraints: int  # per world
+    nonzeros: int | None = None  # of a sparse constraint Jacobian, per world; None is a guess of the engine
+    matches: int = 64  # contacts per contact sensor
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel) -> Capacities:
+        """Return what a scene is likely to need: all its limits, and some contacts for each geom that moves."""
+        moves = model.body_weldid[model.geom_bodyid] != 0
+        touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
+        contacts = 16 + 2 * int((moves & touches).sum()) + 4 * model.npair
+        rows = 2 * (int(max([3, *model.geom_condim, *model.pair_dim])) - 1)  # of the friction pyramid of a contact
+        rest = 6 * model.neq + 2 * (model.njnt + model.ntendon) + int((model.dof_frictionloss > 0).sum())
+        return cls(contacts, rows * contacts + rest)
+
+    def grown(self, flags: int, nv: int) -> Capacities:
+        """Double what was too small according to the engine's `flags`; `nv` is the number of dofs of a world."""
+        grown = self
+        if flags & _CONTACTS:
+            grown = dataclasses.replace(grown, contacts=2 * grown.contacts)
+        if flags & _O.NEFC:
+            grown = dataclasses.replace(grown, constraints=2 * grown.constraints)
+        if flags & _O.CONTACT_MATCH:
+            grown = dataclasses.replace(grown, matches=2 * grown.matches)
+        if flags & _O.NJMAX_NNZ or grown.nonzeros is not None:
+            grown = dataclasses.replace(grown, nonzeros=grown.constraints * nv)
+        return grown

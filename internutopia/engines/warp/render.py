@@ -1,8 +1,8 @@
 """Ray tracer: pictures of one camera in all worlds of a Warp batch, taken by the engine in one launch.
 
 What is computed is a fixed sequence of kernels without access to the host, so that it can be captured in a CUDA graph.
-The engine casts one ray through the centre of each pixel; which rays those are is said here, by `Intrinsics`, so that
-pictures cover what OpenGL's cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
+The engine casts one ray through the centre of each pixel, here by `Intrinsics`, so that pictures cover what OpenGL's
+cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
 skins and transparency are not.
 """
 
@@ -41,7 +41,7 @@ class FrameBuffers:
         self.kinds = kinds
         width, height = size
         with wp.ScopedDevice(device), _memory_checked(size, env_num):
-            # of those that are not wanted: no envs
+            # of those that are not requested: no envs
             n = {kind: env_num if kind in kinds else 0 for kind in ('rgba', 'depth', 'labels')}
             self.rgba: Any = wp.zeros((n['rgba'], height, width, 4), dtype=wp.uint8)
             self.depth: Any = wp.zeros((n['depth'], height, width), dtype=float)
@@ -116,7 +116,7 @@ class RayTracer:
             # the same for all scenes: less to compile, and lights may differ between worlds
             context.znear, context.zfar = NEAR, FAR
             context.light_attenuation_is_default = False
-            context.has_orthographic_camera = True  # rays begin where we say
+            context.has_orthographic_camera = True  # rays begin where `ray_offset` has them
             self._labels = wp.array(labels, dtype=int)
             self._envs: Any = wp.array(np.full(worlds, -1), dtype=int)
 

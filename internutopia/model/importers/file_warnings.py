@@ -31,13 +31,9 @@ class FileWarnings:
         self.incomplete = True
         self.add(what, where)
 
-    def kinds(self) -> dict[str, list[str]]:
-        """All prims by the warning that holds for them."""
-        return {what: list(prims) for what, prims in self._prims.items()}
-
     def lines(self) -> list[str]:
         """Return one line for each kind: what, then the prims."""
-        return [f'{what}: {listed(prims)}' for what, prims in self.kinds().items()]
+        return [f'{what}: {listed(list(prims))}' for what, prims in self._prims.items()]
 
 
 def listed(names: list[str]) -> str:

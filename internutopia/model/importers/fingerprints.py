@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from internutopia.model.asset_bounds import limits
+from internutopia.model.asset_files import limits
 from internutopia.model.importers.usd.mdl_files import SEARCH_PATH as MDL_SEARCH_PATH
 from internutopia.util.cache_folder import CacheFolder, code_version, hashed
 
@@ -31,7 +31,7 @@ class Fingerprint:
     Attributes:
         key: the hash.
         stamps: files, and stamps that differ when they have changed; None for one that is missing.
-        search_path: folders in which files were looked for.
+        search_path: folders in which files were searched.
     """
 
     key: str

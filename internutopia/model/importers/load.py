@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from xml.parsers import expat
 
 import mujoco
 
-from internutopia.model.asset_bounds import check_file
-from internutopia.model.assets import MODEL_SUFFIXES
-from internutopia.model.file_errors import reading
-from internutopia.model.importers import mjcf, urdf, usd
+from internutopia.model.asset_files import check_file, reading
+from internutopia.model.asset_paths import MODEL_SUFFIXES
+from internutopia.model.importers import DEFAULT_OPTIONS, LoadOptions, mjcf, urdf, usd
 from internutopia.model.importers.fingerprints import (
     Fingerprint,
     adopt_fingerprint,
@@ -28,10 +28,10 @@ from internutopia.model.importers.fingerprints import (
     store_fingerprint,
     stored_fingerprint,
 )
-from internutopia.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.model.importers.static_meshes import decompose_static_meshes
 from internutopia.model.importers.usd.units import StageUnits
 from internutopia.model.scaling import scale_spec
+from internutopia.util.log import Warned, recorded_warnings
 
 _HEAD = 1 << 16  # bytes; most root elements begin within
 
@@ -50,7 +50,7 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             file and, where known, the line or the prim.
     """
     path = Path(os.path.abspath(path))
-    content_key(path)  # looks at all of its files, unless that was done before
+    content_key(path)  # checks all of its files, unless that was done before
     with reading(path):
         reader = _format(path)
         if reader is usd:
@@ -67,6 +67,35 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
         return spec
 
 
+@dataclass(frozen=True)
+class _KeptAsset:
+    path: Path
+    content: str
+    options: LoadOptions
+    spec: mujoco.MjSpec
+    warnings: list[Warned]
+
+
+_last_scene: _KeptAsset | None = None
+
+
+def load_scene_asset(path: Path, options: LoadOptions) -> mujoco.MjSpec:
+    """Load as `load_spec`, with the same warnings, but reuse the asset that this process has read last."""
+    global _last_scene
+    content, kept = content_key(path), _last_scene
+    if kept is not None and (kept.path, kept.content, kept.options) == (path, content, options):
+        for warned in kept.warnings:
+            warned.emit()
+        return kept.spec.copy()
+    kept = _last_scene = None  # before there is another one in memory
+    with recorded_warnings() as warnings:
+        spec = load_spec(path, options)
+    if all(warned.lasting for warned in warnings):  # or else another attempt may do better
+        _last_scene = _KeptAsset(path, content, options, spec, warnings)
+        return spec.copy()
+    return spec
+
+
 def is_urdf(path: Path) -> bool:
     """Return True if `load_spec` reads a file as URDF."""
     return _format(path) is urdf
@@ -78,7 +107,7 @@ def is_mjcf(path: Path) -> bool:
 
 
 def units_of(path: Path) -> StageUnits | None:
-    """Return the length unit and up axis of a USD file, and if it states them; None for other formats."""
+    """Return length unit and up axis of a USD file, with flags for stated ones; None for other formats."""
     with reading(path):
         return usd.units_of(path) if _format(path) is usd else None
 
@@ -135,7 +164,7 @@ def _fingerprint(path: Path) -> Fingerprint:
     if stored is not None:
         return stored
     files = sorted(str(file) for file in reader.dependencies(path))
-    stamps = tuple((file, stamp_of(file)) for file in files)  # before reading: a later change is then noticed
+    stamps = tuple((file, stamp_of(file)) for file in files)  # before reading: a later change is then detected
     digest = hashlib.sha256()
     for file, stamp in stamps:
         # the place of a file counts, too: exchanging the contents of two meshes must give another key

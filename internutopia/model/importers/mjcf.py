@@ -15,9 +15,12 @@ from xml.etree.ElementTree import Element
 
 import mujoco
 
-from internutopia.model.asset_bounds import check_bound, check_file
+from internutopia.model.asset_files import check_bound, check_file, read_xml
 from internutopia.model.meshes.images import check_png
-from internutopia.model.xml_files import read_xml
+
+_MOST_ATTACHED = 50  # models inside each other; MuJoCo's reader calls itself for each, and runs out of stack
+_CUBE_SIDES = 6
+_WITH_FIGURES = ('hfield', 'texture', 'mesh', 'size')
 
 
 def load(path: Path) -> mujoco.MjSpec:
@@ -35,11 +38,6 @@ def dependencies(path: Path) -> set[Path]:
     models = read_mjcf(path)
     documents = {document for model in models.values() for document in model.documents}
     return documents | {file for model in models.values() for _, file in model.references}
-
-
-_MOST_ATTACHED = 50  # models inside each other; MuJoCo's reader calls itself for each, and runs out of stack
-_CUBE_SIDES = 6
-_WITH_FIGURES = ('hfield', 'texture', 'mesh', 'size')
 
 
 @dataclass
@@ -89,7 +87,7 @@ class MjcfFile:
 def read_mjcf(path: Path) -> dict[Path, MjcfFile]:
     """Read a file and the models that it attaches; returns them by path, the file itself first.
 
-    A reference is looked for in every folder that it may be relative to; one that is found in none is left out.
+    A reference is searched in every folder that it may be relative to; one that is found in none is left out.
 
     Raises:
         ValueError: One of them is not XML, no regular file, attaches itself, or is too large.

@@ -1,7 +1,7 @@
 """Static meshes of MJCF and URDF files as convex parts, for scenes that should be hollow.
 
 MuJoCo collides with the convex hull of a mesh, which closes doorways and fills rooms. A mesh that collides and that no
-joint moves keeps its looks, and gets geoms beside it that collide in its place, called `<geom>/part_<i>`, in group 3.
+joint moves stays visible, and gets geoms that collide in its place, called `<geom>/part_<i>`, in group 3.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from mujoco import mjtGeom, mjtMeshInertia
 
 from internutopia.model.groups import COLLIDER_GROUP
-from internutopia.model.importers.usd.transforms import Frame, from_quat, to_quat
+from internutopia.model.importers.transforms import Frame, from_quat, to_quat
 from internutopia.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.model.meshes.decomposition import Mesh, decompose
 

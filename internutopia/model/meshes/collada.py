@@ -17,9 +17,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_bound
-from internutopia.model.file_errors import BROKEN
-from internutopia.model.xml_files import read_xml
+from internutopia.model.asset_files import BROKEN, check_bound, read_xml
+from internutopia.model.meshes.surfaces import fans
 
 Color = tuple[float, float, float, float]
 Matrix = NDArray[np.float64]
@@ -170,10 +169,8 @@ def _triangles(part: Element, stride: int) -> tuple[NDArray[np.int64], NDArray[n
     else:
         counts = np.zeros(0, int)
     if counts.min(initial=0) < 0 or counts.sum() > len(corners):
-        raise ValueError(f'<{part.tag}> has {len(corners)} corners, <vcount> asks for {counts.sum()}')
-    starts, sizes = np.cumsum(counts) - counts, np.maximum(counts - 2, 0)
-    start = np.repeat(starts, sizes)
-    step = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        raise ValueError(f'<{part.tag}> has {len(corners)} corners, <vcount> adds up to {counts.sum()}')
+    start, step = fans(counts, np.maximum(counts - 2, 0))
     if part.tag != 'tristrips':
         return corners, np.stack([start, start + step + 1, start + step + 2], axis=1)
     odd = step % 2

@@ -7,10 +7,10 @@ They follow from the first of these rules that holds:
 3. A rectilinear one, such as a wall with a door, is exactly the boxes that it consists of.
 4. What nearly fills its hull is that.
 5. What is closed otherwise is left to CoACD, once it is simplified: a `Solid`.
-6. The rest are sheets, which become plates: what is open, and the inside of a room, a closed piece that looks inwards.
+6. The rest are sheets, which become plates: what is open, and the inside of a room, a closed piece that faces inwards.
 
 Hulls that nearly fill a box are boxes. "Nearly" is a distance, the `tolerance` of the piece: `RELATIVE_TOLERANCE` of
-its greatest extent, but at most `TOLERANCE`, and at least what the caller says. No part stands over the surface by more
+its greatest extent, but at most `TOLERANCE`, and at least that of the caller. No part stands over the surface by more
 than about that, so an opening that is wider than twice that stays open.
 """
 
@@ -50,7 +50,7 @@ _THIN = 1e-3  # an open piece that is flat but for this part of its extent is no
 
 @dataclass(frozen=True)
 class Solid:
-    """A closed concave piece that looks outwards, simplified, and its tolerance [m]."""
+    """A closed concave piece that faces outwards, simplified, and its tolerance [m]."""
 
     surface: Surface
     tolerance: float
@@ -60,7 +60,7 @@ class Solid:
         """Estimate of CoACD's work: up to 0.8 ms of processor time for each unit.
 
         That grows with the triangles, with their area in a cube of size 1, on which CoACD puts its samples, and with
-        the cuts until parts are as close to the surface as the tolerance says.
+        the cuts until parts are as close to the surface as the tolerance requires.
         """
         size = float(self.surface.extent.max())
         _, areas = normals_of(self.surface.vertices[self.surface.faces])
@@ -131,7 +131,7 @@ def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
     if len(found) > _MANY_PLATES:
         while len(found := plates(sheet, thickness, tolerance)) > MAX_PLATES:
             sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
-    return [ConvexPart(plate.vertices, plate.volume, plate.axes) for plate in found]
+    return found
 
 
 def _nearly_convex(piece: Surface, tolerance: float, *, closed: bool) -> ConvexPart | None:

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_bound
+from internutopia.model.asset_files import check_bound
 
 MAX_TEXTURE = 1024
 """Width and height [pixels] that larger images are scaled down to."""
@@ -43,7 +43,7 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
         image = image.convert(mode)
     except UnidentifiedImageError:
         raise ValueError('no image of a known format') from None
-    except Exception as error:  # its readers raise what they like
+    except Exception as error:  # its readers raise errors of any type
         raise ValueError(str(error) or type(error).__name__) from error
     image.thumbnail((MAX_TEXTURE, MAX_TEXTURE))
     return np.asarray(image)

@@ -86,8 +86,9 @@ class _Cluster:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         if (self.low > other.high + 2 * slack).any() or (other.low > self.high + 2 * slack).any():
             return None
-        ends = (each.hull.vertices[:: len(each.hull.vertices) // _SOME + 1] for each in (self, other))
-        if len(other._outside(self._outside(_middles(*ends), slack), slack)):
+        first, second = (each.hull.vertices[:: len(each.hull.vertices) // _SOME + 1] for each in (self, other))
+        middles = ((first[:, None] + second[None]) / 2).reshape(-1, 3)  # between corners of both
+        if len(other._outside(self._outside(middles, slack), slack)):
             return None
         around, filled = hull(np.concatenate([self.hull.vertices, other.hull.vertices])), self.filled + other.filled
         _, areas = normals_of(around.vertices[around.faces])
@@ -132,8 +133,3 @@ def _nearest(number: int, boxes: Floats) -> list[int]:
     sizes = (np.maximum(boxes[:, 1], boxes[number, 1]) - np.minimum(boxes[:, 0], boxes[number, 0])).sum(axis=1)
     sizes[number] = np.inf
     return [int(other) for other in np.argsort(sizes, kind='stable')[:_NEAREST] if sizes[other] < np.inf]
-
-
-def _middles(first: Floats, second: Floats) -> Floats:
-    """Return points `(n, 3)` half way between each of some points and each of others."""
-    return ((first[:, None] + second[None]) / 2).reshape(-1, 3)

@@ -14,10 +14,10 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.model.asset_bounds import check_file
+from internutopia.model.asset_files import check_file
 from internutopia.model.meshes.collada import Color, read_collada
 from internutopia.model.meshes.obj import has_groups, read_obj
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 _TEXT = ('.obj', '.dae', '.gltf')
 _STL_HEADER = 84  # bytes, the number of faces are the last four
@@ -73,7 +73,7 @@ def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
         vertices, faces = metres * np.asarray(loaded.vertices, float), np.asarray(loaded.faces)
     except ImportError as error:
         raise ValueError(f'{error}; {install_hint("geometry")} may help') from error
-    except Exception as error:  # its many readers raise what they like
+    except Exception as error:  # its many readers raise errors of any type
         raise ValueError(str(error) or type(error).__name__) from error
     if not len(faces):
         raise ValueError('it has no triangles')

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_file
+from internutopia.model.asset_files import check_file
 
 _GROUP = re.compile(rb'^[ \t]*[og]\s', re.MULTILINE)
 

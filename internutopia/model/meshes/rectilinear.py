@@ -27,7 +27,7 @@ def boxes_of(solid: Surface, slack: float) -> tuple[Floats, list[Floats]] | None
     """Return the boxes of a rectilinear solid, few of them.
 
     Args:
-        solid: A closed surface that looks outwards.
+        solid: A closed surface that faces outwards.
         slack: Faces that are closer to each other than this [m] may be put into one plane, as those of a bevel.
 
     Returns:
@@ -45,7 +45,7 @@ def boxes_of(solid: Surface, slack: float) -> tuple[Floats, list[Floats]] | None
         sizes = [np.diff(planes) for planes in grid.planes]
         filled = np.einsum('ijk,i,j,k->', full.astype(float), *sizes)
         if abs(filled - volume) <= _SAME_VOLUME * volume:
-            bounds = _few_boxes(full)
+            bounds = min((_merged(full, order) for order in permutations(range(3))), key=len)
             lows = np.stack([grid.planes[k][bounds[:, k, 0]] for k in range(3)], axis=1)
             highs = np.stack([grid.planes[k][bounds[:, k, 1]] for k in range(3)], axis=1)
             return axes, [box_corners(low, high) @ axes.T for low, high in zip(lows, highs, strict=True)]
@@ -113,13 +113,8 @@ class _Grid:
         return winding[:-1] > 0
 
 
-def _few_boxes(full: NDArray[np.bool_]) -> Ints:
-    """Return full cells of a grid as boxes `(n, 3, 2)`, the first and last plane of each along each axis."""
-    return min((_merged(full, order) for order in permutations(range(3))), key=len)
-
-
 def _merged(full: NDArray[np.bool_], order: tuple[int, ...]) -> Ints:
-    """Return cells merged along one axis after the other."""
+    """Return full cells as boxes `(n, 3, 2)` of first and last planes, merged along one axis after the other."""
     cells = np.argwhere(full)
     boxes = np.stack([cells, cells + 1], axis=2)
     for axis in order:

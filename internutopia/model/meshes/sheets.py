@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from internutopia.model.meshes.part_cache import ConvexPart
 from internutopia.model.meshes.surfaces import Floats, Surface, normals_of
 
 FLAT_THICKNESS = 0.05
@@ -23,21 +23,12 @@ _PASSES = (0.25, 0.5, 1.0)  # how much of the slack is used in each of the passe
 _DIRECTIONS = np.stack([f(np.arange(24) * np.pi / 12) for f in (np.cos, np.sin)], axis=1)
 
 
-@dataclass(frozen=True)
-class Plate:
-    """The convex hull of `vertices` `(n, 3)` [m], its volume [m3], and the axes `(3, 3)` of one that is a box."""
-
-    vertices: Floats
-    volume: float
-    axes: Floats | None
-
-
 def flat_thickness(size: float) -> float:
     """Return the thickness [m] of the collider of a flat thing of a greatest extent [m]."""
     return FLAT_THICKNESS * min(1.0, size / SCALE_FREE_SIZE)
 
 
-def plates(sheet: Surface, thickness: float, slack: float = 0.0) -> list[Plate]:
+def plates(sheet: Surface, thickness: float, slack: float = 0.0) -> list[ConvexPart]:
     """Return a sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
 
     Faces in a plane are put together as far as that is convex. Then, with a `slack` [m], plates are put together as
@@ -108,7 +99,7 @@ class _Clusters:
         over = (normals @ corners.T).max(axis=1) - np.einsum('ij,ij->i', normals, self._points[faces])
         return over.max() <= _HOLLOW * slack and _pocket(self._vertices[loop], normal) <= slack
 
-    def plate(self, cluster: int, thickness: float) -> Plate:
+    def plate(self, cluster: int, thickness: float) -> ConvexPart:
         """Return a cluster with a back."""
         span = self._spans[cluster]
         area = float(np.linalg.norm(span))
@@ -120,7 +111,8 @@ class _Clusters:
         axes = np.stack([along, np.cross(normal, along), normal], axis=1)
         spread = np.ptp(front @ axes, axis=0)
         is_box = spread[2] < 1e-4 * spread[:2].min() and area > (1 - 1e-4) * spread[0] * spread[1]
-        return Plate(np.concatenate([front, front - thickness * normal]), area * thickness, axes if is_box else None)
+        vertices = np.concatenate([front, front - thickness * normal])
+        return ConvexPart(vertices, area * thickness, axes if is_box else None)
 
 
 def _sides(loop: list[int]) -> list[tuple[int, int]]:

@@ -106,7 +106,8 @@ def _common_neighbours(half: Ints, count: int, starts: Ints, best: Ints) -> Ints
     """
     number, neighbours = _rings(half % count, starts, half[best] // count)
     codes = neighbours * count + (half[best] % count)[number]
-    return np.bincount(number[_contains(half, codes)], minlength=len(best))
+    place = np.minimum(np.searchsorted(half, codes), len(half) - 1)  # in the edges, which are sorted
+    return np.bincount(number[half[place] == codes], minlength=len(best))
 
 
 def _keeps_faces(vertices: Floats, faces: Ints, best: Ints, count: int) -> NDArray[np.bool_]:
@@ -147,8 +148,3 @@ def _rings(targets: Ints, starts: Ints, sources: Ints) -> tuple[Ints, Ints]:
     number = np.repeat(np.arange(len(sources)), sizes)
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return number, targets[starts[sources][number] + offsets]
-
-
-def _contains(ordered: Ints, values: Ints) -> NDArray[np.bool_]:
-    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return ordered[place] == values

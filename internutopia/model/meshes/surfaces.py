@@ -83,6 +83,15 @@ def normals_of(corners: Floats) -> tuple[Floats, Floats]:
     return np.where(wide[:, None], crosses / np.maximum(lengths, 1e-300)[:, None], 0.0), lengths / 2
 
 
+def fans(counts: NDArray[np.integer], triangles: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """Return for each triangle of polygons the first corner of its polygon and its number in that, `(m,)` each.
+
+    `counts`: of corners of each polygon, which follow each other; `triangles`: that each is cut into.
+    """
+    first = np.repeat(np.cumsum(counts) - counts, triangles)
+    return first, np.arange(triangles.sum()) - np.repeat(np.cumsum(triangles) - triangles, triangles)
+
+
 def pieces(vertices: Floats, faces: NDArray[np.integer]) -> list[Surface]:
     """Return the connected parts of a mesh, their vertices merged where they coincide.
 

@@ -17,12 +17,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from internutopia.remote.server.limits import origin
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.middleware import PROBES
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 
 _MAX_HEADER = 64 << 10  # bytes
 _TOO_LARGE = 'The header is too large.'
 _BETWEEN = 4  # bytes of a field beside its name and value
-_PROBE_TIMEOUT = 1.0  # s that a connection which is one too many has to ask for a probe
+_PROBE_TIMEOUT = 1.0  # s that a connection which is one too many has to request a probe
 
 
 class Connections:
@@ -31,10 +31,6 @@ class Connections:
     When there are too many, the one that has waited longest for the header of a request is ended: idle connections
     do not block new ones. Those above the limit of their address, or opened while all others were at work,
     are ended first, and only their probes are answered.
-
-    Args:
-        settings: limits.
-        metrics: metrics to update.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics):
@@ -102,12 +98,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """HTTP connection, driven by asyncio and the HTTP parser.
-
-    Args:
-        connections: all of them.
-        **arguments: of uvicorn.
-    """
+    """HTTP connection, driven by asyncio and the HTTP parser."""
 
     def __init__(self, connections: Connections, **arguments: Any):
         super().__init__(**arguments)

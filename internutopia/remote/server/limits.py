@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from internutopia.remote.server.errors import retry_later
+from internutopia.remote.server.service_error import retry_later
 
 _MAX_BUCKETS = 8192
 _SUBNET = 64  # bits of an IPv6 address that its owner does not choose
@@ -33,9 +33,7 @@ class RateLimit:
 
     Args:
         rate: requests per second.
-        burst: size of the bucket.
         of: whose requests they are, for the message.
-        clock: gives the time [s].
     """
 
     def __init__(self, rate: float, burst: int, of: str, clock: Callable[[], float] = time.monotonic):

@@ -15,12 +15,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internutopia.remote.protocol import PREFIX, REQUEST_HEADER
-from internutopia.remote.server.bodies import error_response
-from internutopia.remote.server.context import Context
-from internutopia.remote.server.errors import ServiceError, shutting_down
+from internutopia.remote.server.http_bodies import Context, error_response
 from internutopia.remote.server.limits import InFlight, RateLimit, origin
 from internutopia.remote.server.metrics import Metrics
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import ServiceError, shutting_down
 from internutopia.remote.server.users import Users
 from internutopia.util import log
 
@@ -34,15 +33,7 @@ _LARGE = 64 << 10  # bytes of a reply that may not be taken at once
 
 
 class RequestMiddleware:
-    """ASGI middleware around everything.
-
-    Args:
-        app: application to wrap.
-        users: users with access.
-        settings: limits.
-        in_flight: requests of users.
-        metrics: metrics to update.
-    """
+    """ASGI middleware around everything."""
 
     def __init__(self, app: ASGIApp, users: Users, settings: Settings, in_flight: InFlight, metrics: Metrics):
         self._app = app
@@ -79,7 +70,7 @@ class RequestMiddleware:
         except Exception:
             log.exception('request=%s failed', trace.context.request_id)
             if not trace.status:
-                error = ServiceError(500, 'internal', 'the server made a mistake; its log knows more')
+                error = ServiceError(500, 'internal', 'the server made a mistake; its log has more')
                 await error_response(request, error)(scope, receive, trace.send)
         finally:
             self._record(scope, trace)
@@ -100,7 +91,7 @@ class RequestMiddleware:
         if user is None:
             self._count_address(request)
             given = 'authorization' in request.headers
-            message = 'this server does not know the token sent' if given else 'a token is needed'
+            message = 'the token is not valid for this server' if given else 'a token is needed'
             raise ServiceError(
                 401,
                 'unauthorized',

@@ -16,7 +16,7 @@ os.environ['MUJOCO_GL'] = 'disable'  # importing mujoco would load it; a worker 
 import internutopia.engines.mujoco.world  # noqa: E402, F401 - imported when the first env is built, otherwise
 import internutopia.remote.server.worker  # noqa: E402
 import internutopia.rl.vector_env  # noqa: E402, F401
-from internutopia.util.extensions import load_extensions  # noqa: E402
+from internutopia.util.imports import load_extensions  # noqa: E402
 
 load_extensions()
 

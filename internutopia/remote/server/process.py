@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from internutopia.remote.server import worker
-from internutopia.remote.server.errors import retry_later
+from internutopia.remote.server.service_error import retry_later
 from internutopia.util import log
 
 _READ_AHEAD = 1 << 22  # bytes of a message that are read while it arrives
@@ -51,9 +51,9 @@ class WorkerProcess:
         except (asyncio.IncompleteReadError, ConnectionError):
             raise WorkerDiedError(f'process {self.pid} ended') from None
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+    async def call(self, *call: Any) -> Any:
         """Run a call in the worker. WorkerDiedError if the process ends instead."""
-        self.send(pickle.dumps((name, arguments), pickle.HIGHEST_PROTOCOL))
+        self.send(pickle.dumps(call, pickle.HIGHEST_PROTOCOL))
         return await self.receive()
 
     def kill(self) -> None:

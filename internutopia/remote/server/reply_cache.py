@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from internutopia.remote.server.errors import ServiceError
 from internutopia.remote.server.limits import Line
+from internutopia.remote.server.service_error import ServiceError
 
 _KEPT_BYTES = 64 << 20
 

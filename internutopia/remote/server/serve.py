@@ -9,24 +9,36 @@ import signal
 import socket
 import ssl
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
 from typing_extensions import override
 
+import internutopia
 from internutopia.config import Config
-from internutopia.remote.server.app import create_app
+from internutopia.remote.protocol import ErrorCode
+from internutopia.remote.server import page, routes
 from internutopia.remote.server.connection import Connection, Connections
+from internutopia.remote.server.http_bodies import error_response
+from internutopia.remote.server.limits import InFlight
 from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.middleware import RequestMiddleware
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.remote.server.session_manager import SessionManager
-from internutopia.remote.server.settings import Settings
 from internutopia.remote.server.users import Users
 from internutopia.util.interrupts import interrupts
 
 _BACKLOG = 2048
-_TICK = 0.05  # s between two looks whether calls are at work
+_TICK = 0.05  # s between two checks for calls at work
 _CLOSING = 3  # s that connections have to end after the last call
 
 
@@ -148,10 +160,10 @@ def listen(host: str, port: int, local_only: bool) -> socket.socket:
         raise OSError(error.errno, error.strerror, host) from None
     if local_only and not ipaddress.ip_address(address[0]).is_loopback:
         raise ValueError(
-            f'--host {host}: others could reach this address, and without tokens anybody may use the server; give '
+            f'--host {host}: others could reach this address, and without tokens any client may use the server; give '
             'users tokens (internutopia token add NAME --file tokens.json) and the server --tokens tokens.json'
         )
-    # with the protocol, by which asyncio knows that small packets shall not wait for each other
+    # with the protocol, for which asyncio lets no small packet wait for another
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -174,3 +186,57 @@ async def _serve(
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # but for this one
             signal.signal(signal.SIGHUP, server.handle_exit)
         await server.serve([sock])
+
+
+_CODES: dict[int, ErrorCode] = {404: 'not_found', 405: 'method_not_allowed'}
+
+
+def create_app(session_manager: SessionManager, users: Users, metrics: Metrics) -> FastAPI:
+    """Create the ASGI application of a `session_manager` that was probed; its lifespan ends the sessions."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with session_manager.watching():
+            yield
+
+    app = FastAPI(
+        title='InternUtopia',
+        version=internutopia.__version__,
+        description='Robot simulation as a service.',
+        lifespan=lifespan,
+        docs_url=None,  # these pages fetch scripts from elsewhere
+        redoc_url=None,
+    )
+    settings = session_manager.settings
+    in_flight = InFlight(settings.in_flight, settings.user_in_flight)
+    app.state.session_manager = session_manager
+    app.state.in_flight = in_flight
+    app.state.metrics = metrics
+    # for the document only: the middleware checks the token, before anything else
+    token = [] if users.open else [Security(HTTPBearer(auto_error=False))]
+    app.include_router(routes.simulator, dependencies=token)  # first, as they are tried in this order
+    app.include_router(routes.insight, dependencies=token)
+    app.include_router(routes.public)
+    app.include_router(page.router)
+    app.add_exception_handler(ServiceError, _on_service_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
+    app.add_middleware(RequestMiddleware, users=users, settings=settings, in_flight=in_flight, metrics=metrics)
+    return app
+
+
+async def _on_service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return error_response(request, error)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, 'malformed')
+    return error_response(request, ServiceError(error.status_code, code, error.detail, error.headers))
+
+
+async def _on_invalid_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = [f'{" ".join(map(str, fault["loc"]))}: {fault["msg"]}' for fault in error.errors()]
+    return error_response(request, invalid('; '.join(faults)))

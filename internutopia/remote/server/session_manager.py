@@ -18,18 +18,18 @@ from internutopia.config import Config
 from internutopia.remote import protocol
 from internutopia.remote.protocol import BoxAction, CreateSession, DiscreteAction, ServerStatus, Status, Totals
 from internutopia.remote.server import worker
-from internutopia.remote.server.errors import ServiceError, retry_later, shutting_down
 from internutopia.remote.server.metrics import Metrics
 from internutopia.remote.server.process import WorkerLauncher, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
-from internutopia.remote.server.session import Session
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
+from internutopia.remote.server.service_error import ServiceError, retry_later, shutting_down
+from internutopia.remote.server.user_session import Session
 from internutopia.remote.server.users import User
 from internutopia.remote.server.worker import Description, Failed
 from internutopia.util import log
 
 _MAX_ENDED = 4096  # sessions that are over
-_SWEEP_INTERVAL = 0.5  # s between two looks for sessions that are over
+_SWEEP_INTERVAL = 0.5  # s between two checks for sessions that are over
 
 
 class ConfigError(ValueError):
@@ -37,13 +37,7 @@ class ConfigError(ValueError):
 
 
 class SessionManager:
-    """Manager that creates sessions, finds them and ends idle ones.
-
-    Args:
-        config: what every session runs.
-        settings: limits.
-        metrics: metrics to update.
-    """
+    """Manager that creates sessions of a config, finds them and ends idle ones."""
 
     def __init__(self, config: Config, settings: Settings, metrics: Metrics):
         self.settings = settings
@@ -225,7 +219,7 @@ class SessionManager:
             raise retry_later(429, 'too_many_sessions', message)
         envs = sum(session.num_envs for session in own)
         if envs + num_envs > limits.user_envs:
-            message = f'num_envs: a user may have {limits.user_envs} envs, you have {envs} and want {num_envs} more'
+            message = f'num_envs: a user may have {limits.user_envs} envs, you have {envs} and request {num_envs} more'
             raise retry_later(429, 'too_many_envs', message)
         if len(self._sessions) >= limits.max_sessions:
             raise retry_later(503, 'overloaded', f'the server has {limits.max_sessions} sessions, the most it takes')

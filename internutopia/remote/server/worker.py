@@ -19,15 +19,13 @@ from io import BufferedRWPair
 from typing import Any
 
 import mujoco
-import numpy as np
 from gymnasium import spaces
 
 from internutopia.config import Config
 from internutopia.remote.encoding import encode
-from internutopia.remote.protocol import ErrorCode
-from internutopia.remote.server.envs import Progress, SessionEnvs
-from internutopia.rendering.gl import NoOpenGLError
-from internutopia.rl.actions import ActionFormat
+from internutopia.remote.server.service_error import ServiceError
+from internutopia.remote.server.session_calls import Progress, SessionCalls
+from internutopia.rl.action_format import ActionFormat
 
 LENGTH = struct.Struct('>Q')
 """Prefix of every message: its length in bytes."""
@@ -53,15 +51,6 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Answer to a call that was not done; nothing has changed."""
-
-    status: int
-    code: ErrorCode
-    message: str
-
-
-@dataclass(frozen=True)
 class Failed:
     """Answer if the envs cannot be used any more, or could not be built; the process ends."""
 
@@ -70,15 +59,14 @@ class Failed:
 
 
 def serve_session(server: socket.socket) -> None:
-    """Run a session's process. First message: config and description; then calls `(name, arguments)`."""
+    """Run a session's process. First message: config and description; then calls `(name, arguments, media_type)`."""
     _exit_with(server)
     with server.makefile('rwb') as stream:
         try:
             config, description = _receive(stream)
-            worker = _Worker(SessionEnvs(config, description.observation_size, description.action_format))
+            calls = SessionCalls(config, description.observation_size, description.action_format)
             while True:
-                name, arguments = _receive(stream)
-                _send(stream, getattr(worker, name)(**arguments))
+                _send(stream, _answer(calls, *_receive(stream)))
         except EOFError:
             pass
         except Exception as error:
@@ -95,49 +83,13 @@ def serve_description(server: socket.socket) -> None:
             _send(stream, _failure(error))
 
 
-class _Worker:
-    """Handler of the calls of a session."""
-
-    def __init__(self, envs: SessionEnvs):
-        self._envs = envs
-
-    def reset(self, media_type: str, **arguments: Any) -> Done:
-        return Done(encode(self._envs.reset(**arguments), media_type), self._envs.progress)
-
-    def step(self, media_type: str, **arguments: Any) -> Done | Refused:
-        if not self._envs.was_reset:
-            return Refused(409, 'conflict', 'no episode was started yet: reset the episodes first')
-        before = self._envs.times
-        try:
-            reply = self._envs.step(**arguments)
-        except ValueError as error:
-            if not np.array_equal(self._envs.times, before):
-                raise
-            return Refused(422, 'invalid', f'actions: {error}')  # by a controller, before anything has moved
-        return Done(encode(reply, media_type), self._envs.progress)
-
-    def picture(self, **arguments: Any) -> Done | Refused:
-        try:
-            return Done(self._envs.picture(**arguments), self._envs.progress)
-        except NoOpenGLError as error:
-            return Refused(503, 'no_picture', str(error))
-        except ValueError as error:
-            return Refused(422, 'invalid', str(error))
-
-    def look(self, media_type: str, **arguments: Any) -> Done | Refused:
-        try:
-            return Done(encode(self._envs.views.look(**arguments), media_type), self._envs.progress)
-        except NotImplementedError as error:
-            return Refused(422, 'invalid', str(error))
-
-    def scene(self, media_type: str, digest: str, start: int) -> Done | Refused:
-        part = self._envs.views.scene(digest, start)
-        if part is None:
-            return Refused(409, 'conflict', f'no env runs scene {digest} now')
-        return Done(encode(part, media_type), self._envs.progress)
-
-    def env_at(self, **arguments: Any) -> Done:
-        return Done(str(self._envs.env_at(**arguments)).encode(), self._envs.progress)
+def _answer(calls: SessionCalls, name: str, arguments: dict[str, Any], media_type: str) -> Done | ServiceError:
+    """Make a call; the error with which it is refused is an answer."""
+    try:
+        reply = calls.by_name[name](**arguments)
+    except ServiceError as error:
+        return error
+    return Done(reply if isinstance(reply, bytes) else encode(reply, media_type), calls.progress)
 
 
 def _describe(config: Config) -> Description:

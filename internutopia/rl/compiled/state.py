@@ -39,15 +39,13 @@ class TracedBatch:
         self._batch, self._inputs = batch, inputs
         self._found: dict[Hashable, Traced] = {}
 
-    @property
     def efforts(self) -> Traced:
         """See `BatchArrays`."""
-        return self._array('efforts', lambda: self._batch.efforts)
+        return self._array('efforts', self._batch.efforts)
 
-    @property
     def sensors(self) -> Traced:
         """See `BatchArrays`."""
-        return self._array('sensors', lambda: self._batch.sensors)
+        return self._array('sensors', self._batch.sensors)
 
     def measured(self) -> Traced:
         """See `BatchArrays`."""
@@ -139,8 +137,8 @@ class TracedState(RobotState):
         view = MujocoArticulationView(world, layout)
         articulation = IArticulation(view, world, ..., real.name, real.prim_path)
         robot: Any = TracedRobot(state.robot, articulation)
-        self._show(robot, articulation, state.base_link)
-        self._facts['home'] = state.home
+        self._attach(robot, articulation, state.base_link)
+        self.home = state.home
         self._env_id = 0
 
     @override

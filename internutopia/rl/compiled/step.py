@@ -1,9 +1,9 @@
-"""Compiled step: what is computed in a step beside physics, as kernels for each batch of envs.
+"""Compiled step: what is computed in a step besides physics, as kernels for each batch of envs.
 
 One turns actions into targets of joints, one computes the outcome (ends, rewards, timers), and one for each
 observer has the observations. The first step of a batch traces what they do and compiles it. A term that is not pure
-or cannot be traced is called as ever, once a step, and what it returns is an input of the kernel; such a controller is
-called as ever altogether.
+or cannot be traced is not compiled: it is called once a step, and what it returns is an input of the kernel. Such a
+controller is not compiled either.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,22 @@ from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.batched.world import BatchedWorld
-from internutopia.rl.actions import command
+from internutopia.engines.env_selection import EnvIdSelection
+from internutopia.rl.action_format import command
 from internutopia.rl.compiled.kernel import Inputs, Kernel
 from internutopia.rl.compiled.state import TracedState
-from internutopia.rl.judging import EpisodeArrays, Judgement, judge
-from internutopia.rl.managers import ObservationManager, RewardManager, TerminationManager, Timers, columns, per_env
+from internutopia.rl.managers import (
+    EpisodeArrays,
+    RewardManager,
+    StepEvaluation,
+    TerminationManager,
+    evaluate_step,
+    per_env,
+)
+from internutopia.rl.observer import ObservationManager, columns
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import is_pure, look_up_term
+from internutopia.util.imports import install_hint
 from internutopia.util.log import warn_once
 
 Array = NDArray[np.float32]
@@ -62,18 +72,18 @@ class CompiledStep:
     ):
         self._learning, self._state, self._episodes = learning, state, episodes
         self._controller, self._rewards = controller, rewards
-        n, things = state.env_num, sum(left is not None for timers in episodes.timers for left in timers.left)
+        n, timers = state.env_num, len(episodes.timers)
         self._actions = np.zeros_like(state.actions)
         self._rewarded = np.zeros(n, np.float32)
-        # who is terminated, truncated, failed; whose reward is spoilt; whose timers expired
-        self._masks = list(np.zeros((4 + things, n), bool))
-        self._anywhere = np.zeros(1 + things, bool)  # whether any reward is spoilt, or timers expired
-        self._in_each_env = as_strided(self._anywhere, (n, 1 + things), (0, 1))  # the same bytes for all
+        # envs that are terminated, truncated, failed; whose reward is invalid; whose timers expired
+        self._masks = list(np.zeros((4 + timers, n), bool))
+        self._anywhere = np.zeros(1 + timers, bool)  # whether any reward is invalid, or timers expired
+        self._in_each_env = as_strided(self._anywhere, (n, 1 + timers), (0, 1))  # the same bytes for all
 
         def kernels(trace: Callable[..., Kernel], *arguments: Any) -> _Kernels:
             return _Kernels(world, state, functools.partial(trace, *arguments))
 
-        self._judge = kernels(self._trace_judge)
+        self._evaluate = kernels(self._trace_evaluation)
         self._observe = {manager: kernels(self._trace_observer, manager, terms) for manager, terms in observers}
         self._first_command = self._command = kernels(self._trace_command, True)
         self._repeated_command = kernels(self._trace_command, False)
@@ -89,16 +99,14 @@ class CompiledStep:
         self._command.run()
         self._command = self._repeated_command
 
-    def judge(self) -> Judgement:
-        """See `rl.judging.judge`."""
+    def evaluate(self) -> StepEvaluation:
+        """See `evaluate_step`."""
         self._anywhere[:] = False
-        self._judge.run()
+        self._evaluate.run()
         terminated, truncated, failed, *masks = self._masks
-        found = iter([mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)])
-        spoilt = next(found)
-        expired = [[left if left is None else next(found) for left in timers.left] for timers in self._episodes.timers]
+        invalid, *expired = [mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)]
         rewards = self._rewarded.copy()
-        return Judgement(rewards, terminated.copy(), truncated.copy(), failed.copy(), spoilt, expired)
+        return StepEvaluation(rewards, terminated.copy(), truncated.copy(), failed.copy(), invalid, expired)
 
     def observe(self, manager: ObservationManager) -> None:
         """Compute the observations of a manager."""
@@ -115,7 +123,7 @@ class CompiledStep:
                 return True
             except Exception as error:
                 reason = f'{type(error).__name__}: {error}'
-        warn_once('LearningCfg.compiled: controller %r is called as ever: %s', self._controller.config.name, reason)
+        warn_once('LearningCfg.compiled: controller %r is not compiled: %s', self._controller.config.name, reason)
         return False
 
     def _trace_command(self, first: bool, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
@@ -126,10 +134,10 @@ class CompiledStep:
             state.actions[...] = inputs.add(self._actions)
         controller = state.controller(self._controller)
         shape, scaled = controller.action_space().shape or (), self._learning.action.scale is not None
-        command(state, controller, shape, scaled, state.actions, np.zeros(1, np.intp))
+        command(state, controller, shape, scaled, EnvIdSelection(np.zeros(1, np.intp)))
         return Kernel(inputs, where=inputs.add(self._episodes.running))
 
-    def _trace_judge(self, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
+    def _trace_evaluation(self, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
         real, episodes = self._state, self._episodes
         terminations = TerminationManager(self._learning.terminations, state, look_up)
         rewards = RewardManager(self._learning.rewards, state, real.reward_sums, look_up)
@@ -140,17 +148,15 @@ class CompiledStep:
             returns=inputs.add(episodes.returns, written=True),
             failed=inputs.add(lambda: episodes.failed),
             done=inputs.add(lambda: episodes.done),
-            timers=[
-                Timers([left if left is None else inputs.add(left, written=True) for left in each.left], state.step_dt)
-                for each in episodes.timers
-            ],
+            timers=[inputs.add(timer, written=True) for timer in episodes.timers],
         )
-        judged = judge(state, traced, terminations, rewards)
-        found = [judged.spoilt, *(mask for masks in judged.expired for mask in masks if mask is not None)]
+        evaluation = evaluate_step(state, traced, terminations, rewards)
+        found: list[Any] = [evaluation.invalid, *evaluation.expired]
         anywhere = inputs.add(self._in_each_env, written=True)
         anywhere |= np.stack(found, axis=-1)
         own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
-        outputs = [judged.rewards, judged.terminated, judged.truncated, judged.failed, *found, *rewards.values]
+        ends = evaluation.terminated, evaluation.truncated, evaluation.failed
+        outputs = [evaluation.rewards, *ends, *found, *rewards.values]
         places = [self._rewarded, *self._masks, *own]
         return Kernel(inputs, list(zip(outputs, places, strict=True)))
 
@@ -173,6 +179,26 @@ class CompiledStep:
             if getattr(manager, name).shape != shape:
                 setattr(manager, name, np.zeros(shape, np.float32))
         return Kernel(inputs, [(observed, lambda: manager.last)])
+
+
+def compile_step(
+    learning: LearningCfg,
+    state: RobotState,
+    episodes: EpisodeArrays,
+    controller: BaseController,
+    rewards: RewardManager,
+    observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
+) -> CompiledStep | None:
+    """Compile the supported parts of a step, see `CompiledStep`; None, and a warning with the reason, if none is."""
+    world = state.world
+    if state.arrays.on_device or not isinstance(world, BatchedWorld):
+        reason = "the arrays are a device's" if state.arrays.on_device else 'the physics engine shows no arrays'
+    elif find_spec('llvmlite') is None:
+        reason = f'llvmlite is not installed: {install_hint("compile")}'
+    else:
+        return CompiledStep(learning, state, world, episodes, controller, rewards, observers)
+    warn_once('LearningCfg.compiled: terms are not compiled, %s', reason)
+    return None
 
 
 class _Kernels:
@@ -250,7 +276,7 @@ class _PlainTerms:
                         return traced
                     except Exception as error:
                         reason = f'{type(error).__name__}: {error}'
-                warn_once('LearningCfg.compiled: %s term %r is called as ever: %s', kind, name, reason)
+                warn_once('LearningCfg.compiled: %s term %r is not compiled: %s', kind, name, reason)
                 self._functions[key] = lambda: np.ascontiguousarray(check(function(self._state), self._state))
                 self._values[key] = self._functions[key]()
             return inputs.add(lambda: self._values[key])

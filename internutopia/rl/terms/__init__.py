@@ -25,9 +25,7 @@ A name may be registered again; the later function counts.
 """
 
 from internutopia.rl.terms import (
-    cameras,
     commands,
-    curricula,
     gait,
     manipulation,
     observations,
@@ -41,9 +39,7 @@ from internutopia.rl.terms.registry import KINDS, CommandName, look_up_term, reg
 __all__ = [
     'KINDS',
     'CommandName',
-    'cameras',
     'commands',
-    'curricula',
     'gait',
     'look_up_term',
     'manipulation',

@@ -17,8 +17,7 @@ from internutopia.config.fields import PositiveFloat, Vector
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.rotations import quat_rotate, yaw_of, yaw_rotate
-from internutopia.util.vectors import length, squared_length
+from internutopia.util.rotations import length, quat_rotate, squared_length, yaw_of, yaw_rotate
 
 Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
@@ -52,7 +51,7 @@ def swing_height_cost(
 
     `ground` is the height of the feet links' origins above the ground when the robot stands [m]. With distances
     `ahead` of these origins in the base's heading [m], the highest ground at those counts for a foot in its swing, not
-    that below it: who sees a step lifts a foot before its toe is there.
+    that below it: a robot that observes a step lifts a foot before its toe is there.
     """
     xp, arc = state.xp, _arc(state, name, period, offsets, stance)
     clearances = state.feet_clearances
@@ -125,7 +124,7 @@ def swing_bend_cost(
 def swing(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
 ) -> Array:
-    """Progress of the swing of the feet `(n, k)`, 0 to 1; 0 for feet in stance."""
+    """Compute the progress of the swing of the feet `(n, k)`, 0 to 1; 0 for feet in stance."""
     xp = state.xp
 
     def by_clock() -> Array:
@@ -147,7 +146,7 @@ def swing(
 def _arc(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
 ) -> Array:
-    """Half sine over the swing of the feet `(n, k)`, 0 to 1."""
+    """Compute a half sine over the swing of the feet `(n, k)`, 0 to 1."""
     return state.once(
         ('arc', name, period, tuple(offsets), stance),
         lambda: state.xp.sin(np.pi * swing(state, name, period, offsets, stance)),

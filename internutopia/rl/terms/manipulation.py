@@ -11,8 +11,7 @@ from internutopia.config.fields import PositiveFloat, Range
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.rotations import quat_rotate_inverse
-from internutopia.util.vectors import length
+from internutopia.util.rotations import length, quat_rotate_inverse
 
 
 @term('observation')

@@ -12,8 +12,7 @@ from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of, yaw_rotate
-from internutopia.util.vectors import length, squared_length
+from internutopia.util.rotations import length, quat_rotate_inverse, squared_length, wrap_angle, yaw_of, yaw_rotate
 
 VECTOR = (1.0, -1.0, 1.0)  # what becomes of a vector (x, y, z) of the base frame when left and right are swapped
 PSEUDOVECTOR = (-1.0, 1.0, -1.0)  # of an axis of rotation

@@ -1,4 +1,7 @@
-"""Built-in randomization terms. What they change at the start of an episode lasts until its end."""
+"""Built-in terms that change envs: randomizations, and curricula by their progress.
+
+What a randomization changes at the start of an episode lasts until its end. Other terms read `state.levels`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.config.fields import Range
+from internutopia.config.fields import PositiveFloat, Range
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 from internutopia.util.rotations import quat_from_yaw, quat_multiply
@@ -87,7 +90,8 @@ def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) 
 @term('randomization')
 def gains(state: RobotState, env_ids: Any, stiffness: Range = (1.0, 1.0), damping: Range = (1.0, 1.0)) -> None:
     """Multiply the gains of all joint drives by a factor per joint."""
-    kp, kd = (values[env_ids] for values in state.articulation.get_gains())
+    kp, kd = state.articulation.get_gains()
+    kp, kd = kp[env_ids], kd[env_ids]
     state.articulation.set_gains(
         kp * state.rng.uniform(*stiffness, kp.shape), kd * state.rng.uniform(*damping, kd.shape), env_ids=env_ids
     )
@@ -167,3 +171,25 @@ def scatter(state: RobotState, env_ids: Any, objects: Sequence[str], distance: R
         x, y = radius[:, i] * xp.cos(bearing[:, i]), radius[:, i] * xp.sin(bearing[:, i])
         position = xp.stack([x, y, body.get_poses()[0][env_ids, 2]], axis=-1)
         body.set_poses(env_ids, xp.astype(position, xp.float32))
+
+
+@term('curriculum')
+def survival(state: RobotState, env_ids: Any, long: float, short: float, step: float = 0.05) -> None:
+    """An env goes up by `step` after an episode of at least `long` [s], and down after one of less than `short` [s]."""
+    xp = state.xp
+    duration = xp.astype(state.steps[env_ids], xp.float64) * state.step_dt
+    change = step * (xp.astype(duration >= long, xp.float32) - xp.astype(duration < short, xp.float32))
+    state.levels[env_ids] = (state.levels[env_ids] + change).clip(0.0, 1.0)
+
+
+@term('curriculum')
+def performance(
+    state: RobotState, env_ids: Any, reward: str, duration: PositiveFloat, high: float, low: float, step: float = 0.05
+) -> None:
+    """An env goes up by `step` after an episode in which a reward term was at least `high`, and down below `low`.
+
+    What counts is its mean over `duration` [s], without weight: a robot that fell earlier has got nothing for the rest.
+    """
+    xp, mean = state.xp, state.reward_sums[reward][env_ids] / duration
+    change = step * (xp.astype(mean >= high, xp.float32) - xp.astype(mean < low, xp.float32))
+    state.levels[env_ids] = (state.levels[env_ids] + change).clip(0.0, 1.0)

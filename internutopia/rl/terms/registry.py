@@ -20,6 +20,8 @@ from internutopia.util import did_you_mean
 Kind = Literal['observation', 'reward', 'termination', 'metric', 'command', 'randomization', 'curriculum']
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CommandMarker = Literal['point', 'velocity']
+LookUp = Callable[[Any, str, Mapping[str, Any]], Callable[..., Any]]
+"""Look-up of a term by kind, name and parameters."""
 _IS_COMMAND = object()
 CommandName = Annotated[str, _IS_COMMAND]
 """Parameter of a term that names a command: making envs fails if there is no command of that name."""
@@ -155,7 +157,7 @@ def _checked(kind: Kind, name: str, parameter: str, value: Any) -> Any:
     try:
         return check.validate_python(value.tolist() if isinstance(value, np.ndarray) else value)
     except ValidationError as error:
-        mistakes = '; '.join(_told(parameter, mistake) for mistake in error.errors(include_url=False))
+        mistakes = '; '.join(_message(parameter, mistake) for mistake in error.errors(include_url=False))
         raise ValueError(f'{kind} term {name!r}: {mistakes}') from None
 
 
@@ -170,7 +172,7 @@ def _check_ends(kind: Kind, name: str, values: Mapping[str, Any]) -> None:
         raise ValueError(f'{kind} term {name!r}: low={values["low"]} is above high={values["high"]}')
 
 
-def _told(parameter: str, mistake: ErrorDetails) -> str:
+def _message(parameter: str, mistake: ErrorDetails) -> str:
     """Return the message of an error of pydantic: place, value, and what is allowed."""
     place, message = mistake['loc'], mistake['msg']
     if mistake['type'] == 'missing':

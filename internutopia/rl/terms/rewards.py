@@ -9,7 +9,7 @@ from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.vectors import length, squared_length
+from internutopia.util.rotations import length, squared_length
 
 
 @term('reward')

@@ -1,7 +1,11 @@
-"""Observation terms that read sensors."""
+"""Observation terms that read sensors and cameras."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from internutopia.rendering.camera import PictureKind
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 from internutopia.util import did_you_mean
@@ -23,3 +27,45 @@ def sensor(state: RobotState, name: str, key: str) -> Array:
     if key not in data:
         raise ValueError(f"observation term 'sensor': sensor {name!r} has no {key!r}; {did_you_mean(key, data)}")
     return state.arrays.asarray(data[key], 'float32').reshape(state.env_num, -1)
+
+
+_KINDS: dict[str, PictureKind] = {'rgb': 'rgba', 'depth': 'depth'}
+_SEGMENTATIONS = ('semantic_segmentation', 'instance_segmentation')
+
+
+@term('observation')
+def camera(
+    state: RobotState,
+    name: str,
+    data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'] = 'rgb',
+    max_depth: float = 10.0,
+    categories: Sequence[str] | None = None,
+) -> Array:
+    """Current picture of the camera sensor `name`, of the sensor's resolution, `(n, height * width * channels)`.
+
+    Rows are from the top, channels last. Colours are 0 to 1, in three channels; depth is in one channel, the distance
+    along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. Segmentation is in
+    one channel: ids as the camera's observation of that name has them, which differ between scenes; or, of the
+    semantic one, with `categories`, 1 for what is of the first category, and so on, 0 for the rest. ValueError if
+    there is no such camera.
+    """
+    if categories is not None and data != 'semantic_segmentation':
+        raise ValueError(f"observation term 'camera': {data!r} has no categories, 'semantic_segmentation' has")
+    sensors: dict[str, Any] = {
+        key: sensor for key, sensor in state.robot.sensors.items() if hasattr(sensor, 'pictures')
+    }
+    if name not in sensors:
+        raise ValueError(
+            f"observation term 'camera': robot {state.robot.name!r} has no batched camera sensor {name!r}; "
+            f'{did_you_mean(name, sensors)}'
+        )
+    if data in _SEGMENTATIONS:
+        values = sensors[name].segmentation(data, None if categories is None else tuple(categories))
+        return values.reshape(state.env_num, -1)
+    kind = _KINDS[data]
+    picture = sensors[name].pictures(kind)[kind]
+    if kind == 'depth':
+        values = state.xp.clip(picture, 0.0, max_depth)
+    else:
+        values = state.xp.astype(picture[..., :3], state.xp.float32) / 255.0
+    return values.reshape(state.env_num, -1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.vectors import length, squared_length
+from internutopia.util.rotations import length, squared_length
 
 Bools = NDArray[np.bool_]
 

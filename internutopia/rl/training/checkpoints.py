@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 try:
     import torch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from internutopia.config import Config
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 BACKENDS = ('mujoco', 'mujoco_warp', 'physx')
 

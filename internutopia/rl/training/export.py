@@ -14,10 +14,9 @@ import torch
 
 from internutopia.config.learning import LearningCfg
 from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, write_metadata
+from internutopia.rl.policy import PolicyMetadata, write_metadata
 from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
-from internutopia.rl.training.rsl_rl import MLPModel
 from internutopia.rl.training.run_folder import read_progress
 from internutopia.rl.vector_env import VectorEnv
 
@@ -39,7 +38,7 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
         joint_names=subset.joint_names,
         offset=core.state.action_offset.tolist(),
         scale=core.state.action_scale.tolist(),
-        # what a real sensor would spoil is spoilt in training only
+        # noise and delay, which a real sensor has by itself, are of training only
         observations=[term.update(noise=0.0, delay=0) for term in learning.observations],
         command=name,
         command_low=low,
@@ -89,14 +88,6 @@ def export_onnx(network: torch.nn.Module, observation_size: int, metadata: Polic
             dynamic_axes={'obs': {0: 'n'}, 'actions': {0: 'n'}},
         )
     write_metadata(draft, metadata)
-    os.replace(draft, path)
-
-
-def export_torchscript(actor: MLPModel, metadata: PolicyMetadata, path: Path) -> None:
-    """Write a policy, its observation normalizer included, as a TorchScript file with its metadata."""
-    module = torch.jit.script(actor.as_jit().to('cpu').eval())
-    draft = path.with_suffix('.part.pt')
-    torch.jit.save(module, os.fspath(draft), _extra_files={f'{METADATA_KEY}.json': metadata.model_dump_json()})
     os.replace(draft, path)
 
 

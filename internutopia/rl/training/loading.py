@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from internutopia.config import Config
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.config.robot import ControllerCfg
-from internutopia.rl.policy import PolicyMetadata, load_policy
+from internutopia.rl.policy import PolicyMetadata, check_names_no_program, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run
 from internutopia.rl.training.tasks import Task, find_task, look_up_task
-from internutopia.rl.untrusted import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Trained:
             return config
         if self.file.suffix == '.yaml':
             return _by_controller(config, self.file, self.metadata)
-        return _learning(config, observations=self.metadata.observations)
+        return with_learning(config, observations=self.metadata.observations)
 
 
 def load_trained(
@@ -79,7 +78,7 @@ def load_trained(
 
     Raises:
         OSError, ImportError: the file cannot be read, or a library is missing.
-        ValueError: there is no run or policy, nothing says what the task is, it is no installed one and the source is
+        ValueError: there is no run or policy, the task is not recorded, it is no installed one and the source is
             not trusted, or an option is wrong.
     """
     options = options or {}
@@ -90,7 +89,7 @@ def load_trained(
     if not source.is_dir():
         policy = load_policy(source, device)
         # described in a YAML file, it is run by its controller, which gets the commands
-        act = _as_told if source.suffix == '.yaml' else policy
+        act = _as_commanded if source.suffix == '.yaml' else policy
         training = policy.metadata.training
         if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
@@ -174,7 +173,7 @@ def step_length(config: Config) -> float:
     return float(config.simulator.physics_dt) * config.simulator.substeps * repeat
 
 
-def _as_told(commands: Any) -> Any:
+def _as_commanded(commands: Any) -> Any:
     return commands
 
 
@@ -204,11 +203,11 @@ def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Conf
     simulator = config.simulator.update(physics_dt=metadata.step_dt / substeps, substeps=substeps)
     config = config.model_copy(update={'task_configs': tasks, 'simulator': simulator})
     commands = ObservationTermCfg(term='command', params={'name': name})
-    return _learning(config, action=ActionCfg(controller='walk'), observations=[commands])
+    return with_learning(config, action=ActionCfg(controller='walk'), observations=[commands])
 
 
-def _learning(config: Config, **changes: Any) -> Config:
-    """Return the same envs with another learning config."""
+def with_learning(config: Config, **changes: Any) -> Config:
+    """Return the same envs with fields of their learning config changed."""
     tasks = [
         task.model_copy(update={'learning': None if task.learning is None else task.learning.update(**changes)})
         for task in config.task_configs

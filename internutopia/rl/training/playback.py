@@ -1,4 +1,4 @@
-"""Pictures and videos of a policy, by a camera beside the robots: a strip of pictures over time, or a video.
+"""Pictures and videos of a policy, by a camera that follows each robot: a strip of pictures over time, or a video.
 
 Every env has a tile with the camera that follows its robot. Pictures are rendered by MuJoCo, off screen.
 """
@@ -27,7 +27,7 @@ from internutopia.rl.training.evaluation import tested_learning
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util import did_you_mean
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 Image = NDArray[np.uint8]
 SUFFIXES = ('.png', *video.SUFFIXES)

@@ -1,15 +1,22 @@
-"""PPO of rsl_rl with a bounded learning rate, and mirrored samples."""
+"""PPO of rsl_rl with a bounded learning rate, and mirrored samples: left and right swapped, as a task allows it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 import torch
 from tensordict import TensorDict
 from typing_extensions import override
 
+from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.symmetry import Mirror
+from internutopia.rl.state import RobotState
+from internutopia.rl.symmetry import Mirror, mirror_joints
+from internutopia.rl.terms.registry import Kind, look_up_mirror
 from internutopia.rl.training.rsl_rl import PPO, MLPModel, RolloutStorage, Symmetry
-from internutopia.rl.training.task_mirrors import task_mirrors
+from internutopia.util.arrays import to_host
 
 
 class BoundedPPO(PPO):
@@ -70,3 +77,60 @@ class _Image:
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
         return values[:, self._order] * self._signs
+
+
+HOME = 0.01  # rad or m, that a home pose may differ from its image
+
+
+class TaskMirrors(NamedTuple):
+    """Mirrors of the observations of a policy and a critic, and of actions."""
+
+    policy: Mirror
+    critic: Mirror
+    action: Mirror
+
+
+def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
+    """Return the mirrors of the task of envs that have been reset.
+
+    Raises:
+        ValueError: actions are no joint targets, a term has no mirror, or the robot, its home pose
+            or its action scale differ left and right.
+    """
+    learning, state, subset = core.learning, core.state, core.controller.get_joint_subset()
+    # a controller that drives joints may take other actions, such as speeds
+    if subset is None or learning.action.scale is None:
+        raise ValueError('only actions that move the targets of joints (`ActionCfg.scale`) have a mirror')
+    action = mirror_joints(state, subset.joint_names)
+    for name, values in (('home pose', state.action_offset), ('action scale', state.action_scale)):
+        _check_alike(name, subset.joint_names, action, to_host(values), signed=name == 'home pose')
+
+    def mirrors(observations: Sequence[ObservationTermCfg]) -> list[Mirror]:
+        return [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in observations]
+
+    policy = mirrors(learning.observations)
+    critic = [*policy, *mirrors(learning.critic_observations)]  # which sees what the policy sees, too
+    return TaskMirrors(Mirror.joined(policy), Mirror.joined(critic), action)
+
+
+def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) -> Mirror:
+    kind: Kind = 'observation'
+    name, params = cfg.term, cfg.params
+    if name == 'command':  # is mirrored by the mirror of its own term
+        command = learning.commands[params['name']]
+        kind, name, params = 'command', command.term, command.params
+    mirror = look_up_mirror(kind, name)
+    if mirror is None:
+        raise ValueError(f'{kind} term {name!r} does not say how it is mirrored: `@term({kind!r}, mirror=...)`')
+    return mirror(state, **params) if callable(mirror) else Mirror.of_signs(mirror)
+
+
+def _check_alike(what: str, joints: Sequence[str], mirror: Mirror, values: Any, signed: bool) -> None:
+    image = values[mirror.order] * (mirror.signs if signed else 1.0)
+    wrong = np.flatnonzero(np.abs(image - values) > HOME)
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f'{what} of joint {joints[i]!r} is {values[i]:g}, its mirror image would be {image[i]:g}: '
+            'what differs left and right cannot be mirrored'
+        )

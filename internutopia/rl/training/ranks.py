@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ import torch
 from torch import distributed
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
+from internutopia.util.child_process import end_with_parent
 from internutopia.util.errors import located
 
 _LOOPBACK = '127.0.0.1'
@@ -103,10 +103,10 @@ def _start(rank: int, devices: Sequence[str], port: int, *work: Any) -> _Rank:
 
 def _wait(ranks: Sequence[_Rank], report: Callable[[Any], None], stopped: Callable[[], bool]) -> Any:
     """Wait until all ranks are done; returns the result of the first."""
-    running, results, told = {rank.connection: rank for rank in ranks}, {}, False
+    running, results, notified = {rank.connection: rank for rank in ranks}, {}, False
     while running:
-        if not told and stopped():
-            told = True
+        if not notified and stopped():
+            notified = True
             with suppress(OSError):  # it may just have died, which shows below
                 ranks[0].connection.send('stop')
         errors = []
@@ -163,7 +163,9 @@ def _run(
     arguments: Sequence[Any],
 ) -> None:
     """Run a rank: the body of its process."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent = multiprocessing.parent_process()
+    assert parent is not None and parent.pid is not None
+    end_with_parent(parent.pid)
     try:
         _join_group(rank, devices, port)
         value = function(
@@ -172,7 +174,7 @@ def _run(
         connection.send(('result', value))
     except Exception as error:
         connection.send(('error', located(error, name, (ValueError, KeyError, OSError))))
-    with suppress(EOFError):  # who leaves before all are done breaks the connections of the others
+    with suppress(EOFError):  # a process that leaves before all are done breaks the connections of the others
         while True:
             connection.recv()
     if distributed.is_initialized():
@@ -188,10 +190,3 @@ def _join_group(rank: int, devices: Sequence[str], port: int) -> None:
         torch.cuda.set_device(devices[rank])
     store = TCPStore(_LOOPBACK, port, is_master=False)
     distributed.init_process_group(backend, store=store, rank=rank, world_size=len(devices))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)

@@ -1,7 +1,7 @@
 """Records of a training run in its folder, beside the checkpoints: its settings and its progress.
 
 `run.json` holds the task and its settings, so that a run goes on as it began. `progress.csv` has a line per update.
-Both stay readable whenever the run is killed.
+Both stay readable whenever the run is killed. The learning curve is drawn from the latter.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from internutopia.config.base import BaseCfg
 from internutopia.config.fields import Count, Seed
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
+from internutopia.util.imports import install_hint
 
 RUN, PROGRESS, LOCK = 'run.json', 'progress.csv', '.lock'
 _LONGEST_LINE = 1000  # characters, of the log; longer is what a crash of the machine may leave
@@ -131,9 +132,9 @@ def check_new(folder: Path) -> None:
         raise ValueError(f'{folder} is not empty and holds no training run: use another --out')
 
 
-def check_same(folder: Path, record: RunRecord, asked: Mapping[str, Any]) -> None:
+def check_same(folder: Path, record: RunRecord, requested: Mapping[str, Any]) -> None:
     """Raise ValueError naming the fields of a RunRecord, or its settings, in which a run differs from the request."""
-    for name, wanted in asked.items():
+    for name, wanted in requested.items():
         there = getattr(record, name) if name in RunRecord.model_fields else getattr(record.training, name)
         if there != wanted:
             raise ValueError(
@@ -186,3 +187,37 @@ def _write_whole(path: Path, text: str) -> None:
     draft = path.with_name(f'{path.name}.part')
     draft.write_text(text)
     os.replace(draft, path)
+
+
+_SCALES = ((1.0, 's'), (60.0, 'min'), (3600.0, 'h'))
+
+
+def plot_curve(progress: Sequence[Progress], title: str, path: Path) -> None:
+    """Write a PNG file. ImportError if matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(f'{path.name} needs matplotlib ({error}): {install_hint("cli")}') from error
+    seconds = [line.seconds for line in progress]
+    unit, name = next((scale for scale in reversed(_SCALES) if seconds and seconds[-1] > 2 * scale[0]), _SCALES[0])
+    columns = {
+        'env steps [million]': [line.steps / 1e6 for line in progress],
+        f'wall time [{name}]': [value / unit for value in seconds],
+    }
+    rows = {
+        'mean return': [line.mean_return for line in progress],
+        'mean episode length [steps]': [line.mean_length for line in progress],
+    }
+    if any(line.level for line in progress):
+        rows['level of the curriculum'] = [line.level for line in progress]
+    figure = Figure(figsize=(9, 3 * len(rows)), dpi=120, layout='constrained')
+    axes = figure.subplots(len(rows), len(columns), sharex='col', sharey='row', squeeze=False)
+    for row, (label, values) in enumerate(rows.items()):
+        axes[row, 0].set_ylabel(label)
+        for column, (over, positions) in enumerate(columns.items()):
+            axes[row, column].plot(positions, values, color='#0072b2', lw=1.5)
+            axes[row, column].grid(color='#dddddd', lw=0.6)
+            axes[-1, column].set_xlabel(over)
+    figure.align_ylabels()
+    figure.suptitle(title)
+    figure.savefig(path, format='png')

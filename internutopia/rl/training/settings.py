@@ -133,5 +133,5 @@ class TrainingCfg(BaseCfg):
     def _logger(self) -> str | dict[str, str]:
         if self.logger == 'tensorboard':
             return self.logger
-        writer = 'internutopia.rl.training.wandb_writer:WandbWriter'
+        writer = 'internutopia.rl.training.rsl_rl:WandbWriter'
         return {'class_name': writer, 'project_name': self.wandb_project}

@@ -15,11 +15,12 @@ import gymnasium
 from pydantic import TypeAdapter, ValidationError
 
 from internutopia.config import Config
-from internutopia.rl.registration import list_tasks, task_config
+from internutopia.rl.registration import list_tasks
+from internutopia.rl.task_envs import task_config
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util import did_you_mean
-from internutopia.util.named_module import import_named
+from internutopia.util.imports import import_named
 
 _NOT_OPTIONS = ('num_envs', 'seed', 'threads')  # given with every config
 
@@ -102,7 +103,7 @@ def look_up_task(env_id: str, options: Mapping[str, Any] | None = None, named: s
         error = f'there is no task {name!r}; {did_you_mean(name, known)}'
         if prefix != named:
             error += (
-                f'\nThe file says that module {prefix!r} has it, and files import nothing: say --trust (trust=True) to '
+                f'\nThe file names module {prefix!r} for it, and files import nothing: use --trust (trust=True) to '
                 f'import that module, or name the task yourself, --id {env_id}'
             )
         raise ValueError(error)

@@ -28,11 +28,12 @@ import torch
 
 from internutopia.config import Config
 from internutopia.config.distribution import RayDistributionCfg
+from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
-from internutopia.rl.training.curve import plot_curve
 from internutopia.rl.training.engine import Engine, choose_engine
 from internutopia.rl.training.export import export_onnx, policy_metadata
+from internutopia.rl.training.loading import with_learning
 from internutopia.rl.training.ranks import run_ranks
 from internutopia.rl.training.run_folder import (
     Progress,
@@ -41,6 +42,7 @@ from internutopia.rl.training.run_folder import (
     check_same,
     cut_progress,
     locked,
+    plot_curve,
     read_progress,
     read_run,
     write_run,
@@ -48,9 +50,8 @@ from internutopia.rl.training.run_folder import (
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.rl.training.tasks import Task, look_up_task
 from internutopia.rl.training.trainer import Runner
-from internutopia.rl.untrusted import check_names_no_program
 from internutopia.util import log
-from internutopia.util.install import install_hint
+from internutopia.util.imports import install_hint
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
 ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang'), 'physx': ('ovphysx', 'ovstage')}
@@ -123,7 +124,7 @@ def train(
     Raises:
         ValueError: the folder holds another run, another process trains in it, none of its checkpoints can be read, an
             option or setting is wrong, the envs cannot be shared out evenly, both `workers` and several processes are
-            asked for, or there are too few GPUs. Nothing was written.
+            requested, or there are too few GPUs. Nothing was written.
         ImportError: the package of the logger, llvmlite for `compiled`, or Ray for workers, is missing. Nothing was
             written.
         ChildProcessError: one of several processes died; all have ended.
@@ -142,7 +143,7 @@ def train(
             'learns, and nproc processes learn, each with envs of its own'
         )
 
-    def tell(progress: Progress) -> None:
+    def report_progress(progress: Progress) -> None:
         report(progress, record.training.iterations)
 
     with locked(folder):
@@ -153,14 +154,14 @@ def train(
             log.warning('%s holds no checkpoint: training begins anew', folder)
         if record.nproc == 1:
             rest = (folder, checkpoint, threads, workers, engine)
-            return train_rank(0, record, task.named, *rest, report=tell, stopped=stopped)
+            return train_rank(0, record, task.named, *rest, report=report_progress, stopped=stopped)
         threads = threads or max((os.cpu_count() or 1) // record.nproc, 1)
         # mistakes show here, once, and not in each process
         config = look_up_task(record.id, record.options).config(record.training.env_num, 0, threads, engine)
         devices = [Engine.of(config).of_rank(rank).device for rank in range(record.nproc)]
         arguments = (record, task.named, folder, checkpoint, threads, None, engine)
         try:
-            return run_ranks(devices, train_rank, arguments, report=tell, stopped=stopped)
+            return run_ranks(devices, train_rank, arguments, report=report_progress, stopped=stopped)
         except ChildProcessError as error:
             error.add_note('all have ended; --resume goes on from the last checkpoint')
             raise
@@ -237,11 +238,7 @@ def _compiled(config: Config, engine: Engine) -> Config:
     """Return the same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
     if engine.backend != 'mujoco':
         raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: leave that setting out")
-    tasks = [
-        task if task.learning is None else task.update(learning=task.learning.update(compiled=True))
-        for task in config.task_configs
-    ]
-    return config.update(task_configs=tasks)
+    return with_learning(config, compiled=True)
 
 
 def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -> RunRecord:
@@ -258,8 +255,8 @@ def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -
 def _old_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int | None, trust: bool) -> RunRecord:
     """Return the record of the run to continue, with the requested number of updates."""
     record = read_run(folder)
-    asked = task.settings(**settings)
-    changes = {name: getattr(asked, name) for name in settings}
+    requested = task.settings(**settings)
+    changes = {name: getattr(requested, name) for name in settings}
     iterations = changes.pop('iterations', record.training.iterations)
     seeds = {} if seed is None else {'seed': seed}
     check_same(folder, record, {'id': task.id, 'options': record.options | dict(task.options)} | seeds | changes)

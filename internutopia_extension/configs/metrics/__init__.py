@@ -2,7 +2,7 @@
 
 from internutopia.config.fields import PositiveFloat
 from internutopia.config.task import MetricCfg
-from internutopia.navigation.units import SCALE, STEP
+from internutopia.navigation.points import SCALE, STEP
 from internutopia_extension import keep_paths
 
 

@@ -77,7 +77,7 @@ class CollisionSensorCfg(SensorCfg):
 
 
 class ContactSensorCfg(SensorCfg):
-    """The net contact force on a link of the robot, or on an object beside it."""
+    """The net contact force on a link of the robot, or on an object of its env."""
 
     name: str = 'contact'
     prim_path: str | None = None

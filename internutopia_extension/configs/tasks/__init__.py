@@ -100,9 +100,9 @@ class NavigationTaskCfg(TaskCfg):
             raise ValueError('a navigation task needs a robot')
         radii = {goal.radius for goal in self.episode.goals}
         if self.success_distance is None and (None in radii or len(radii) > 1):
-            said = ', '.join('none' if radius is None else f'{radius:g} m' for radius in radii)
+            radii_text = ', '.join('none' if radius is None else f'{radius:g} m' for radius in radii)
             raise ValueError(
-                f'episode {self.episode.episode_id!r}: its goals do not say one distance at which they are reached '
-                f'({said}); set success_distance (--success-distance)'
+                f'episode {self.episode.episode_id!r}: its goals have no single distance at which they are reached '
+                f'({radii_text}); set success_distance (--success-distance)'
             )
         return self

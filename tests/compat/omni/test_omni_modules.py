@@ -49,7 +49,7 @@ def test_configs_load_nothing_of_isaac_sim():
     subprocess.run([sys.executable, '-c', CONFIGS_ALONE], check=True)
 
 
-def test_nothing_is_there_without_being_asked_for_and_the_error_says_how_to_ask():
+def test_nothing_is_importable_without_a_request_and_the_error_states_how_to_install():
     assert not compat.is_installed()
     ways = r"'omni'.*INTERNUTOPIA_COMPAT=2\.x.*SimConfig\(omni_compat=True\).*internutopia\.compat\.install\(\)"
     with pytest.raises(ModuleNotFoundError, match=ways) as error:
@@ -60,7 +60,7 @@ def test_nothing_is_there_without_being_asked_for_and_the_error_says_how_to_ask(
 
 
 @pytest.mark.parametrize('switch', ['2.x', '3.x'])
-def test_who_looks_for_isaac_sim_finds_none(switch):
+def test_a_check_for_isaac_sim_finds_none(switch):
     code = (
         'import importlib.util, internutopia.core.config\n'
         "assert importlib.util.find_spec('isaacsim') is None and importlib.util.find_spec('omni') is None"

@@ -16,7 +16,7 @@ from internutopia_extension.configs.sensors import RepCameraCfg
 from internutopia_extension.sensors.rep_camera import RepCamera
 
 RARELY = 1000  # steps between two frames
-# slides down freely and looks at the ground: its depth tells how high it is
+# slides down freely and is directed at the ground: its depth is its height
 FALLING = """
 <worldbody>
   <body name="base" pos="0 0 20"><joint type="slide" axis="0 0 1" name="height"/>
@@ -35,7 +35,7 @@ class OneEnvCamera(RepCamera):
 
 @BaseTask.register('PhotoTask')
 class PhotoTask(BaseTask):
-    """Env 0 asks for a frame in its third step; no task's observation is its own business otherwise."""
+    """Env 0 requests a frame in its third step; no task's observation is its own business otherwise."""
 
     def get_observations(self) -> dict[str, Any]:
         if self.env_id == 0 and self.steps == 2:

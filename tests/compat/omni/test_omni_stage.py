@@ -97,7 +97,7 @@ def test_lights_stay_until_their_episode_ends(env):
     env.step([None, None])
     assert place('/World/env_1/lamp')[0] == [0, 4, 3]
     env.step([None, None])
-    kept_task = env.runner.current_tasks['0']  # somebody may hold on to an episode that is over
+    kept_task = env.runner.current_tasks['0']  # a script may keep an episode that is over
     env.reset([0])
     assert kept_task.robots
     assert not stage().GetPrimAtPath('/World/env_0/lamp')
@@ -117,7 +117,7 @@ def test_names_that_usd_does_not_allow_are_left_out(make_env, make_task, make_ro
     assert 'the stage has no prim /World/env_0/robots/my robot: USD allows' in caplog.text
 
 
-def test_look_ups(env, prims):
+def test_queries(env, prims):
     arm = '/World/env_1/robots/arm'
     assert prims.get_prim_path(prims.get_prim_parent(prims.get_prim_at_path(arm))) == '/World/env_1/robots'
     children = prims.get_prim_children(prims.get_prim_at_path(arm))

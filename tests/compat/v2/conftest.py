@@ -22,16 +22,16 @@ from internutopia.core.vec_env import Env
 
 @pytest.fixture
 def mocap_server() -> Iterator[tuple[str, list[str], list[Any]]]:
-    """A motion-capture server: its address, the paths that it was asked for, and what it answers one after the other.
+    """A motion-capture server: its address, the requested paths, and its answers one after the other.
 
     The last answer is given again and again.
     """
-    asked: list[str] = []
+    requested: list[str] = []
     answers: list[Any] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
-            asked.append(self.path)
+            requested.append(self.path)
             answer = None if self.path != '/results' else answers.pop(0) if len(answers) > 1 else answers[0]
             self.send_response(200)
             self.end_headers()
@@ -42,7 +42,7 @@ def mocap_server() -> Iterator[tuple[str, list[str], list[Any]]]:
 
     server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={'poll_interval': 0.01}, daemon=True).start()
-    yield f'http://127.0.0.1:{server.server_port}', asked, answers
+    yield f'http://127.0.0.1:{server.server_port}', requested, answers
     server.shutdown()
     server.server_close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from internutopia.model.assets import PACKAGED_ASSETS
+from internutopia.model.asset_paths import PACKAGED_ASSETS
 
 TOP_DOWN_WIDTH = 20.0  # m, what the camera above sees
 FOCAL_LENGTH, FILM_WIDTH = 20.0, 20.0  # of the others, tenths of the unit: half a metre to each side, a metre ahead

@@ -111,10 +111,10 @@ def test_unknown_names_are_ignored_with_one_warning_each(old, make_env, caplog):
         assert row(env.step([bad, bad]), 0)[0]['arm']['joint_positions'].tolist() == (
             row(without.step([DRIVE, DRIVE]), 0)[0]['arm']['joint_positions'].tolist()
         )
-    said = warnings(caplog)
-    assert len(said) == 2
-    assert "env 0 has no robot 'arm_1', its action is ignored; did you mean 'arm'?" in said[0]
-    assert "env 0, robot 'arm' has no controller 'stop', its action is ignored; known: 'drive', 'push'" in said[1]
+    logged = warnings(caplog)
+    assert len(logged) == 2
+    assert "env 0 has no robot 'arm_1', its action is ignored; did you mean 'arm'?" in logged[0]
+    assert "env 0, robot 'arm' has no controller 'stop', its action is ignored; known: 'drive', 'push'" in logged[1]
     with pytest.raises(KeyError):
         without.step([bad, bad])
 

@@ -18,7 +18,7 @@ import internutopia
 from internutopia.compat.v2.gone import GONE, Gone
 from internutopia.core.datahub import DataHub
 from internutopia.core.registries import REGISTRIES
-from internutopia.util.registry import look_up
+from internutopia.core.registry import look_up
 from internutopia_extension import import_extensions
 
 import_extensions()
@@ -69,7 +69,7 @@ def test_what_has_no_meaning_here_says_what_to_use(module: str, name: str):
 
 
 @pytest.mark.parametrize('row', GONE, ids=lambda row: f'{row.place}:{row.names[0]}')
-def test_every_row_of_the_table_is_what_a_user_is_told(row: Gone):
+def test_every_row_of_the_table_is_an_error_message(row: Gone):
     for name in row.names:
         message = re.escape(row.message(name))
         if '.' not in row.place:
@@ -105,6 +105,7 @@ def test_a_module_without_a_file_can_be_the_first_that_a_script_imports(module: 
 
 def test_modules_that_never_were_are_not_found():
     assert importlib.util.find_spec(f'{CORE}.util.chats') is None
+    assert importlib.util.find_spec('controller') is None  # a registry of the table
     assert importlib.util.find_spec(f'{EXT}.interactions.visionpro.other') is None
     with pytest.raises(ModuleNotFoundError, match='internutopia.core.datahub.DataHub'):
         importlib.import_module(f'{CORE}.datahub.DataHub')

@@ -38,16 +38,16 @@ def test_an_interaction_of_ones_own():
     assert isinstance(stick, Joystick) and stick.type == 'Joystick' and stick.get_input().tolist() == [1.0, 1.0]
 
 
-def test_motion_capture_is_asked_over_http(mocap_server):
+def test_motion_capture_is_requested_over_http(mocap_server):
     from internutopia_extension.interactions.motion_capture import MocapInteraction
 
-    url, asked, answers = mocap_server
+    url, requested, answers = mocap_server
     answers.append({'lh_bones_kps': [[0.0, 1.0, 2.0]]})
     mocap = MocapInteraction(url + '/')
     mocap.server_start()
     assert mocap.step() == {'lh_bones_kps': [[0.0, 1.0, 2.0]]}
     mocap.server_stop()
-    assert asked == ['/start', '/results', '/stop']
+    assert requested == ['/start', '/results', '/stop']
 
 
 def test_a_motion_capture_server_that_is_not_there_is_named():

@@ -1,7 +1,8 @@
 """Evaluations in the manner of a client of 2.x, each started as a program with nothing but the switch.
 
-What comes of the episodes of `client_data` is worked out by hand. Robots of flash settings are where they are told to
-be; physics goes on for one step of 5 ms after each action. Robots that walk get there as well as the policy can.
+The results of the episodes of `client_data` are worked out by hand. Robots of flash settings are where they are
+commanded to be; physics goes on for one step of 5 ms after each action. Robots that walk get there as well as the
+policy can.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 FLASH = 2e-3  # m and 1, that physics may do to flash; the figures are of the order of 1
 THROUGH = 0.02  # m, the same for a robot that is put into a pillar
-# m, at the end of up to 21 actions that nobody corrects: the policy gets going within three of them, on the corner
+# m, at the end of up to 21 actions without corrections: the policy gets going within three of them, on the corner
 # along both axes, and 5 degrees that it turned too little are 0.09 m at the end of a metre
 WALK = 0.45
 

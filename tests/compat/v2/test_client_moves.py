@@ -15,7 +15,7 @@ from vln_client.settings.base import base, walking
 pytestmark = pytest.mark.filterwarnings('ignore:`torch.jit')
 STAND = {'h1': {'stand_still': []}}
 STEPS = base['steps_per_action']
-GETTING_GOING = 3  # actions of a kind that the policy needs until it walks or turns as fast as it is told
+GETTING_GOING = 3  # actions of a kind that the policy needs until it walks or turns as fast as commanded
 STRIDE, SWAY = 0.03, 2.5  # m and degrees that an action may be off then: where a stride is at its end differs
 
 

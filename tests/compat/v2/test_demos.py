@@ -87,7 +87,7 @@ def test_keys_move_a_target_within_its_range(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_captured_hand_moves_a_target_and_grasps(mocap_server):
-    url, asked, answers = mocap_server
+    url, requested, answers = mocap_server
     fist, open_hand = np.array(HAND), np.array(HAND)
     open_hand[8] = (0.0, 0.1, 0.0)
     way = np.array([0.2, -0.1, -0.4])  # to the right, up and towards the camera
@@ -99,7 +99,7 @@ def test_a_captured_hand_moves_a_target_and_grasps(mocap_server):
     moved = [0.4 + 0.25 * 0.4, 0.5 * 0.2, 0.3 + 0.1]
     np.testing.assert_allclose([position for position, _ in seen], [(0.4, 0.0, 0.3), moved, moved, moved])
     assert [grasps for _, grasps in seen] == [True, False, None, True]
-    assert asked == ['/start', *['/results'] * 4, '/stop']
+    assert requested == ['/start', *['/results'] * 4, '/stop']
 
 
 def test_a_captured_hand_moves_the_gripper_of_the_demo(mocap_server, capsys: pytest.CaptureFixture[str]):

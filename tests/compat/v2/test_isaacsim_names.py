@@ -111,7 +111,7 @@ def test_control_modes_take_gains_away_and_give_them_back(env):
         handle.switch_control_mode('force')  # pyright: ignore[reportArgumentType]
 
 
-def test_wheels_are_spoken_to_on_their_own(env):
+def test_wheels_are_commanded_separately(env):
     wheels = wheels_of()
     right, left = (wheels.get_dof_index(f'{side}_wheel_joint') for side in ('right', 'left'))
     assert wheels.wheel_dof_indices == [right, left]
@@ -148,14 +148,14 @@ def test_the_gripper_of_franka_opens_and_closes(env):
         arm.gripper.forward('shut')  # pyright: ignore[reportArgumentType]
 
 
-def test_a_rigid_body_is_made_from_its_prim_path_and_put_where_it_is_told(env):
+def test_a_rigid_body_is_made_from_its_prim_path_and_put_where_it_is_commanded(env):
     body = IsaacsimRigidBody(BOX, position=[0.5, 1.5, 0.4], mass=3.0, linear_velocity=[0.0, 0.0, 1.0])
     assert isinstance(body, IRigidBody) and body.is_valid()
     np.testing.assert_allclose(body.get_pose()[0], [0.5, 1.5, 0.4], atol=1e-6)
     assert body.get_mass() == pytest.approx(3.0)
     np.testing.assert_allclose(body.get_linear_velocity(), [0, 0, 1], atol=1e-6)
-    told = IRigidBody.create(prim_path=BOX, translation=[0.1, 1.0, 0.2], orientation=[0.0, 0.0, 0.0, 1.0])
-    np.testing.assert_allclose(told.get_local_pose()[0], [0.1, 1.0, 0.2], atol=1e-6)
+    placed = IRigidBody.create(prim_path=BOX, translation=[0.1, 1.0, 0.2], orientation=[0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_allclose(placed.get_local_pose()[0], [0.1, 1.0, 0.2], atol=1e-6)
     with pytest.raises(ValueError, match='position .* or translation .* not both'):
         IRigidBody.create(prim_path=BOX, position=[0, 0, 1], translation=[0, 0, 1])
     with pytest.raises(TypeError, match='velocity'):

@@ -22,8 +22,8 @@ from internutopia.core.config.distribution import RayDistributionCfg
 from internutopia.core.config.robot import ControllerCfg
 from internutopia.core.util import is_in_container
 from internutopia.core.vec_env import Env
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.load import load_spec
-from internutopia.model.importers.load_options import LoadOptions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.sensors import RepCameraCfg
 
@@ -38,7 +38,7 @@ SIZE = 8.0  # m, between envs
 
 @pytest.fixture
 def sensors(configs: ModuleType) -> list[Any]:
-    """A panorama, the same class on a camera above, and a built-in camera that was told to be another one."""
+    """A panorama, the same class on a camera above, and a built-in camera that is configured as another one."""
     panorama = configs.PanoramaCfg(resolution=[32, 24])
     camera = RepCameraCfg(**panorama.model_dump())
     camera.type = 'ClientCamera'
@@ -240,7 +240,7 @@ def test_what_the_task_and_the_robot_find_when_they_are_loaded(make_env, make_ta
         ('topdown_camera_500', [0, 0, -1], [0, 1, 0]),
     ],
 )
-def test_the_cameras_of_the_robot_look_where_they_should(robot_usd, camera, ahead, up):
+def test_the_cameras_of_the_robot_have_their_directions(robot_usd, camera, ahead, up):
     """A camera of USD looks along -z, with +y up in the picture; the robot faces +x."""
     model = load_spec(Path(robot_usd), LoadOptions(short_names=True)).compile()
     data = mujoco.MjData(model)

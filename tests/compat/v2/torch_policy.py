@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from internutopia.model.assets import PACKAGED_ASSETS
+from internutopia.model.asset_paths import PACKAGED_ASSETS
 
 INPUTS, JOINTS, LEGS = 492, 19, 10
 _BASE = 9  # angular velocity, gravity, command

@@ -83,7 +83,7 @@ def test_targets_far_outside_of_the_limits_are_said_once(start, arm, caplog):
         step(0.0, -90.0)
     assert warnings(caplog) == [
         "env 1: robot 'arm', joint 'shoulder': position target -90 is far outside of its limits, -2 to 2; are targets "
-        'in radians (of sliding joints in metres)? This is said once.'
+        'in radians (of sliding joints in metres)? This is logged once.'
     ]
 
 

@@ -146,7 +146,7 @@ def test_lines_of_an_older_version_need_force(make_run, run, tmp_path):
     path = tmp_path / 'r'
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text(''.join(json.dumps(dict(list(line.items())[:10])) + '\n' for line in lines))
-    with pytest.raises(ValueError, match='does not say its config, of an older version'):
+    with pytest.raises(ValueError, match='a result without its config, of an older version'):
         ResultsWriter(make_run())
     assert len(resumed(make_run(resume='force'))) == len(lines)
 

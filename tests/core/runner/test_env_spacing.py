@@ -33,7 +33,7 @@ def test_auto_is_five_metres_where_nothing_asks_for_more(make_env, make_task, ta
 def test_a_scene_that_cannot_be_measured_is_named(make_env, make_task, tasks):
     with pytest.raises(FileNotFoundError, match='no_such_scene') as caught:
         make_env(tasks=[*tasks, make_task('no_such_scene.xml')], env_offset_size='auto')
-    assert caught.value.__notes__ == ["while looking for env_offset_size='auto' at the scene of task_configs[2]"]
+    assert caught.value.__notes__ == ["while computing env_offset_size='auto' for the scene of task_configs[2]"]
 
 
 def test_a_number_is_kept_and_one_that_is_too_small_is_said_with_the_first_picture(make_env, tasks, opengl, caplog):

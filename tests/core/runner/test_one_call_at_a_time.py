@@ -158,7 +158,7 @@ def test_gym_env_makes_one_call_at_a_time(make_config: Callable[..., Any], make_
         before = env.np_random
         for name in ('reset', 'step', 'get_observations', 'warm_up', 'render', 'close'):
             arguments: dict[str, Any] = {'reset': {'seed': 2}, 'step': {'action': {}}}.get(name, {})
-            with pytest.raises(AlreadyPendingCallError, match=rf'^Env\.{name}: Env\.step is under way'):
+            with pytest.raises(AlreadyPendingCallError, match=rf'^GymEnv\.{name}: GymEnv\.step is under way'):
                 getattr(env, name)(**arguments)
         assert env.np_random is before
     assert step.result()[4]['step'] == 1

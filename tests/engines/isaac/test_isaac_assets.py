@@ -11,8 +11,8 @@ import pytest
 from internutopia.config import SimConfig
 from internutopia.core.task.scene_builder import scene_spec
 from internutopia.engines.factory import create_world
-from internutopia.engines.isaac.assets import check_assets, check_scene, prim_paths
-from internutopia.engines.isaac.stage import EnvPrims, envs_of
+from internutopia.engines.isaac.env_prims import EnvPrims, envs_of
+from internutopia.engines.isaac.usd_assets import check_assets, check_scene, prim_paths
 from internutopia.engines.isaac.world import whole_steps
 from internutopia.model.compilation import compile_scene
 from internutopia.model.spec import Drives, JointSpec, ObjectSpec, Probe, RobotSpec, SceneSpec

@@ -23,7 +23,7 @@ import pytest
 
 import internutopia
 from internutopia.config import SimConfig
-from internutopia.engines.isaac import api, app
+from internutopia.engines.isaac import api, launch
 from internutopia.engines.isaac.api import Box, IsaacSim
 
 RECORDED = json.loads((Path(__file__).parents[2] / 'data' / 'isaac_sim_signatures.json').read_text())
@@ -199,8 +199,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes modules of doubles importable: those of some sets of names, as far as a version has them."""
 
     def install(calls: Calls, *roots: str) -> Calls:
-        places: list[str] = list(app._APPS)
-        for table in (*app.NAMES.values(), app.CAMERAS):
+        places: list[str] = list(launch._APPS)
+        for table in (*launch.NAMES.values(), launch.CAMERAS):
             places += table.values()
         for place in places:
             module, _, attribute = place.partition(':')
@@ -215,8 +215,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
             if found or own:
                 double = make_module(monkeypatch, module)
                 vars(double).update(found or {n.rpartition('.')[2]: calls.find(n) for n in own})
-        monkeypatch.setattr(app, '_app', None)
-        monkeypatch.setattr(app.atexit, 'register', lambda function: function)
+        monkeypatch.setattr(launch, '_app', None)
+        monkeypatch.setattr(launch.atexit, 'register', lambda function: function)
         return calls
 
     return install
@@ -234,8 +234,8 @@ def make_module(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
 
 def start(generation: str, config: SimConfig, monkeypatch: pytest.MonkeyPatch) -> IsaacSim:
     """A stage that speaks one set of names."""
-    monkeypatch.setattr(app, 'NAMES', {generation: app.NAMES[generation]})
-    return app.start_isaac_sim(config, 0.01)
+    monkeypatch.setattr(launch, 'NAMES', {generation: launch.NAMES[generation]})
+    return launch.start_isaac_sim(config, 0.01)
 
 
 def exercise(sim: IsaacSim) -> None:
@@ -325,7 +325,7 @@ def test_the_newest_complete_set_of_names_is_taken(
     version: str, roots: tuple[str, ...], generation: str, install: Any
 ) -> None:
     install(Calls(version), *roots)
-    assert app.load_names()[0] == generation
+    assert launch.load_names()[0] == generation
 
 
 def test_the_app_is_started_once_without_several_gpus(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,7 +340,7 @@ def test_the_app_is_started_once_without_several_gpus(install: Any, monkeypatch:
 
     monkeypatch.setattr(calls, 'bind', note)
     for _ in range(2):
-        app.start_isaac_sim(SimConfig(backend='isaac_sim', device='cuda:1'), 0.01)
+        launch.start_isaac_sim(SimConfig(backend='isaac_sim', device='cuda:1'), 0.01)
     assert launched == [{'headless': True, 'multi_gpu': False, 'active_gpu': 1, 'physics_gpu': 1}]
 
 
@@ -350,7 +350,7 @@ def test_without_isaac_sim_the_error_says_what_to_install() -> None:
     with pytest.raises(
         ImportError, match=r'4\.5, 5\.0, 5\.1 and 6\.0.*pip install .isaacsim\[all\]==5\.1\.0., with NVIDIA'
     ):
-        app.start_isaac_sim(SimConfig(backend='isaac_sim'), 0.01)
+        launch.start_isaac_sim(SimConfig(backend='isaac_sim'), 0.01)
 
 
 @pytest.mark.parametrize(
@@ -385,4 +385,4 @@ def test_isaac_sim_is_imported_in_one_module_only() -> None:
             assert not any(name.split('.')[0] in ('omni', 'isaacsim', 'carb') for name in names), file
     for file in (root / 'core' / 'world' / 'isaac').glob('*.py'):
         text = file.read_text()
-        assert 'import_module' not in text or file.name == 'app.py'
+        assert 'import_module' not in text or file.name == 'launch.py'

@@ -15,8 +15,8 @@ from markers import slow_but
 from internutopia.config import SimConfig
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.grid import env_origins
-from internutopia.engines.isaac import app, assets
-from internutopia.engines.isaac.app import start_isaac_sim
+from internutopia.engines.isaac import launch, usd_assets
+from internutopia.engines.isaac.launch import start_isaac_sim
 from internutopia.model.spec import Drives
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.sensors import RepCameraCfg
@@ -358,7 +358,7 @@ def test_fabric(simulator, make_isaac):
 
 
 def test_a_file_that_isaac_sim_does_not_read(simulator, make_isaac, make_task, monkeypatch):
-    monkeypatch.setattr(assets, 'ASSET_SUFFIXES', assets.USD_SUFFIXES)
+    monkeypatch.setattr(usd_assets, 'ASSET_SUFFIXES', usd_assets.USD_SUFFIXES)
     env = make_isaac([make_task('floor', robots=[])], 1)
     with pytest.raises(ValueError, match='reads USD .*, but the scene is .*floor.xml'):
         env.reset()
@@ -384,6 +384,6 @@ def test_the_names_of_4x(monkeypatch, make_isaac, make_task):
 
 
 def test_without_isaac_sim(monkeypatch, make_isaac):
-    monkeypatch.setattr(app, '_app', None)
+    monkeypatch.setattr(launch, '_app', None)
     with pytest.raises(ImportError, match=r'needs Isaac Sim \(4.5, 5.0, 5.1 and 6.0\).*pip install'):
         make_isaac(1, 1)

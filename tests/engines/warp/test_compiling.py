@@ -9,7 +9,7 @@ import pytest
 
 wp = pytest.importorskip('warp')
 
-from internutopia.engines.warp.compiling import compiling_shown  # noqa: E402
+from internutopia.engines.warp.arrays import compiling_shown  # noqa: E402
 from internutopia.util import progress  # noqa: E402
 
 

@@ -15,9 +15,8 @@ from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
 from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
+from internutopia_extension.controllers.ground_controllers import MoveToPointBySpeedController, RotateController
 from internutopia_extension.controllers.move_along_path_points_controller import MoveAlongPathPointsController
-from internutopia_extension.controllers.move_to_point_by_speed_controller import MoveToPointBySpeedController
-from internutopia_extension.controllers.rotate_controller import RotateController
 
 Run = Callable[..., Any]
 MakeBuiltin = Callable[..., RobotCfg]

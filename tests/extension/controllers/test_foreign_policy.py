@@ -163,7 +163,7 @@ class TestWhatTheRobotGivesAway:
             self.start(make_env, describe(layers, self.fields(ALIENGO_GYM_12, home)))
             assert not caplog.text
             self.start(make_env, describe(layers, self.fields(ALIENGO_GYM_12, home, scale=3.0)))
-        assert 'standing still it asks for joint positions beyond the limits: FL_hip_joint 3' in caplog.text
+        assert 'standing still it commands joint positions beyond the limits: FL_hip_joint 3' in caplog.text
 
 
 def test_nothing_is_wrong_with_the_policies_that_come_with_internutopia(

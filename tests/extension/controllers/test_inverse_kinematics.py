@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.core.gym_env import Env as GymEnv
+from internutopia.core.gym_env import GymEnv
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.kinematics import KinematicChain

@@ -11,7 +11,7 @@ from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import MoveAlongPathPointsControllerCfg
 from internutopia_extension.configs.robots import jetbot
-from internutopia_extension.controllers.pursuit import pursue
+from internutopia_extension.controllers.move_along_path_points_controller import pursue
 
 Run = Callable[..., Env]
 MakeBuiltin = Callable[..., RobotCfg]

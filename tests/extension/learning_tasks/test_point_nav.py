@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from internutopia.navigation import Agent, NavigationMap
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import point_nav
-from internutopia_extension.terms.point_goal import geodesic_distance
+from internutopia_extension.terms import geodesic_distance
 
 GOAL = {'name': point_nav.GOAL}
 ROUNDING = 1e-4  # m, of float32 positions

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import navigation, velocity

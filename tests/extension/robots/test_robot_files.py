@@ -14,7 +14,7 @@ from internutopia.config import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld
-from internutopia.model.assets import resolve
+from internutopia.model.asset_paths import resolve
 from internutopia_extension.configs.robots import aliengo, franka, g1, gr1, h1, h1_with_hand, jetbot
 
 ROBOTS: dict[str, RobotCfg] = {

@@ -251,7 +251,7 @@ def test_results_do_not_depend_on_the_number_of_envs(start: Callable[..., Env], 
 
 def test_a_goal_needs_a_distance_at_which_it_counts() -> None:
     way = episode(goals=[{'position': (1, 0, 0)}, {'position': (2, 0, 0), 'radius': 1.0}])
-    with pytest.raises(ValidationError, match="episode 'a': its goals do not say one distance"):
+    with pytest.raises(ValidationError, match="episode 'a': its goals have no single distance"):
         NavigationTaskCfg.of(way, GenericRobotCfg(name='x', usd_path='x.xml'))
     assert NavigationTaskCfg.of(way, GenericRobotCfg(name='x', usd_path='x.xml'), success_distance=2.0).radius == 2
 

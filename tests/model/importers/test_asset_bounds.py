@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from internutopia.config import AssetLimitsCfg
-from internutopia.model.asset_bounds import limited_by
-from internutopia.model.file_errors import BROKEN, reading
+from internutopia.model.asset_files import BROKEN, limited_by, reading
 from internutopia.model.importers import usd
 from internutopia.model.importers.load import content_key, load_spec
 

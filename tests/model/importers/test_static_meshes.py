@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.load import load_spec
-from internutopia.model.importers.load_options import LoadOptions
 
 HALF = 0.5**0.5
 

@@ -129,7 +129,7 @@ def test_where_coacd_fails_there_is_the_hull_and_nothing_is_kept(
 ):
     (tmp_path / 'coacd.py').write_text(module)
     with monkeypatch.context() as patch:
-        patch.setenv('PYTHONPATH', str(tmp_path))
+        patch.syspath_prepend(tmp_path)
         (parts,) = decompose([trough])
     assert len(parts) == 1 and parts[0].volume == pytest.approx(0.3 * 0.2 * 0.4)
     (warning,) = [record.getMessage() for record in caplog.records]
@@ -145,7 +145,8 @@ def use_coacd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
         (tmp_path / 'coacd.py').write_text(
             f'set_log_level = print\ndef Mesh(*mesh): return mesh\ndef run_coacd(*mesh, **options):\n    {module}\n'
         )
-        monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv('PYTHONPATH', str(tmp_path))  # of programs that decompose
         monkeypatch.setenv('PYTHONDONTWRITEBYTECODE', '1')  # of a module that is another one within the same second
 
     return use

@@ -282,7 +282,7 @@ def test_addresses_behind_a_proxy(serve: Callable[..., Any], config: Config, tok
 
 
 def test_proxies_are_addresses() -> None:
-    from internutopia.remote.server.settings import Settings
+    from internutopia.remote.server.server_settings import Settings
 
     with pytest.raises(ValueError, match='trusted_proxies'):
         Settings.model_validate({'trusted_proxies': ['nginx']})

@@ -286,7 +286,7 @@ def test_keys(session: RawSession, key: str) -> None:
 def test_an_unexpected_fault_tells_nothing(
     session: RawSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from internutopia.remote.server.session import Session
+    from internutopia.remote.server.user_session import Session
 
     def broken(*_: Any) -> None:
         raise RuntimeError('the secret of the server')

@@ -16,7 +16,7 @@ from waiting import PATIENCE, FakeTime, alive, until
 
 from internutopia.config import Config
 from internutopia.remote.server.limits import RateLimit
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.users import add_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
@@ -58,7 +58,7 @@ def test_sessions_and_envs(serve: Callable[..., Any], config: Config, users: tup
     ada, bob = (Raw(served.url, token) for token in tokens)
     assert ada.get('/version').status == 200
     limits = ada.post('/session/create', {'num_envs': 6})
-    assert limits.fault == (429, 'too_many_envs') and '5 envs, you have 0 and want 6 more' in limits.message
+    assert limits.fault == (429, 'too_many_envs') and '5 envs, you have 0 and request 6 more' in limits.message
     first = ada.session(3)
     assert ada.post('/session/create', {'num_envs': 3}).fault == (429, 'too_many_envs')
     second = ada.session(2)
@@ -162,7 +162,7 @@ def test_a_call_that_takes_too_long(
 def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     """The clock of sessions."""
     fake = FakeTime()
-    monkeypatch.setattr('internutopia.remote.server.session.time', fake)
+    monkeypatch.setattr('internutopia.remote.server.user_session.time', fake)
     return fake
 
 

@@ -24,7 +24,7 @@ from internutopia.config import Config
 from internutopia.remote.protocol import PREFIX
 from internutopia.remote.server.serve import listen
 from internutopia.remote.server.serve import serve as run_server
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
@@ -90,10 +90,10 @@ def test_a_worker_killed_unseen(raw: Raw, worker_pid: Callable[[str], int]) -> N
 
 def test_a_worker_that_fails(raw: Raw, other: RawSession, caplog: pytest.LogCaptureFixture) -> None:
     """An exception is told to the log, not to the client."""
-    from internutopia.remote.server.session import Session
+    from internutopia.remote.server.user_session import Session
 
-    async def call(self: Session, name: str, **arguments: Any) -> bytes:
-        return await original(self, name, **{**arguments, 'autoreset': None, 'actions': 'nonsense'})
+    async def call(self: Session, name: str, media_type: str, **arguments: Any) -> bytes:
+        return await original(self, name, media_type, **{**arguments, 'autoreset': None, 'actions': 'nonsense'})
 
     session, original = raw.session(ENVS), Session.call
     with pytest.MonkeyPatch.context() as patch:

@@ -101,7 +101,7 @@ def test_clients_check_the_certificate(
         ('cert.pem', 'encrypted.pem', 'no certificate in PEM with its key'),
         ('cert.pem', None, 'no certificate in PEM with its key'),
         ('key.pem', 'key.pem', 'no certificate in PEM with its key'),
-        (None, 'key.pem', '--ssl-keyfile: the key of which certificate'),
+        (None, 'key.pem', '--ssl-keyfile needs --ssl-certfile'),
     ],
 )
 def test_files_that_are_none(

@@ -16,7 +16,7 @@ from waiting import until
 from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.remote.server.serve import serve as run_server
-from internutopia.remote.server.settings import Settings
+from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.users import Users, add_token, remove_token
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
@@ -115,7 +115,7 @@ def test_who_is_who(file: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 def test_others_can_only_reach_a_server_with_tokens(config: Config) -> None:
     for host in ('0.0.0.0', '::'):
-        with pytest.raises(ValueError, match='without tokens anybody may use the server'):
+        with pytest.raises(ValueError, match='without tokens any client may use the server'):
             run_server(config, host, 0, None, Settings())
     with pytest.raises(OSError, match='no-such-host.invalid'):
         run_server(config, 'no-such-host.invalid', 0, None, Settings())
@@ -126,7 +126,7 @@ def test_only_users_come_in(file: Path, serve: Callable[..., Any], config: Confi
     url = serve(config, tokens=file).url
     nobody, stranger, ada = Raw(url), Raw(url, token[:-1] + '='), Raw(url, token)
     assert 'a token is needed' in nobody.get('/status').message
-    assert 'does not know the token sent' in stranger.get('/status').message
+    assert 'the token is not valid for this server' in stranger.get('/status').message
     for raw in (nobody, stranger):
         for path in ('/status', '/sessions', '/session/x', '/nothing'):
             answer = raw.get(path)

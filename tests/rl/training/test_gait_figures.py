@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.rl.training.evaluation import evaluate
-from internutopia.rl.training.gait import GaitMeter
+from internutopia.rl.training.evaluation import GaitMeter, evaluate
 from internutopia.util.arrays import HostArrays
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import velocity

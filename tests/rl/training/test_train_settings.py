@@ -13,8 +13,8 @@ from toy_walker import ID
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.commands import app
-from internutopia.rl.compiled import CompiledStep
-from internutopia.rl.judging import Judgement
+from internutopia.rl.compiled.step import CompiledStep
+from internutopia.rl.managers import StepEvaluation
 from internutopia.rl.training.run_folder import read_progress, read_run
 
 
@@ -93,13 +93,13 @@ def test_wandb_is_not_imported_where_nobody_logs_to_it(tmp_path: Path) -> None:
 
 def test_steps_of_a_run_are_compiled_if_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('llvmlite')
-    compiled, judge = list[CompiledStep](), CompiledStep.judge
+    compiled, evaluate = list[CompiledStep](), CompiledStep.evaluate
 
-    def judged(step: CompiledStep) -> Judgement:
+    def evaluated(step: CompiledStep) -> StepEvaluation:
         compiled.append(step)
-        return judge(step)
+        return evaluate(step)
 
-    monkeypatch.setattr(CompiledStep, 'judge', judged)
+    monkeypatch.setattr(CompiledStep, 'evaluate', evaluated)
     plain, same = tmp_path / 'plain', tmp_path / 'compiled'
     assert train('--iterations', 2, '--out', plain).exit_code == 0 and not compiled
     result = train('--setting', 'compiled=true', '--iterations', 2, '--out', same)

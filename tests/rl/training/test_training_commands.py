@@ -108,7 +108,7 @@ def test_a_folder_that_is_called_as_a_command_is(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'nav').symlink_to(run)
     result = call('evaluate', 'nav')
-    assert result.exit_code == 2 and 'say ./nav' in ' '.join(result.stderr.split())
+    assert result.exit_code == 2 and 'use ./nav' in ' '.join(result.stderr.split())
 
 
 def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):

@@ -217,7 +217,7 @@ def test_a_model_unpickles_what_is_known(entry: str, model: Path, tmp_path: Path
     ],
 )
 def test_a_pickle_gets_no_function(name: tuple[str, str], ran: Callable[[], bool]) -> None:
-    from internutopia.rl.known_pickles import UnknownObjectError, load_known
+    from internutopia.rl.sb3_model import UnknownObjectError, load_known
 
     module, attribute = (bytes([0x8C, len(text)]) + text.encode() for text in name)
     with pytest.raises(UnknownObjectError, match=re.escape('.'.join(name))):

@@ -11,7 +11,7 @@ stops at files that others read.
   room are left out; mimic joints become joint equality constraints, effort limits `actuatorfrcrange` (0 is none),
   dynamics damping and frictionloss.
 - Visual geoms are in group 2 and collide with nothing; collision geoms of a link that has visuals are in group 3, which
-  is not drawn by default. A visual whose link says no colour has that of its OBJ or COLLADA file: of the material that
+  is not drawn by default. A visual whose link has no colour gets that of its OBJ or COLLADA file: of the material that
   most faces have.
 - Files: `meshes`. Formats of meshes: `internutopia.model.meshes.mesh_files`. Masses: `build`.
 - A `<mujoco>` element gives MuJoCo's `compiler`, `option` and `size`; what the compiler does about files, angles and

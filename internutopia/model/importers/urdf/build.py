@@ -2,7 +2,7 @@
 
 - The masses are those of the file. A link without one weighs nothing; where links that move together (they are fixed to
   each other) all weigh nothing, the first of them gets `LEAST_MASS` and `LEAST_INERTIA`, without which MuJoCo has
-  nothing to accelerate. If the file says no mass, all follow from the collision shapes, at 1000 kg/m3.
+  nothing to accelerate. If the file has no mass, all follow from the collision shapes, at 1000 kg/m3.
 - Principal moments that no body has (a negative one, or one that is more than the other two together) are replaced by
   their mean, as MuJoCo's `balanceinertia` does. If the excess is no more than rounding, the largest is reduced.
 - A mass without inertia, or with one of zeros (not given, as in UsdPhysics), is spread evenly over the collision shapes
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
+from internutopia.model.importers.transforms import principal, to_quat
 from internutopia.model.importers.urdf.document import WORLD, Document, Inertial, Joint, Link, Numbers
 from internutopia.model.importers.urdf.meshes import Meshes
 
@@ -37,6 +38,10 @@ _GEOMS = {
 }
 # Options of MuJoCo's compiler that are handled, or decided, here
 _OURS = ('angle', 'eulerseq', 'discardvisual', 'fusestatic', 'strippath', 'meshdir', 'texturedir', 'assetdir')
+LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
+"""[kg], [kg·m2]: too light to matter for any real link, heavy enough to keep the mass matrix regular."""
+_ROUNDING = 0.01  # excess of a principal moment, as part of it, that three written digits may cause
+_EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
 
 
 def empty_spec(document: Document) -> mujoco.MjSpec:
@@ -144,20 +149,11 @@ def group_geoms(spec: mujoco.MjSpec) -> None:
                 geom.group = COLLIDER_GROUP if geom.contype else VISUAL_GROUP
 
 
-LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
-"""[kg], [kg·m2]: too light to matter for any real link, heavy enough to keep the mass matrix regular."""
-
-_ROUNDING = 0.01  # excess of a principal moment, as part of it, that three written digits may cause
-_EVEN = 1 - 1e-12  # MuJoCo refuses an excess of one bit, which scaling may cause
-
-
 def set_masses(document: Document, spec: mujoco.MjSpec, bodies: dict[str, mujoco.MjsBody]) -> None:
     """Give the bodies of a spec, by link, their masses and inertias; a mass without inertia is a point."""
-    if not document.has_masses:
+    if not any(link.inertial for link in document.links.values()):  # a mass may be 0
         if any(shape.collides for link in document.links.values() for shape in link.shapes):
-            document.warnings.add(
-                'no link says what it weighs; the collision shapes are taken as 1000 kg/m3', document.root
-            )
+            document.warnings.add('no link has a mass; the collision shapes are taken as 1000 kg/m3', document.root)
         spec.compiler.boundmass = spec.compiler.boundmass or LEAST_MASS
         spec.compiler.boundinertia = spec.compiler.boundinertia or LEAST_INERTIA
         return
@@ -205,11 +201,9 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
 def _principal(inertial: Inertial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return principal moments, in ascending order, and the quaternion of their axes on the link."""
     xx, xy, xz, yy, yz, zz = inertial.inertia or np.zeros(6)
-    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    axes[:, 0] *= np.linalg.det(axes)
-    turn, quat = np.zeros(4), np.zeros(4)
-    mujoco.mju_mat2Quat(turn, axes.ravel())
-    mujoco.mju_mulQuat(quat, inertial.pose.quat, turn)
+    moments, axes = principal(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    quat = np.zeros(4)
+    mujoco.mju_mulQuat(quat, inertial.pose.quat, to_quat(axes))
     return moments, quat
 
 

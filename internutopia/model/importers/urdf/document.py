@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.asset_bounds import check_bound
+from internutopia.model.asset_files import check_bound
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.util import did_you_mean
 
@@ -41,7 +41,7 @@ class Shape:
     """A visual or collision shape of a link.
 
     `size` [m]: edges of a box; radius of a sphere; radius and length of a cylinder or capsule; of a mesh, factors along
-    x, y, z. `mesh` is the reference as it stands in the file, `color` RGBA where the link says one.
+    x, y, z. `mesh` is the reference as it stands in the file, `color` RGBA where the link has one.
     """
 
     name: str
@@ -114,8 +114,8 @@ class Joint:
 class Document:
     """A whole file. `root` is the link that is no child, `joints` have parents before children.
 
-    `settings`: the `<mujoco>` element. `warnings` says what was wrong or is left out, `unread` counts what the file may
-    well say but nothing here makes use of.
+    `settings`: the `<mujoco>` element. `warnings` has what was wrong or is left out, `unread` counts valid content that
+    is not used here.
     """
 
     path: Path
@@ -126,11 +126,6 @@ class Document:
     settings: Element | None
     warnings: FileWarnings = field(default_factory=FileWarnings)
     unread: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def has_masses(self) -> bool:
-        """True if the file gives the mass of any of its links, even if it is 0."""
-        return any(link.inertial for link in self.links.values())
 
 
 def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[dict[str, Link], list[Joint], str]:

@@ -1,4 +1,4 @@
-"""Files that a URDF refers to, and its meshes in the spec: found, read, coloured; missing ones are left out with a warning.
+"""Files that a URDF refers to, and its meshes in the spec; missing or unreadable ones are left out with a warning.
 
 - A path without a scheme is relative to the URDF's folder, or to that with the `meshdir` of a `<mujoco><compiler>`, or
   to a folder above it. With `strippath` only its last part counts.
@@ -19,8 +19,7 @@ from pathlib import Path
 
 import mujoco
 
-from internutopia.model.asset_bounds import check_file
-from internutopia.model.file_errors import BROKEN
+from internutopia.model.asset_files import BROKEN, check_file
 from internutopia.model.importers.urdf.document import Document, Numbers, Shape
 from internutopia.model.meshes.images import add_texture, decode_image
 from internutopia.model.meshes.mesh_files import fault_of, fill_mesh, fill_with_trimesh
@@ -28,6 +27,9 @@ from internutopia.model.meshes.obj import ObjMaterial, obj_material
 
 _PACKAGES = ('package', 'model')
 _SEARCHED = ('ROS_PACKAGE_PATH', 'AMENT_PREFIX_PATH', 'GAZEBO_MODEL_PATH', 'GZ_SIM_RESOURCE_PATH')
+_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
+_PLACES_SHOWN = 6
+_CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
 def find(document: Document, reference: str) -> tuple[Path | None, list[Path]]:
@@ -57,7 +59,8 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
     if separator and scheme in _PACKAGES:
         name, _, inside = rest.lstrip('/').partition('/')
         yield from (folder / name / inside for folder in folders)
-        for folder in _searched():
+        entries = (entry for variable in _SEARCHED for entry in os.environ.get(variable, '').split(os.pathsep))
+        for folder in map(Path, filter(None, entries)):
             # the folder of packages, the package itself, or an installation
             yield from (folder / name / inside, folder.parent / name / inside, folder / 'share' / name / inside)
         yield from (folder / inside for folder in folders)
@@ -69,16 +72,6 @@ def _places(document: Document, reference: str) -> Iterator[Path]:
         name = os.path.basename(name)
     for place in (folders[0] / settings.get('meshdir', '') / name, *(folder / name for folder in folders)):
         yield Path(os.path.normpath(place))
-
-
-def _searched() -> list[Path]:
-    entries = (entry for variable in _SEARCHED for entry in os.environ.get(variable, '').split(os.pathsep))
-    return [Path(entry) for entry in entries if entry]
-
-
-_MISSING = 'left out meshes that are not found beside or above the file, or in ROS_PACKAGE_PATH'
-_PLACES_SHOWN = 6
-_CONVEX, _SHELL = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX, mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
 class Meshes:

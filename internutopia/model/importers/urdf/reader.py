@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import mujoco
 
-from internutopia.model.asset_bounds import NestingBounds, check_file
+from internutopia.model.asset_files import NestingBounds, check_file
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.urdf.document import (
     Document,
@@ -110,7 +110,7 @@ class _Reader:
         prefixes = {'xacro'}
         for top in self._robot:
             if top.tag not in _READ['robot'] and ':' not in top.tag:
-                continue  # what is not read may say what it likes
+                continue  # elements that are not read may have any content
             for element in top.iter():
                 prefixes.update(key.removeprefix('xmlns:') for key, value in element.items() if 'xacro' in value)
                 values = ' '.join(element.attrib.values())

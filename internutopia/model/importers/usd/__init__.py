@@ -7,9 +7,9 @@ What is read:
   primitives as long as the transform allows it (a sphere scaled unevenly is an ellipsoid), else they become meshes.
 - Colliders are the prims with `CollisionAPI` (on the prim itself or on one above it). In a stage without any,
   everything visible collides. A collider that is invisible collides all the same, in geom group 3. Meshes collide as
-  their `physics:approximation` says (`internutopia.model.importers.usd.colliders`). Flat ones are seen as they
+  their `physics:approximation` requests (`internutopia.model.importers.usd.colliders`). Flat ones are seen as they
   are, and collide as plates behind them.
-- A `Plane` that collides is an infinite plane if it says so with `CollisionAPI` or faces up, and does not move; else a
+- A `Plane` that collides is an infinite plane if it has a `CollisionAPI` or faces up, and does not move; else a
   thin box.
 - A prim with `RigidBodyAPI` is a body: it hangs on another one by a joint, or has a free joint (kinematic: none). How
   joints make trees, and what becomes of loops: `trees`, `constraints`; masses: `rigid_bodies`; contacts: `collisions`.
@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from internutopia.model.file_errors import reading
+from internutopia.model.asset_files import reading
+from internutopia.model.importers import DEFAULT_OPTIONS, LoadOptions
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.load_options import DEFAULT_OPTIONS, LoadOptions
 from internutopia.model.importers.usd.build import build
 from internutopia.model.importers.usd.composition import layer_files, quiet
 from internutopia.model.importers.usd.materials import material_files

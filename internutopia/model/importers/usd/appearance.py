@@ -1,4 +1,4 @@
-"""Appearance of geometry: materials, textures and the meshes that carry them.
+"""Appearance of geometry: materials, textures, the meshes that carry them, and values that vary over them (primvars).
 
 A mesh that has several materials (`GeomSubset`) becomes one visual mesh for each. A material becomes one of MuJoCo's:
 `specular` and `shininess` fall with its roughness and grow with its metallicity, smooth metal reflects. Textures need
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.importers.file_warnings import FileWarnings, listed
+from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_files import SEARCH_PATH
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
-from internutopia.model.importers.usd.primvars import Primvars, polygons
 from internutopia.model.importers.usd.shapes import Indexed, Shape
 from internutopia.model.importers.usd.textures import (
     ONE_TILE,
@@ -30,15 +30,106 @@ from internutopia.model.importers.usd.textures import (
     encode_srgb,
     read_image,
 )
-from internutopia.model.importers.usd.values import array
+from internutopia.model.importers.usd.values import array, bound_material, value
 from internutopia.model.meshes.images import add_texture
 
 if TYPE_CHECKING:
-    from pxr import Usd
+    from pxr import Usd, UsdGeom
 
+
+_COORDINATES = ('st', 'st0', 'st_0', 'UVMap', 'map1')  # what exporters call texture coordinates
+_SAME_COLOUR = 1 / 255
 DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
 _PLAIN = Appearance()
-_BLENDED = 0.99  # opacity from which on MuJoCo renders without looking at the opacity of a texture
+_BLENDED = 0.99  # opacity from which on MuJoCo ignores the opacity of a texture
+
+
+class Primvars:
+    """Reader of primvars; a wrong one is left out, with a warning."""
+
+    def __init__(self, warnings: FileWarnings):
+        self._warnings = warnings
+
+    def mean(self, prim: Usd.Prim, name: str) -> Array | None:
+        """Return a colour or opacity of the prim or one above it, as `(n,)`, averaged if it varies over the surface."""
+        from pxr import UsdGeom
+
+        values = self._values(UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance(name))
+        if values is None:
+            return None
+        if np.ptp(values, axis=0).max() > _SAME_COLOUR:
+            self._warnings.add(f'{name} that varies over the surface is averaged', prim)
+        return np.atleast_1d(values.mean(axis=0))
+
+    def coordinates(self, mesh: Usd.Prim, shape: Shape, name: str) -> Indexed | None:
+        """Return texture coordinates of a mesh: those of that name, if it has any, else the usual ones."""
+        return self._first(mesh, shape, ((name,) if name else ()) + _COORDINATES, 2)
+
+    def normals(self, mesh: Usd.Prim, shape: Shape) -> Indexed | None:
+        """Return unit normals of a mesh, along the axes of its shape."""
+        from pxr import UsdGeom
+
+        found = self._first(mesh, shape, ('normals',), 3)
+        if found is None:
+            values = array(mesh, 'normals', float, 3)
+            found = _at_corners(mesh, shape, values, UsdGeom.Mesh(mesh).GetNormalsInterpolation(), 3)
+        if found is None:
+            return None
+        turned = found.values @ np.linalg.inv(shape.stretch)
+        lengths = np.linalg.norm(turned, axis=1, keepdims=True)
+        return Indexed(turned / lengths, found.index) if np.isfinite(lengths).all() and lengths.all() else None
+
+    def _first(self, mesh: Usd.Prim, shape: Shape, names: tuple[str, ...], width: int) -> Indexed | None:
+        """Return the first of these primvars of a mesh that fits it, for the corners of the triangles of a shape."""
+        from pxr import UsdGeom
+
+        for name in names:
+            primvar = UsdGeom.PrimvarsAPI(mesh).FindPrimvarWithInheritance(name)
+            values = self._values(primvar)
+            if values is None:
+                continue
+            found = _at_corners(mesh, shape, values, primvar.GetInterpolation(), width)
+            if found is not None:
+                return found
+            self._warnings.add(f'primvar {name} does not fit the mesh', mesh)
+        return None
+
+    def _values(self, primvar: UsdGeom.Primvar) -> Array | None:
+        """Return values of a primvar by index, `(n,)` or `(n, width)`; None if it has none that can be read."""
+        from pxr import Tf, Usd
+
+        if not primvar or not primvar.HasValue():
+            return None
+        try:
+            values = np.asarray(primvar.ComputeFlattened(Usd.TimeCode.EarliestTime()), float)
+        except (Tf.ErrorException, TypeError, ValueError):
+            values = np.full(1, np.nan)
+        if values.size and np.isfinite(values).all():
+            return np.atleast_1d(values)
+        if values.size:
+            self._warnings.add(f'primvar {primvar.GetPrimvarName()} cannot be read', primvar.GetAttr().GetPrim())
+        return None
+
+
+def polygons(mesh: Usd.Prim, shape: Shape) -> NDArray[np.intp]:
+    """Return the face `(m,)` of a mesh prim that each triangle of its shape is part of."""
+    assert shape.corners is not None
+    return np.searchsorted(np.cumsum(value(mesh, 'faceVertexCounts')), shape.corners[:, 0], side='right')
+
+
+def _at_corners(mesh: Usd.Prim, shape: Shape, values: Any, interpolation: str, width: int) -> Indexed | None:
+    """Return values and indices `(m, 3)` for the corners of a shape's triangles; None if their number does not fit."""
+    assert shape.corners is not None
+    if interpolation in ('vertex', 'varying'):
+        index = np.asarray(value(mesh, 'faceVertexIndices'))[shape.corners]
+    elif interpolation == 'uniform':
+        index = np.repeat(polygons(mesh, shape)[:, None], 3, axis=1)
+    else:
+        index = shape.corners if interpolation == 'faceVarying' else np.zeros_like(shape.corners)
+    if values.ndim != 2 or values.shape[1] != width or index.max(initial=-1) >= len(values):
+        return None
+    used, index = np.unique(index, return_inverse=True)
+    return Indexed(values[used], index.reshape(-1, 3).astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -97,7 +188,7 @@ class VisualBuilder:
         folders = listed([str(folder) for folder in self._mdl.files.folders])
         what = (
             f'materials are not found ({len(self._grey)}), which leaves meshes grey ({len(meshes)}); '
-            f'looked in {folders}; {SEARCH_PATH} may name other folders'
+            f'searched in {folders}; {SEARCH_PATH} may name other folders'
         )
         for file in self._grey:
             self._warnings.add(what, file)
@@ -191,7 +282,7 @@ class VisualBuilder:
         return *map(float, rgb), float(np.clip(opacity, 0, 1))
 
     def _material(self, prim: Usd.Prim, surface: Appearance, texture: str) -> str:
-        """Return the material name of a surface: the path of the first prim of this name that looks like it.
+        """Return the material name of a surface: the path of the first prim of this name and appearance.
 
         A home refers to the same few hundred materials from each of its models, and MuJoCo renders 1000 at most.
         """
@@ -212,14 +303,6 @@ class VisualBuilder:
             if texture:
                 material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = texture
         return self._materials[key]
-
-
-def bound_material(prim: Usd.Prim) -> Usd.Prim | None:
-    """Return the material prim that is bound to a prim, or to one above it."""
-    from pxr import UsdShade
-
-    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
-    return material.GetPrim() if material else None
 
 
 def _subsets(prim: Usd.Prim, shape: Shape) -> list[tuple[Usd.Prim, NDArray[np.bool_]]]:

@@ -10,16 +10,16 @@ import mujoco
 import numpy as np
 
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.load_options import LoadOptions
-from internutopia.model.importers.usd.geometry import Geometry, GeomTarget, Merger
+from internutopia.model.importers.transforms import Array, Frame, polar
+from internutopia.model.importers.usd.geoms import Geometry, GeomTarget, Merger
 from internutopia.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
 from internutopia.model.importers.usd.mechanics import Mechanics
 from internutopia.model.importers.usd.rigid_bodies import PhysicsReader
 from internutopia.model.importers.usd.semantics import add_labels
 from internutopia.model.importers.usd.shapes import SHAPES, shape_of
 from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
-from internutopia.model.importers.usd.transforms import Array, Frame, polar
 from internutopia.model.meshes.mesh_files import fault_of
 from internutopia.util.progress import progress_bar
 
@@ -44,6 +44,10 @@ class _Body:
     prim: Usd.Prim | None = None
     geoms: list[mujoco.MjsGeom] = field(default_factory=list)
     shapes: list[Usd.Prim] = field(default_factory=list)
+
+    def place(self, matrix: Array) -> Frame:
+        """Return where a transform to the world has its origin on the body, and the world's axes on it."""
+        return Frame(self.rotation.T @ (matrix[:3, 3] - self.origin), self.rotation.T)
 
 
 class _Builder:
@@ -124,7 +128,7 @@ class _Builder:
         if not (shown or collides):
             return
         try:
-            matrix = self._matrix(prim)
+            matrix = self._transforms.matrix(prim)
             if np.linalg.matrix_rank(matrix[:3, :3]) < 3:
                 raise ValueError('its scale is zero along an axis')
             shape = shape_of(prim, matrix[:3, :3])
@@ -151,7 +155,7 @@ class _Builder:
 
         target = GeomTarget(
             body.element,
-            Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T),
+            body.place(matrix),
             moves=body.prim is not None and not self._physics.is_kinematic(body.prim),
             boundless=not implicit,
             on_geom=on_geom,
@@ -161,9 +165,8 @@ class _Builder:
 
     def _merger(self, mesh: Usd.Prim, prim: Usd.Prim, body: _Body) -> Merger:
         """Return the prim that makes a mesh part of one collider, on a body that does not move."""
-        matrix = self._matrix(prim)
-        frame = Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), body.rotation.T)
-        return Merger(str(prim.GetPath()), frame, matrix[:3, :3], self._transforms.relative(mesh, prim))
+        matrix = self._transforms.matrix(prim)
+        return Merger(str(prim.GetPath()), body.place(matrix), matrix[:3, :3], self._transforms.relative(mesh, prim))
 
     def _note_subdivision(self, mesh: Usd.Prim) -> None:
         """Warn of a mesh that its file subdivides; USD does that to meshes without a scheme, too."""
@@ -173,13 +176,9 @@ class _Builder:
 
     def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
         """Return the body that a light or camera is part of, and its pose on that, without its scale."""
-        body, matrix = self._body_of(prim), self._matrix(prim)
-        rotation = body.rotation.T @ polar(matrix[:3, :3])[0]
-        return body.element, Frame(body.rotation.T @ (matrix[:3, 3] - body.origin), rotation)
-
-    def _matrix(self, prim: Usd.Prim) -> Array:
-        """Return the `(4, 4)` transform from a prim to the world, in metres with z up; acts on columns."""
-        return self._transforms.matrix(prim)
+        body, matrix = self._body_of(prim), self._transforms.matrix(prim)
+        frame = body.place(matrix)
+        return body.element, Frame(frame.position, frame.rotation @ polar(matrix[:3, :3])[0])
 
     def _body_of(self, prim: Usd.Prim) -> _Body:
         """Return the body that a prim belongs to."""

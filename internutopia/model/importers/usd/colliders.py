@@ -17,8 +17,8 @@ import numpy as np
 from mujoco import mjtGeom
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.shapes import Shape
-from internutopia.model.importers.usd.transforms import Array
 from internutopia.model.importers.usd.values import value
 from internutopia.model.meshes.convex_parts import facing_out, is_room
 from internutopia.model.meshes.part_cache import ConvexPart
@@ -34,16 +34,11 @@ class Collider(Enum):
 
     NONE = 'nothing'
     HULL = 'its convex hull'
-    FALLBACK = 'its convex hull, although that is not what the file asks for'
+    FALLBACK = 'its convex hull, although the file requests another shape'
     PARTS = 'convex parts'
     COARSE_PARTS = 'convex parts within `STATIC_TOLERANCE`'
     BOX = 'a box around it'
     SPHERE = 'a sphere around it'
-
-    @property
-    def is_hull(self) -> bool:
-        """True if it is the convex hull."""
-        return self in (Collider.HULL, Collider.FALLBACK)
 
 
 _ALWAYS = {
@@ -63,11 +58,11 @@ def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarn
     """Return the collider of a shape of a prim; `moves`: under forces. An unknown name is warned of."""
     if shape.faces is None:
         return Collider.HULL  # a primitive
-    asked = _approximation(prim)
-    if asked not in _ALWAYS and asked not in _SURFACES:
-        warnings.add(f'approximation {asked!r} is not known, taken for none', prim)
-    wanted = _ALWAYS.get(asked, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
-    return Collider.HULL if wanted in (Collider.PARTS, Collider.COARSE_PARTS) and _is_convex(shape) else wanted
+    requested = _approximation(prim)
+    if requested not in _ALWAYS and requested not in _SURFACES:
+        warnings.add(f'approximation {requested!r} is not known, taken for none', prim)
+    kind = _ALWAYS.get(requested, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
+    return Collider.HULL if kind in (Collider.PARTS, Collider.COARSE_PARTS) and _is_convex(shape) else kind
 
 
 def bounding_box(shape: Shape) -> Shape:

@@ -1,15 +1,15 @@
 """Contacts between colliders of a stage: those that pass through each other, friction and restitution of the others.
 
-Bodies pass through each other as `FilteredPairsAPI` and `enabledSelfCollisions` say by MuJoCo's `exclude`; colliders of
+`FilteredPairsAPI` and `enabledSelfCollisions` of bodies become MuJoCo's `exclude`; colliders of
 collision groups, and filtered ones that are no whole bodies, by bits of `contype` and `conaffinity`. Bit 0 is for
 colliders that no group holds: they meet all others, also those of other files. Where the bits are too few, whole bodies
 are excluded instead, and what is left shares bits: moving parts of a hundred models that all pass through the walls.
 
 MuJoCo has one coefficient of sliding friction for a contact, so the dynamic friction of materials is read. A geom
 with a material goes before one without. Of two materials MuJoCo takes the greater friction, and the greater
-restitution. Where their combine modes (PhysX: of both, the later of average, min, multiply and max; average if nothing
-is said) lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
-`MAX_PAIRS`; beyond, the greater counts, and a warning says so.
+restitution. Where their combine modes (PhysX: of both, the later of average, min, multiply and max; the default is
+average) lead to something else, the two colliders become a `<pair>` of their own. That holds within one file, and up to
+`MAX_PAIRS`; beyond, the greater counts, with a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.contact_parameters import (
+from internutopia.model.contacts import (
+    SELF_COLLISIONS_OFF,
     add_pair,
     can_touch,
     excluded_bodies,
@@ -32,8 +33,7 @@ from internutopia.model.contact_parameters import (
     make_rigid,
 )
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.values import value
-from internutopia.model.self_collision import SELF_COLLISIONS_OFF
+from internutopia.model.importers.usd.values import bound_material, value
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _BITS = 31  # of contype and conaffinity that are not a sign
 
 _Sides = tuple[set[str], set[str]]  # colliders that do not meet those of the other side, by path
+MAX_PAIRS = 256  # MuJoCo tests each of them in each step
+_MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
 
 
 class CollisionFilter:
@@ -62,7 +64,7 @@ class CollisionFilter:
         self._bodies = bodies
         self._warnings = warnings
         self._excluded: set[frozenset[str]] = set()
-        self._switched_off: set[frozenset[str]] = set()  # likewise, as a whole articulation says so
+        self._switched_off: set[frozenset[str]] = set()  # likewise, of whole articulations
         self._groups: list[_Sides] = []
 
     def exclude_links(self, links: Iterable[str], *, articulation: bool = False) -> None:
@@ -174,10 +176,6 @@ class CollisionFilter:
         return {p for p in paths if p == path or p.startswith(path + '/')}
 
 
-MAX_PAIRS = 256  # MuJoCo looks at each of them in each step
-_MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
-
-
 @dataclass(frozen=True)
 class PhysicsMaterial:
     """Coefficients of a physics material, and how they combine with those of another one."""
@@ -194,11 +192,8 @@ def physics_material(prim: Usd.Prim, warnings: FileWarnings) -> PhysicsMaterial 
     Raises:
         ValueError: A coefficient is negative, or a combine mode unknown.
     """
-    from pxr import UsdPhysics, UsdShade
-
-    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
-    owner = material.GetPrim() if material else None
-    if not owner or not owner.HasAPI(UsdPhysics.MaterialAPI):
+    owner = bound_material(prim, 'physics')
+    if owner is None:
         return None
     names = ('staticFriction', 'dynamicFriction', 'restitution')
     static, dynamic, restitution = given = [float(value(owner, f'physics:{name}')) for name in names]

@@ -36,7 +36,7 @@ class MissingArc(NamedTuple):
 
     Attributes:
         what: is wrong.
-        layer: that is missing or broken, or lacks the prim; empty if USD does not say.
+        layer: that is missing or broken, or lacks the prim; empty if USD does not report it.
         needed_by: the prim, or the layer, that refers to it.
         where: all of that, for a warning.
     """
@@ -113,7 +113,8 @@ def _missing_arc(error: Any) -> MissingArc:
     message = ' '.join(_SESSION.sub('', str(error)).split())
     prim = str(error.rootSite).rpartition('<')[2].rstrip('>')
     if kind == 'ErrorInvalidSublayerPath':
-        layer = _introducer(message)
+        named = re.search(r'of layer @([^@]*)@', message)
+        layer = named[1] if named else ''
         return MissingArc('sublayer is missing or broken', asset, layer, f'@{asset}@ of @{layer}@')
     if kind == 'ErrorInvalidAssetPath':
         arc = re.search(r'for (\w+) introduced', message)
@@ -149,9 +150,4 @@ def _asset(error: Any) -> str:
     if type(error).__name__ not in ('ErrorInvalidSublayerPath', 'ErrorInvalidAssetPath'):
         return ''
     named = re.search(r'@([^@]*)@', str(error))
-    return named[1] if named else ''
-
-
-def _introducer(message: str) -> str:
-    named = re.search(r'of layer @([^@]*)@', message)
     return named[1] if named else ''

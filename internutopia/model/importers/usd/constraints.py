@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import mujoco
 import numpy as np
 
-from internutopia.model.frame_sites import HINGE_ARM, add_frame_site
+from internutopia.model.drives import add_actuator
+from internutopia.model.groups import HINGE_ARM, add_frame_site
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array, to_quat
 from internutopia.model.importers.usd.joint_prims import Dof, Joint
-from internutopia.model.importers.usd.transforms import Array, to_quat
 from internutopia.model.importers.usd.trees import FAR, TreeBuilder
 from internutopia.model.importers.usd.values import value
 
@@ -79,13 +80,9 @@ def add_drives(spec: mujoco.MjSpec, builder: TreeBuilder, joints: Iterable[Joint
             joint = spec.joint(name)
             joint.actfrcrange = -drive.limit * scale, drive.limit * scale
             joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_TRUE
-        gains = (('position', 1, drive.stiffness, drive.target), ('velocity', 2, drive.damping, drive.velocity))
-        for kind, order, gain, target in gains:
-            actuator = spec.add_actuator(name=f'{name}/{kind}', target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
-            actuator.gainprm[0] = gain * scale
-            actuator.biasprm[0] = gain * scale * target
-            actuator.biasprm[order] = -gain * scale
+        gains = (('position', drive.stiffness, drive.target), ('velocity', drive.damping, drive.velocity))
+        for kind, gain, target in gains:
+            add_actuator(spec, name, kind, gain * scale).biasprm[0] = gain * scale * target
 
 
 def _hold(

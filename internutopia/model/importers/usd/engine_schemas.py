@@ -1,10 +1,10 @@
 """Schemas of other engines: MuJoCo's (`mjc:`) and Newton's (`newton:`).
 
 What is read: armature, damping, friction, springs and effort limits of joints, actuators on joints, and whether an
-articulation collides with itself. All else that a file says in these schemas is warned of by name.
+articulation collides with itself. All else that a file has of these schemas is warned of by name.
 
-Numbers of MuJoCo are per radian; angles are in degrees unless the physics scene says otherwise. Newton's damping is per
-degree, as that of USD's own drives.
+Numbers of MuJoCo are per radian; angles are in degrees unless the physics scene has another unit. Newton's damping is
+per degree, as that of USD's own drives.
 """
 
 from __future__ import annotations

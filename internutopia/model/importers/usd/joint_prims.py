@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Frame, from_quat, polar
 from internutopia.model.importers.usd.engine_schemas import Passive, passive
-from internutopia.model.importers.usd.transforms import Frame, from_quat, polar
 from internutopia.model.importers.usd.values import named_by_prim, value
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Drive:
 class Dof:
     """A turn about, or a slide along, one axis of a joint's frame (0, 1, 2: x, y, z).
 
-    `lower` and `upper` [rad or m] are infinite where it has no limit. `state`: where the file says it is [rad or m].
+    `lower` and `upper` [rad or m] are infinite where it has no limit. `state`: its position in the file [rad or m].
     `name` is what the degree of freedom is called among those of its joint, for example `rotX` or `angular`; `unit` the
     size of the file's unit of its position [rad or m].
     """
@@ -203,7 +203,7 @@ def _degrees_of_freedom(
     for group in ('trans', 'rot'):
         for axis, letter in enumerate(_AXES):
             name = f'{group}{letter}'
-            # read also without LimitAPI: files in the wild forget to apply it
+            # read also without LimitAPI: some files do not apply it
             low, high = (value(prim, f'limit:{name}:physics:{side}') for side in ('low', 'high'))
             limits = -np.inf if low is None else low, np.inf if high is None else high
             dofs.append(_dof(prim, name, group == 'rot', axis, limits, frame, transforms))

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from internutopia.model.asset_bounds import check_bound, check_file, limits
+from internutopia.model.asset_files import check_bound, check_file, limits
 
 if TYPE_CHECKING:
     from pxr import Sdf
 
 _TEXT = b'#usda'
-_NO_NESTING = re.compile(  # strings, comments and asset paths, where brackets mean nothing
+_NO_NESTING = re.compile(  # strings, comments and asset paths, where brackets do not count
     rb'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
     rb'|#[^\n]*|@@@.*?@@@|@[^@\n]*@',
     re.DOTALL,
@@ -79,7 +79,7 @@ def check_layers(path: Path) -> list[Sdf.Layer]:
         except Tf.ErrorException:
             if name == str(path):
                 raise
-            continue  # composition says what is wrong
+            continue  # composition reports it
         if layer:
             trees[name] = _Tree(layer)
             # USD's own list of dependencies crashes on some broken files

@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array, Frame, to_quat
 from internutopia.model.importers.usd.textures import encode_srgb
-from internutopia.model.importers.usd.transforms import Array, Frame, to_quat
 from internutopia.model.importers.usd.values import value
 from internutopia.model.lighting import add_sky
 
@@ -105,7 +105,7 @@ def has_field_of_view(prim: Usd.Prim) -> bool:
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:
     """Add a `Camera` at a frame on its body; `metres` is the unit of the stage.
 
-    Its vertical field of view follows from its focal length and vertical aperture. Like MuJoCo's, it looks along -z.
+    Its vertical field of view follows from its focal length and vertical aperture. It faces -z, as MuJoCo's do.
     """
     camera = body.add_camera(name=str(prim.GetPath()), pos=frame.position, quat=to_quat(frame.rotation))
     aperture, focal = value(prim, 'verticalAperture'), value(prim, 'focalLength')

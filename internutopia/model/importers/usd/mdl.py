@@ -1,8 +1,8 @@
 """MDL text: the materials that a `.mdl` file defines, as trees of calls.
 
-Read is what says values: `material NAME(parameters) = EXPRESSION;`, where an expression is made of numbers, strings,
-names, calls, selectors (`.tint`) and operators. Functions, `let` blocks, annotations (`[[ ]]`) and imports are passed
-over: what shaders compute is not computed here.
+Read are definitions of values: `material NAME(parameters) = EXPRESSION;`, where an expression is made of numbers,
+strings, names, calls, selectors (`.tint`) and operators. Functions, `let` blocks, annotations (`[[ ]]`) and imports are
+passed over: what shaders compute is not computed here.
 
 The language: NVIDIA Material Definition Language 1.7, language specification.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from internutopia.model.asset_bounds import check_file
+from internutopia.model.asset_files import check_file
 
 LARGEST_MDL = 1 << 20
 """Bytes of a `.mdl` file that are read; those of materials have some thousand."""

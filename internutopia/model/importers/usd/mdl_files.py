@@ -1,8 +1,8 @@
 """MDL files and the images that they name: the search for them.
 
-A name is looked for, as it is written and by its last parts alone,
+A name is searched, as it is written and by its last parts alone,
 
-1. relative to the layer or `.mdl` file that says it,
+1. relative to the layer or `.mdl` file that has it,
 2. in each folder of the environment variable `MDL_SYSTEM_PATH`,
 3. in folders `Materials`, `Material` and `mdl` beside that file and up the tree,
 
@@ -28,7 +28,7 @@ class MdlFiles:
     Attributes:
         files: what the answers depend on: files that were found, text files that are links, where files that were
             found could have been found before, and where files that are missing would be found first.
-        folders: where missing files were looked for.
+        folders: where missing files were searched.
     """
 
     def __init__(self) -> None:

@@ -36,6 +36,16 @@ from internutopia.model.importers.usd.textures import (
 _CONSTRUCTORS = ('color', 'float2', 'float3', 'float4', 'double2', 'double3', 'double4', 'int2', 'int3', 'int4')
 ALPHA = 3
 """Channel of an image that is its opacity."""
+_BUILT_IN = ('Omni', 'UsdPreviewSurface', 'gltf', 'Default')  # how files begin that come with Omniverse
+_FIXED = {
+    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # 0.5 in sRGB
+    'DayMaterial': Appearance(color=(1.0, 1.0, 1.0), emission=emission_of(1.0)),
+}
+_GLASS = re.compile('glass|translucent', re.IGNORECASE)
+# names of inputs, without what they are for and underscores
+_SCALES = ('tiling', 'uvtiling', 'tile', 'uvscale', 'texturescale')
+_OFFSETS = ('offset', 'uvoffset', 'texturetranslate')
+_SWITCHES = {'opacity_constant': 'enable_opacity', 'emissive_color': 'enable_emission'}
 
 
 class Value(NamedTuple):
@@ -107,18 +117,6 @@ def _laid_out(image: Texture, numbers: Mapping[str, float]) -> Texture:
     return replace(image, layout=place, wrap=wrap, coordinates=coordinates)
 
 
-_BUILT_IN = ('Omni', 'UsdPreviewSurface', 'gltf', 'Default')  # how files begin that come with Omniverse
-_FIXED = {
-    'WorldGridMaterial': Appearance(color=(0.214, 0.214, 0.214)),  # 0.5 in sRGB
-    'DayMaterial': Appearance(color=(1.0, 1.0, 1.0), emission=emission_of(1.0)),
-}
-_GLASS = re.compile('glass|translucent', re.IGNORECASE)
-# names of inputs, without what they are for and underscores
-_SCALES = ('tiling', 'uvtiling', 'tile', 'uvscale', 'texturescale')
-_OFFSETS = ('offset', 'uvoffset', 'texturetranslate')
-_SWITCHES = {'opacity_constant': 'enable_opacity', 'emissive_color': 'enable_emission'}
-
-
 @dataclass(frozen=True)
 class _Family:
     """Names of inputs by what they mean; the first one that is given counts."""
@@ -182,7 +180,7 @@ class MdlMaterials:
         self._read: dict[str, dict[str, Material] | ValueError] = {}
 
     def appearance(self, shader: Any) -> Appearance | None:
-        """Return the look of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
+        """Return the appearance of a surface shader; None for one that is no MDL, or is read as OmniPBR is.
 
         What is wrong with its `.mdl` file is a warning of the appearance.
         """
@@ -212,8 +210,8 @@ class MdlMaterials:
         if family is None:
             unread = 'what a .mdl file computes is not read, or calls: ' + (base or name)
             return Appearance(warnings=tuple(warnings or [unread]))
-        looks = _appearance(family, found, warnings, is_glass=bool(_GLASS.search(name)))
-        return replace(looks, warnings=tuple(warnings), missing_images=tuple(dict.fromkeys(values.missing)))
+        appearance = _appearance(family, found, warnings, is_glass=bool(_GLASS.search(name)))
+        return replace(appearance, warnings=tuple(warnings), missing_images=tuple(dict.fromkeys(values.missing)))
 
     def missing(self, shader: Any) -> str:
         """Return the `.mdl` file of a shader, as it is written, if it is needed and does not exist; else empty."""
@@ -277,18 +275,11 @@ def _called(
     """Return the callee of a material and its arguments, or the material's own parameters if it calls nothing."""
     scope = {name: value_of(node, {}) for name, node in material.parameters.items() if name not in given}
     scope |= given
-    call = _inner(material.body)
-    if call is None:
+    if not isinstance(material.body, Call):
         return '', scope
+    inside = (node for _, node in material.body.arguments if isinstance(node, Call) and node.name.endswith('Mtl'))
+    call = next(inside, material.body)  # of a material with two sides, the first
     return call.name, scope | {name: value_of(node, scope) for name, node in call.arguments if name}
-
-
-def _inner(body: Node | None) -> Call | None:
-    """Return the material that a body calls; of one with two sides, the first."""
-    if not isinstance(body, Call):
-        return None
-    inside = (node for _, node in body.arguments if isinstance(node, Call) and node.name.endswith('Mtl'))
-    return next(inside, body)
 
 
 def _family(base: str, values: Mapping[str, Value]) -> _Family | None:

@@ -9,10 +9,11 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
 from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
-from internutopia.model.importers.usd.joint_prims import WORLD, Joint, read_joint
+from internutopia.model.importers.usd.joint_prims import WORLD, read_joint
 from internutopia.model.importers.usd.rigid_bodies import (
     GivenMass,
     PhysicsReader,
@@ -22,7 +23,6 @@ from internutopia.model.importers.usd.rigid_bodies import (
     weigh_shapeless,
 )
 from internutopia.model.importers.usd.stage_transforms import StageTransforms
-from internutopia.model.importers.usd.transforms import Frame, polar
 from internutopia.model.importers.usd.trees import TreeBuilder, spanning_forest
 from internutopia.model.importers.usd.values import value
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Collider = tuple[Usd.Prim, mujoco.MjsGeom]
 
 _UNREAD = ('physics:velocity', 'physics:angularVelocity', 'physxRigidBody:linearDamping')
-_ITERATIONS = (
+_ITERATIONS = (  # of PhysX's solver, for a body, articulation or scene: at least so many
     'physxRigidBody:solverPositionIterationCount',
     'physxArticulation:solverPositionIterationCount',
     'physxScene:minPositionIterationCount',
@@ -69,7 +69,7 @@ class Mechanics:
         self._spec, self._found, self._transforms, self._warnings = spec, found, transforms, warnings
         for prim in found:
             check_mass(prim)
-        self._prims = {str(prim.GetPath()): prim for prim in found if physics.is_body(prim)}
+        self._prims = {str(prim.GetPath()): prim for prim in found if physics.body_of(prim) == prim}
         self.frames = {WORLD: Frame()} | {path: transforms.frame(prim) for path, prim in self._prims.items()}
         joints = (read_joint(p, physics, transforms, warnings) for p in found if p.IsA(UsdPhysics.Joint))
         self._joints = [joint for joint in joints if joint is not None]
@@ -88,13 +88,19 @@ class Mechanics:
                     warnings.add(f'{name} is not read', link.body)
         self.holders: set[str] = set()
         if name_root is None:  # of a robot, all bodies are links
-            self.holders = {joint.holder for joint in self._joints if joint.holder and _is_beside(joint)}
+            # static prims that do not contain the body that they hold
+            self.holders = {
+                joint.holder
+                for joint in self._joints
+                if joint.holder and not any(body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies)
+            }
         for path in sorted(self.holders):
             self.elements[path], self.frames[path] = spec.worldbody.add_body(name=path), Frame()
         self._names = names | {path: path for path in self.holders}
         spec.compiler.degree = False
         self._set_gravity()
-        self._set_iterations()
+        iterations = [value(prim, name) or 0 for prim in found for name in _ITERATIONS]
+        spec.option.iterations = max(spec.option.iterations, *iterations)
 
     def weigh_shapeless(self) -> None:
         """Give masses to bodies whose geoms have none, which would not compile without."""
@@ -159,11 +165,6 @@ class Mechanics:
             direction = np.array([0.0, 0.0, -1.0])
         self._spec.option.gravity = magnitude * direction
 
-    def _set_iterations(self) -> None:
-        """Set the solver iterations to at least those that PhysX has for any body, articulation or scene."""
-        given = [value(prim, name) or 0 for prim in self._found for name in _ITERATIONS]
-        self._spec.option.iterations = max(self._spec.option.iterations, *given)
-
     def _filter(self, colliders: Sequence[Collider]) -> None:
         from pxr import UsdPhysics
 
@@ -203,11 +204,6 @@ class Mechanics:
 def _has_weight(body: mujoco.MjsBody) -> bool:
     """Return True if a geom of a body has a mass by itself."""
     return any(geom.mass != 0 for geom in body.geoms)  # NaN: what its volume and density come to
-
-
-def _is_beside(joint: Joint) -> bool:
-    """Return True if the static prim that a joint is attached to does not contain the moving body."""
-    return all(not body.startswith(joint.holder.rstrip('/') + '/') for body in joint.bodies if body != WORLD)
 
 
 def _names(paths: Iterable[str], name_root: str | None) -> dict[str, str]:

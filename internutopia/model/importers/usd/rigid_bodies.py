@@ -8,7 +8,7 @@
 
 A value that is zero (`mass`, `diagonalInertia`, `principalAxes`) or infinite (`centerOfMass`) is one that is not given,
 as UsdPhysics has it. A body without colliders weighs what its visible shapes do, flat ones nothing. One without shapes,
-or of which none weighs anything, has the inertia of a ball of 10 cm radius; if nothing says what it weighs, it is 1 kg
+or of which none weighs anything, has the inertia of a ball of 10 cm radius; without any mass given, it is 1 kg
 if it moves on its own, else nothing.
 """
 
@@ -21,8 +21,8 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
-from internutopia.model.importers.usd.transforms import Array, Frame, from_quat, to_quat
-from internutopia.model.importers.usd.values import named_by_prim, value
+from internutopia.model.importers.transforms import Array, Frame, from_quat, principal, to_quat
+from internutopia.model.importers.usd.values import bound_material, named_by_prim, value
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT_DENSITY = 1000.0  # [kg/m3], as UsdPhysics has it
 _MERGE_API, _MERGED = 'PhysxMeshMergeCollisionAPI', 'collisionmeshes'  # of PhysX, and the name of its collection
+BALL_RADIUS = 0.1  # [m], of the ball that stands for a body without shapes
+_UNKNOWN_MASS = 1.0  # [kg]
 
 
 class PhysicsReader:
@@ -67,16 +69,12 @@ class PhysicsReader:
         owner = self._nearest(prim, self._schema.CollisionAPI)
         if owner is None or owner == prim or _MERGE_API not in owner.GetPrimTypeInfo().GetAppliedAPISchemas():
             return None
-        return owner if self._material(prim) == self._material(owner) else None
+        return owner if bound_material(prim, 'physics') == bound_material(owner, 'physics') else None
 
     def body_of(self, prim: Usd.Prim) -> Usd.Prim | None:
         """Return the nearest rigid body that a prim belongs to; None for one that is part of the static scene."""
         owner = self._nearest(prim, self._schema.RigidBodyAPI)
         return owner if owner is not None and value(owner, 'physics:rigidBodyEnabled') else None
-
-    def is_body(self, prim: Usd.Prim) -> bool:
-        """Return True for a rigid body."""
-        return self.body_of(prim) == prim
 
     def is_kinematic(self, body: Usd.Prim) -> bool:
         """Return True if a rigid body is moved by its author only, not by forces."""
@@ -88,20 +86,10 @@ class PhysicsReader:
 
     def density(self, prim: Usd.Prim, body: Usd.Prim) -> float:
         """Return the density [kg/m3] of a geometry prim of a rigid body."""
-        given = value(prim, 'physics:density') or value(body, 'physics:density') or self._material_density(prim)
+        given = value(prim, 'physics:density') or value(body, 'physics:density')
+        if not given and (material := bound_material(prim, 'physics')):
+            given = value(material, 'physics:density')
         return given * self._kilograms / self._cubic_metres if given else DEFAULT_DENSITY
-
-    def _material_density(self, prim: Usd.Prim) -> float:
-        material = self._material(prim)
-        return value(material, 'physics:density') or 0.0 if material else 0.0
-
-    def _material(self, prim: Usd.Prim) -> Usd.Prim | None:
-        """Return the physics material of a prim, which may be bound to one above it."""
-        from pxr import UsdShade
-
-        material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial('physics')
-        bound = material.GetPrim() if material else None
-        return bound if bound and bound.HasAPI(self._schema.MaterialAPI) else None
 
     def _merged(self, owner: Usd.Prim) -> Usd.CollectionMembershipQuery | None:
         """Return the collection of meshes that are one collider, if there is one that lists anything."""
@@ -124,10 +112,6 @@ class PhysicsReader:
         owner = self._owners.get((schema, prim), prim or None)
         self._owners |= {(schema, each): owner for each in passed}
         return owner
-
-
-BALL_RADIUS = 0.1  # [m], of the ball that stands for a body without shapes
-_UNKNOWN_MASS = 1.0  # [kg]
 
 
 @dataclass(frozen=True)
@@ -219,9 +203,7 @@ def weigh(body: mujoco.MjsBody, given: GivenMass, model: mujoco.MjModel) -> None
     tensor = axes @ np.diag(known.inertia) @ axes.T
     arm = center - known.ipos  # as UsdPhysics: the inertia is moved along with a centre of mass that is given
     tensor += volume_mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    inertia, axes = np.linalg.eigh(tensor * (mass / volume_mass))
-    axes[:, 0] *= np.linalg.det(axes)
-    return _write(body, mass, center, inertia, axes)
+    return _write(body, mass, center, *principal(tensor * (mass / volume_mass)))
 
 
 def _write(body: mujoco.MjsBody, mass: float, center: Array | None, inertia: Array, axes: Array | None) -> None:

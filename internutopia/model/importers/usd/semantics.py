@@ -1,8 +1,8 @@
-"""Semantics of prims: labels that say what things are -> custom texts, as `core.model.semantics` reads them.
+"""Semantics of prims: labels of things -> custom texts, as `internutopia.model.semantics` reads them.
 
 Both forms are read, whether the schema is applied or not: `semantic:<instance>:params:semanticType` with
 `semanticData` (Omniverse's SemanticsAPI), and `semantics:labels:<taxonomy>` (OpenUSD's `UsdSemanticsLabelsAPI`). A prim
-that says the same as the labelled one above it is a part of it. In scenes of GRScenes every prim of a model says
+with the same labels as the one above it is a part of it. In scenes of GRScenes every prim of a model has the label
 `<category>/model_<hash>_<n>`: then the class is the category, and the thing is the prim of that name.
 """
 

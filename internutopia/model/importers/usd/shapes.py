@@ -14,10 +14,10 @@ import numpy as np
 from mujoco import mjtGeom
 from numpy.typing import NDArray
 
-from internutopia.model.importers.usd.transforms import Array, axis_scales, equal, polar
+from internutopia.model.importers.transforms import Array, axis_scales, equal, polar
 from internutopia.model.importers.usd.values import array, named_by_prim, value
 from internutopia.model.meshes.sheets import flat_thickness
-from internutopia.model.meshes.surfaces import principal_extents, signed_volume
+from internutopia.model.meshes.surfaces import fans, principal_extents, signed_volume
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -45,8 +45,9 @@ class Shape:
     """A geom, placed relative to the origin of its prim, along the axes of the world.
 
     `vertices` `(n, 3)` [m] and `faces` `(m, 3)` are those of a mesh, in the geom's rotated frame, and `volume` [m3] is
-    what they enclose; a mesh without faces is the convex hull of its vertices. `corners` `(m, 3)` says which
-    `faceVertexIndices` of the prim its faces come from, `stretch` `(3, 3)` how its `points` `(n, 3)` were stretched.
+    what they enclose; a mesh without faces is the convex hull of its vertices. `corners` `(m, 3)` are the
+    `faceVertexIndices` of the prim that its faces come from, `stretch` `(3, 3)` is how its `points` `(n, 3)` were
+    stretched.
     """
 
     type: mjtGeom
@@ -219,7 +220,9 @@ def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
     }
     flaws = tuple(rule for rule, holds in rules.items() if not holds.all())
     broken = np.repeat(np.arange(len(counts)), counts)[~(exist & finite)]
-    corners = _fans(counts, np.isin(np.arange(len(counts)), [*holes, *broken]))
+    left_out = np.isin(np.arange(len(counts)), [*holes, *broken])
+    first, number = fans(counts, np.where(left_out, 0, np.maximum(counts - 2, 0)))
+    corners = np.stack([first, first + number + 1, first + number + 2], axis=1)
     used, faces = np.unique(indices[corners], return_inverse=True)
     faces = faces.reshape(-1, 3).astype(np.int32)
     rotation, stretch = polar(linear)
@@ -233,13 +236,12 @@ def _mesh(prim: Usd.Prim, linear: Array) -> Shape | None:
         return None
     if (value(prim, 'orientation') == 'leftHanded') != (np.linalg.det(linear) < 0):
         faces, corners = faces[:, ::-1], corners[:, ::-1]
-    volume = enclosed_volume(vertices[faces])
     return Shape(
         mjtGeom.mjGEOM_MESH,
         rotation,
         vertices=vertices,
         faces=faces,
-        volume=volume,
+        volume=abs(signed_volume(vertices[faces])),
         corners=corners,
         points=points[used],
         stretch=stretch,
@@ -257,11 +259,6 @@ SHAPES = {
     'Mesh': _mesh,
 }
 """Prim type names that have a shape."""
-
-
-def enclosed_volume(triangles: Array) -> float:
-    """Return the volume [m3] inside a closed surface of triangles `(m, 3, 3)`."""
-    return abs(signed_volume(triangles))
 
 
 def _length(prim: Usd.Prim, name: str) -> float:
@@ -287,11 +284,3 @@ def _convex(vertices: Array, linear: Array) -> Shape:
 def _circle(radius: float, z: float) -> Array:
     angles = np.arange(_SEGMENTS) * (2 * np.pi / _SEGMENTS)
     return np.stack([radius * np.cos(angles), radius * np.sin(angles), np.full(_SEGMENTS, z)], axis=1)
-
-
-def _fans(counts: NDArray[np.int_], holes: NDArray[np.bool_]) -> NDArray[np.int_]:
-    """Return corners `(m, 3)` in `faceVertexIndices` of the triangles of polygons with these corner counts."""
-    triangles = np.where(holes, 0, np.maximum(counts - 2, 0))
-    first = np.repeat(np.cumsum(counts) - counts, triangles)
-    number = np.arange(triangles.sum()) - np.repeat(np.cumsum(triangles) - triangles, triangles)
-    return np.stack([first, first + number + 1, first + number + 2], axis=1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from internutopia.model.asset_bounds import check_bound
+from internutopia.model.asset_files import check_bound
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.composition import compose, warn_of_missing
 from internutopia.model.importers.usd.stage_transforms import UP_AXES

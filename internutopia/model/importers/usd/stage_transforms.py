@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.importers.usd.transforms import Frame, polar
+from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.units import stage_units
 from internutopia.model.importers.usd.values import named_by_prim
 from internutopia.model.spec import NO_SCALE, Vec3
@@ -24,7 +24,7 @@ class StageTransforms:
     """Transforms of the prims of a stage, in metres with z up, once the stage is scaled.
 
     Attributes:
-        raw_lengths: whether lengths count as they are written, as if the file said `metersPerUnit = 1`.
+        raw_lengths: whether lengths count as they are written, as if the file had `metersPerUnit = 1`.
         stated: units of the stage, as they count.
         unit: length of the stage's unit [m] without the scale: that of what a scale leaves as it is (densities, gains).
         metres: length of the stage's unit [m] with the scale; of a scale that differs between axes, its geometric mean.

@@ -4,8 +4,8 @@ MuJoCo repeats textures in all directions. What USD has beside that goes into th
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
 
 Values of colours in USD, displayColor and inputs of materials and lights, are linear, with the primaries of Rec. 709
-(UsdPreviewSurface specification; `color` of MDL is linear, too). Images are in sRGB unless the file says that they are
-raw. MuJoCo's renderer converts neither: what a colour or pixel says is what the picture has, but for the light. So a
+(UsdPreviewSurface specification; `color` of MDL is linear, too). Images are in sRGB unless the file marks them as
+raw. MuJoCo's renderer converts neither: the picture has the value of a colour or pixel, but for the light. So a
 linear value is encoded, as the pixels of images are. Products, such as a tint times an image, may be taken on either
 side: the sRGB curve (IEC 61966-2-1) is nearly a power.
 """
@@ -20,11 +20,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from internutopia.model.importers.usd.transforms import Array
+from internutopia.model.importers.transforms import Array
 from internutopia.model.meshes.images import decode_image, resized, scaled_down
 
 if TYPE_CHECKING:
     from pxr import Sdf
+
+Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
+Pixels = NDArray[np.uint8]
+Tiles = tuple[tuple[int, int], tuple[int, int]]
+"""Range of the repetitions of an image along u and v in a texture: from, up to."""
+ONE_TILE: Tiles = ((0, 1), (0, 1))
+_IDENTITY: Layout = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+_PADDING: dict[str, Any] = {'clamp': 'edge', 'mirror': 'symmetric', 'black': 'constant'}  # modes of `np.pad`
+_SLACK = 1e-3  # of an image, that coordinates may stick out of it
+_MOST_TILES = 8  # that a texture is extended to along an axis
+GLASS_OPACITY = 0.3
+"""Opacity of glass without a value of its own."""
+_GLOW = 0.6  # emission of what glows most; lights add to it
 
 
 def encode_srgb(linear: ArrayLike) -> NDArray[np.float64]:
@@ -44,17 +57,6 @@ def decode_srgb(encoded: ArrayLike) -> NDArray[np.float64]:
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
-Layout = tuple[tuple[float, float, float], tuple[float, float, float]]
-Pixels = NDArray[np.uint8]
-
-Tiles = tuple[tuple[int, int], tuple[int, int]]
-"""Range of the repetitions of an image along u and v in a texture: from, up to."""
-
-ONE_TILE: Tiles = ((0, 1), (0, 1))
-_IDENTITY: Layout = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-_PADDING: dict[str, Any] = {'clamp': 'edge', 'mirror': 'symmetric', 'black': 'constant'}  # modes of `np.pad`
-_SLACK = 1e-3  # of an image, that coordinates may stick out of it
-_MOST_TILES = 8  # that a texture is extended to along an axis
 _ENCODED = np.round(255 * encode_srgb(np.arange(256) / 255)).astype(np.uint8)  # by linear value
 
 
@@ -64,9 +66,9 @@ class Texture:
 
     `file` is the resolved path of the image; empty: plain white. Its pixels are in sRGB, unless it `is_linear`. It is
     laid out by the primvar `coordinates` (empty: the usual one) after these have been mapped by the matrix `layout`
-    `(2, 3)`. `wrap` says what is beyond its left
-    and right, and beyond its top and bottom. `alpha` is the path of the image whose channel `channel` is opacity
-    (empty: opaque); with a `threshold`, opacity below it is none, from it on full.
+    `(2, 3)`. `wrap`: the modes beyond its left and right, and beyond its top and bottom. `alpha` is the path of the
+    image whose channel `channel` is opacity (empty: opaque); with a `threshold`, opacity below it is none, from it on
+    full.
     """
 
     file: str = ''
@@ -164,16 +166,11 @@ def _with_alpha(image: Pixels, alpha: NDArray[np.uint8], threshold: float) -> Pi
     return np.dstack([resized(image, (width, height)), resized(alpha, (width, height))])
 
 
-GLASS_OPACITY = 0.3
-"""Opacity of glass without a value of its own."""
-_GLOW = 0.6  # emission of what glows most; lights add to it
-
-
 @dataclass(frozen=True)
 class Appearance:
     """A surface.
 
-    `color` is linear RGB, None if the material does not say. It multiplies `texture`, if there is one.
+    `color` is linear RGB, None if the material has none. It multiplies `texture`, if there is one.
     """
 
     color: tuple[float, ...] | None = None
@@ -187,7 +184,7 @@ class Appearance:
     missing_images: tuple[str, ...] = ()
     """Images that do not exist; without them it is shown in one colour."""
     missing_mdl: str = ''
-    """Missing `.mdl` file that would define the look."""
+    """Missing `.mdl` file that would define the appearance."""
 
 
 def emission_of(glow: ArrayLike) -> float:

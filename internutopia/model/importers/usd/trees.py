@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers.transforms import Array, Frame, about, euler_xyz, to_quat, twist
 from internutopia.model.importers.usd.joint_prims import WORLD, Dof, Joint, unwrapped
-from internutopia.model.importers.usd.transforms import Array, Frame, about, euler_xyz, to_quat, twist
 
 FAR = 1e6  # [rad or m], stands for the other limit of a joint that has only one
 _APART = 1e-3, 1e-2  # [m], [rad]: how far the frames of a joint may miss each other before that is worth a warning

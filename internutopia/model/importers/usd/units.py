@@ -102,7 +102,7 @@ def foreign_units(stage: Usd.Stage, units: StageUnits) -> list[ForeignUnits]:
     for prim in Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
         if prim.HasAuthoredReferences() or prim.HasAuthoredPayloads():
             for arc in _arcs(prim.GetPrimIndex().rootNode):
-                finder.look_at(prim, arc)
+                finder.check(prim, arc)
     return list(finder.found)
 
 
@@ -119,7 +119,7 @@ class _Finder:
                 if _has_shapes(spec) and (prim := stage.GetPrimAtPath(spec.path)):
                     self._compare(prim, layer, units, 0, lambda other, own=layer: other != own)
 
-    def look_at(self, prim: Usd.Prim, arc: Pcp.NodeRef) -> None:
+    def check(self, prim: Usd.Prim, arc: Pcp.NodeRef) -> None:
         """Compare the layers that a reference or payload brings with the one that has it."""
         from pxr import Usd, UsdGeom
 
@@ -220,7 +220,7 @@ def _linear(prim: Usd.Prim, levels: int, is_outside: Callable[[Sdf.Layer], bool]
                 break
             prim = prim.GetParent()
             total *= UsdGeom.Xformable(prim).GetLocalTransformation(first)
-    except Tf.ErrorException:  # of a transform that cannot be read, which its reader says
+    except Tf.ErrorException:  # of a transform that cannot be read, which its reader reports
         return np.eye(3)
     linear = np.array(total)[:3, :3]
     return linear if np.isfinite(linear).all() else np.eye(3)

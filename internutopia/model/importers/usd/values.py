@@ -42,6 +42,15 @@ def array(prim: Usd.Prim, name: str, kind: type, width: int = 0) -> NDArray[Any]
     return np.asarray(found, kind) if found else np.zeros((0, width) if width else 0, kind)
 
 
+def bound_material(prim: Usd.Prim, purpose: str = '') -> Usd.Prim | None:
+    """Return the material prim that is bound to a prim, or to one above it; `purpose`: `physics`, or all."""
+    from pxr import UsdPhysics, UsdShade
+
+    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial(purpose)
+    bound = material.GetPrim() if material else None
+    return None if bound and purpose == 'physics' and not bound.HasAPI(UsdPhysics.MaterialAPI) else bound
+
+
 def named_by_prim(read: Callable[Concatenate[Usd.Prim, P], R]) -> Callable[Concatenate[Usd.Prim, P], R]:
     """Turn errors of a reader of a prim into a ValueError that names the prim."""
 

@@ -1,6 +1,6 @@
 """Page at the server's root: static files, and the headers that a browser runs them under.
 
-They hold nothing but the page itself, so they need no token: it asks for one and fetches all it shows from the
+They hold nothing but the page itself, so they need no token: it prompts for one and fetches all it shows from the
 service. Its addresses are relative, so that it also works under a path of a reverse proxy.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import Response
 
-from internutopia.remote.server.openapi import replies
+from internutopia.remote.server.http_bodies import replies
 
 _TYPES = {'.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml'}
 # read once: no name that a client sends becomes a path

@@ -1,4 +1,4 @@
-"""Two endless episodes; the first env is reset again and again, and is told about a robot that it has not.
+"""Two endless episodes; the first env is reset again and again, and gets an action for a robot that it does not have.
 
 After the first 500 steps, env 0 is reset every so many steps (argument), ten times in all.
 """

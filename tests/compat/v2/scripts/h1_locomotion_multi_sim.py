@@ -53,7 +53,7 @@ class ObservingRobot(H1Robot):
 class CountingTask(BaseTask):
     def __init__(self, config: Any, scene: Any):
         super().__init__(config, scene)
-        self.asked = 0
+        self.evaluated = 0
 
     def get_observations(self) -> dict[str, Any]:
         obs = super().get_observations()
@@ -61,8 +61,8 @@ class CountingTask(BaseTask):
         return obs
 
     def is_done(self) -> bool:
-        self.asked += 1
-        return self.asked >= MAX_STEPS
+        self.evaluated += 1
+        return self.evaluated >= MAX_STEPS
 
 
 env = Env(config)
@@ -82,8 +82,8 @@ episodes = []
 while True:
     active = env.active_task_configs
     assert all(active[i] == task_config for i, task_config in enumerate(task_configs) if task_config is not None)
-    told = [0 if each is None else each.episode_idx for each in task_configs]
-    obs, _, terminated, _, _ = env.step([{'h1': {'test_controller': number}} for number in told])
+    commanded = [0 if each is None else each.episode_idx for each in task_configs]
+    obs, _, terminated, _, _ = env.step([{'h1': {'test_controller': number}} for number in commanded])
     running = [i for i, each in enumerate(task_configs) if each is not None]
     if any(terminated[i] for i in running):
         assert all(terminated)

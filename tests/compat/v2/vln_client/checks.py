@@ -1,7 +1,7 @@
 """Checks of whether an episode has failed: the robot lies on the ground, or does not get on."""
 
 # pyright: reportMissingImports=false
-# of modules that are not there before they are asked for
+# of modules that are not there before they are requested
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ class Evaluator:
     Args:
         env: a `vec_env.Env`.
         act: the action of an env, of the data of its episode, None if it has none.
-        on_action: told of each action done: env id, action, observation.
-        on_end: told of each episode's end: env id, data of the episode, figures of its metric.
+        on_action: called after each action: env id, action, observation.
+        on_end: called at the end of each episode: env id, data of the episode, figures of its metric.
     """
 
     def __init__(

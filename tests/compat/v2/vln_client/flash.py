@@ -1,7 +1,7 @@
 """The controllers that are there at once: without regard to what is in the way, and with it."""
 
 # pyright: reportIncompatibleMethodOverride=false, reportMissingImports=false
-# written for the base classes of 2.x, and modules that are not there before they are asked for
+# written for the base classes of 2.x, and modules that are not there before they are requested
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .robots import CAMERA_ABOVE, VIEW_WIDTH
 from .walking import FORWARD, LEFT, RIGHT
 
 RADIUS = 0.4  # m, of the robot as seen from above
-STEP_OVER = 0.3  # m: what is lower is in nobody's way
+STEP_OVER = 0.3  # m: what is lower is no obstacle
 
 
 @BaseController.register('ClientFlash')

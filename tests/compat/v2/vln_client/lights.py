@@ -1,7 +1,7 @@
 """Lights that the client puts into each env, as scenes for Isaac Sim need them."""
 
 # pyright: reportMissingImports=false
-# of modules that are not there before they are asked for
+# of modules that are not there before they are requested
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The robot of the client."""
 
 # pyright: reportMissingImports=false
-# of modules that are not there before they are asked for
+# of modules that are not there before they are requested
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The task of the client: it makes its observations itself, and decides in them when it is done."""
 
 # pyright: reportMissingImports=false
-# of modules that are not there before they are asked for
+# of modules that are not there before they are requested
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ClientPathTask(BaseTask):
             'finish_action': False,
         }
         action = robot.current_action
-        if self._done or action is None:  # it is over, or a reset asks
+        if self._done or action is None:  # it is over, or a reset queries it
             return obs
         reason = self._fail_reason(robot, action)
         if reason or self._finished(robot, action):

@@ -46,7 +46,7 @@ def test_without_any_mass_the_colliders_weigh_as_water(tmp_path, caplog):
     np.testing.assert_allclose(model.body('r/base').mass, 1000 * 0.2**3)
     np.testing.assert_allclose(model.body('r/arm').mass, 1000 * 4 / 3 * np.pi * 0.1**3)
     (message,) = warnings(caplog)
-    assert 'no link says what it weighs' in message
+    assert 'no link has a mass' in message
 
 
 def test_massless_links_that_move_do_not_change_the_whole(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from internutopia.model.description import describe
+from internutopia.asset_tools.description import describe
 from internutopia.model.importers import usd
 from internutopia.model.importers.load import content_key, load_spec
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from internutopia.model.compilation import compile_scene
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.load import load_spec
-from internutopia.model.importers.load_options import LoadOptions
 from internutopia.model.importers.usd import load_with_warnings
 from internutopia.model.importers.usd.collisions import MAX_PAIRS
 from internutopia.model.spec import ObjectSpec, SceneSpec

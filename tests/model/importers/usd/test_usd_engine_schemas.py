@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.usd import load_with_warnings
 
 STAGE = """#usda 1.0

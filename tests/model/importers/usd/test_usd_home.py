@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.homes import Home, write_home
-from internutopia.model.importers import usd
-from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.importers import LoadOptions, usd
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
 

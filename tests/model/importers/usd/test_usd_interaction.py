@@ -222,7 +222,7 @@ def test_mistakes_are_told(open_stage):
         door.set_pose([0, 0, 0])
     with pytest.raises(ValueError, match='is part of the scene'):
         IArticulation.create(prim_path=at(0, MICROWAVE), scale=(2, 2, 2))
-    with pytest.raises(ValueError, match='what collides in a scene'):
+    with pytest.raises(ValueError, match='collisions within a scene'):
         door.set_enabled_self_collisions(False)
 
 

@@ -441,7 +441,7 @@ def test_what_is_missing_is_told_once_and_grey(tmp_path, monkeypatch):
     spec, warnings = usd.load_with_warnings(path)
     model = spec.compile()
     assert len(warnings) == 1
-    assert warnings[0].startswith('materials are not found (8), which leaves meshes grey (16); looked in ')
+    assert warnings[0].startswith('materials are not found (8), which leaves meshes grey (16); searched in ')
     assert str(tmp_path) in warnings[0] and 'MDL_SYSTEM_PATH' in warnings[0] and './Materials/MI_0.mdl' in warnings[0]
     assert rgba(model, 'World/a_0')[:3] == pytest.approx(DEFAULT_COLOR) == rgba(model, 'World/b_7')[:3]
     assert rgba(model, 'World/ready') == [0, 0, 1, 1]

@@ -10,8 +10,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.model.importers import LoadOptions
 from internutopia.model.importers.load import load_spec
-from internutopia.model.importers.load_options import LoadOptions
 from internutopia.model.meshes.sheets import FLAT_THICKNESS
 from internutopia.model.spec import Vec3
 

@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
-from internutopia.model.importers import usd
-from internutopia.model.importers.load_options import LoadOptions
+from internutopia.model.importers import LoadOptions, usd
 
 pytest.importorskip('pxr.Usd')
 

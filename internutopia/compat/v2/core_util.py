@@ -1,0 +1,290 @@
+"""Functions of `internutopia.core.util` of 2.x: joint orders, quaternions, joints of an env, colliders of a stage.
+
+Colliders are those of prims in a USD stage of your own, to be written to a file that is then a scene, a robot or an
+object. A scene that runs here is compiled and is no stage: what is changed in its file counts from the next `Env` on.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from internutopia.core.scene.env_joints import EnvJoints
+from internutopia.model.spec import JointSpec
+from internutopia.util import did_you_mean, rotations
+
+if TYPE_CHECKING:
+    from pxr import Usd
+    from torch import Tensor
+
+_KINDS: MappingProxyType[str, Literal['fixed', 'hinge', 'ball', 'free'] | None] = MappingProxyType(
+    {'FixedJoint': 'fixed', 'Joint': 'free', 'PrismaticJoint': None, 'RevoluteJoint': 'hinge', 'SphericalJoint': 'ball'}
+)
+_IN_ENV = re.compile(r'/World/env_(\d+)(/.+)')
+
+
+class gym_adapter:  # noqa: N801 - the public name of 2.x
+    """Reordering of joint values between a policy and the simulation.
+
+    Arrays are numpy arrays or torch tensors whose last axis runs over joints; results are new arrays. Either list may
+    name a subset of the other, as long as what is requested is there.
+
+    Args:
+        joint_names_gym: Joint names in the order of the policy.
+        joint_names_sim: Joint names in the order of the simulation.
+    """
+
+    def __init__(self, joint_names_gym: list[str], joint_names_sim: list[str]) -> None:
+        self.joint_names_gym = joint_names_gym
+        self.joint_names_sim = joint_names_sim
+
+    def gym2sim(self, action: Any) -> Any:
+        """Reorder an action (..., k) from the order of the policy to the order of the simulation."""
+        return self.rearange_order(action, self.joint_names_gym, self.joint_names_sim)
+
+    def sim2gym(self, obs: Any) -> Any:
+        """Reorder joint values (..., k) from the order of the simulation to the order of the policy."""
+        return self.rearange_order(obs, self.joint_names_sim, self.joint_names_gym)
+
+    @staticmethod
+    def rearange_order(src: Any, from_joint_names: list[str], to_joint_names: list[str]) -> Any:
+        """Select the values of `to_joint_names`, in that order.
+
+        Args:
+            src: Values (..., k) with one entry per name in `from_joint_names`.
+            from_joint_names: The order that `src` has.
+            to_joint_names: The order of the result, (..., len(to_joint_names)).
+
+        Raises:
+            ValueError: `src` has another length, or a wanted joint is not among `from_joint_names`.
+        """
+        if src.shape[-1] != len(from_joint_names):
+            raise ValueError(f'expected {len(from_joint_names)} joint values, got an array of shape {tuple(src.shape)}')
+        column = {name: index for index, name in enumerate(from_joint_names)}
+        for name in to_joint_names:
+            if name not in column:
+                raise ValueError(f"there is no joint '{name}' to take a value from; {did_you_mean(name, column)}")
+        return src[..., [column[name] for name in to_joint_names]]
+
+
+def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
+    """Rotate vectors `v` (N, 3) by the inverse of unit quaternions `q` (N, 4), into the rotated frame.
+
+    For example a velocity in the world, seen from a body of that orientation. Both have one dtype.
+    """
+    return rotations.quat_rotate_inverse(q, v)  # pyright: ignore[reportArgumentType,reportReturnType]
+
+
+def quaternion_multiply(q1: Tensor, q2: Tensor) -> Tensor:
+    """Return the Hamilton product `q1 * q2` (..., 4): the rotation q2 followed by q1."""
+    return rotations.quat_multiply(q1, q2)  # pyright: ignore[reportArgumentType,reportReturnType]
+
+
+def quaternion_conjugate(q: Tensor) -> Tensor:
+    """Return the inverse of unit quaternions (..., 4)."""
+    return rotations.quat_conjugate(q)  # pyright: ignore[reportArgumentType,reportReturnType]
+
+
+def quaternion_to_gravity_component(quaternion: Tensor) -> Tensor:
+    """Return the direction of gravity, `(0, 0, -1)` in the world, in the frames of bodies (..., 4): (..., 3)."""
+    down = quaternion.new_tensor([0.0, 0.0, -1.0]).expand(*quaternion.shape[:-1], 3)
+    return quat_rotate_inverse(quaternion, down)
+
+
+def create_joint(
+    prim_path: str,
+    joint_type: str,
+    body0: str | None = None,
+    body1: str | None = None,
+    enabled: bool = True,
+    joint_frame_in_parent_frame_pos: Sequence[float] | None = None,
+    joint_frame_in_parent_frame_quat: Sequence[float] | None = None,
+    joint_frame_in_child_frame_pos: Sequence[float] | None = None,
+    joint_frame_in_child_frame_quat: Sequence[float] | None = None,
+    break_force: float | None = None,
+    break_torque: float | None = None,
+) -> None:
+    """Connect two bodies of an env by a joint, or a body and the world; called after `Env(config)`.
+
+    The joint is part of the scene of its env in all episodes from the next reset on; of the Env that was made or reset
+    last in this thread. Bodies that it connects do not collide. What is not given of its frame on one body is where
+    the other one has it at the start; if nothing is given, the frame is that of the child (of the parent if the world
+    is the child). A `RevoluteJoint` turns about the x axis of its frame.
+
+    Args:
+        prim_path: name of the joint; another one of the same path in the env takes its place.
+        joint_type: `'FixedJoint'`, `'RevoluteJoint'`, `'SphericalJoint'`, or `'Joint'`, which holds nothing and only
+            keeps its bodies from colliding.
+        body0: prim path of the parent, a link, object or body of the scene: `/World/env_0/robots/h1/pelvis`. None is
+            the world.
+        body1: prim path of the child, in the same env. None is the world.
+        enabled: False has no joint, and takes back the one of that path.
+        joint_frame_in_parent_frame_pos: position of its frame on the parent [m, times the scale of the robot, object or
+            scene; on the world: in the world frame].
+        joint_frame_in_parent_frame_quat: its orientation there, `(x, y, z, w)`, as in 2.x.
+        joint_frame_in_child_frame_pos: position of its frame on the child.
+        joint_frame_in_child_frame_quat: its orientation there.
+        break_force: None; joints do not break here.
+        break_torque: likewise.
+
+    Raises:
+        ValueError: an argument is wrong, or the env does not exist. A body that is not there is a ValueError of the
+            next reset.
+        NotImplementedError: the env is loaded; or a `PrismaticJoint`, or one that breaks, is requested.
+        RuntimeError: there is no Env.
+    """
+    call = f'create_joint({prim_path!r})'
+    if joint_type not in _KINDS:
+        raise ValueError(f'{call}: there is no joint_type {joint_type!r}; {did_you_mean(joint_type, _KINDS)}')
+    kind = _KINDS[joint_type]
+    if kind is None:
+        raise NotImplementedError(f'{call}: a {joint_type} has to be in the file of the scene or robot')
+    if any(limit is not None and limit != math.inf for limit in (break_force, break_torque)):
+        raise NotImplementedError(f'{call}: joints do not break here; leave break_force and break_torque out')
+    env_id, bodies = _bodies(call, body0, body1)
+    parent, child = 'joint_frame_in_parent_frame', 'joint_frame_in_child_frame'
+    joint = JointSpec(
+        kind,
+        bodies,
+        (
+            _numbers(call, f'{parent}_pos', joint_frame_in_parent_frame_pos, 3),
+            _numbers(call, f'{child}_pos', joint_frame_in_child_frame_pos, 3),
+        ),
+        (
+            _quaternion(call, f'{parent}_quat', joint_frame_in_parent_frame_quat),
+            _quaternion(call, f'{child}_quat', joint_frame_in_child_frame_quat),
+        ),
+        prim_path,
+    )
+    joints = EnvJoints.current()
+    if joints is None:
+        raise RuntimeError(f'{call}: there is no Env whose scene could get it; call it after Env(config)')
+    try:
+        joints.assign(env_id, prim_path, joint if enabled else None)
+    except (ValueError, NotImplementedError) as error:
+        raise type(error)(f'{call}: {error}') from None
+
+
+def set_collider(item: Usd.Prim, approx: str | None = None, init_state: bool = True) -> None:
+    """Make colliders of all meshes at and below a prim; see `set_collider_`."""
+    for mesh in _meshes(item):
+        set_collider_(mesh, approx, init_state)
+
+
+def set_collider_(item: Usd.Prim, approx: str | None = None, init_state: bool = True) -> None:
+    """Make a collider of a mesh.
+
+    Args:
+        item: the prim of the mesh.
+        approx: what it collides as, a token of `physics:approximation` such as `'convexHull'`; None leaves that as it
+            is, its faces where the file has none.
+        init_state: whether the collider is active.
+    """
+    from pxr import UsdPhysics
+
+    UsdPhysics.CollisionAPI.Apply(item).CreateCollisionEnabledAttr(init_state)
+    if approx is not None:
+        UsdPhysics.MeshCollisionAPI.Apply(item).CreateApproximationAttr(approx)
+
+
+def activate_collider(item: Usd.Prim) -> None:
+    """Switch on the colliders of all meshes at and below a prim."""
+    for mesh in _colliders(item):
+        activate_collider_(mesh)
+
+
+def activate_collider_(item: Usd.Prim) -> None:
+    """Switch on the collider of a mesh. ValueError if it is none."""
+    _set_enabled(item, True)
+
+
+def deactivate_collider(item: Usd.Prim) -> None:
+    """Switch off the colliders of all meshes at and below a prim."""
+    for mesh in _colliders(item):
+        deactivate_collider_(mesh)
+
+
+def deactivate_collider_(item: Usd.Prim) -> None:
+    """Switch off the collider of a mesh. ValueError if it is none."""
+    _set_enabled(item, False)
+
+
+def remove_collider(item: Usd.Prim) -> None:
+    """Make no colliders of all meshes at and below a prim."""
+    for mesh in _colliders(item):
+        remove_collider_(mesh)
+
+
+def remove_collider_(item: Usd.Prim) -> None:
+    """Make no collider of a mesh."""
+    from pxr import UsdPhysics
+
+    item.RemoveAPI(UsdPhysics.MeshCollisionAPI)
+    item.RemoveAPI(UsdPhysics.CollisionAPI)
+
+
+def _set_enabled(item: Usd.Prim, enabled: bool) -> None:
+    from pxr import UsdPhysics
+
+    if not item.HasAPI(UsdPhysics.CollisionAPI):
+        raise ValueError(f'{item.GetPath()} is no collider; set_collider makes it one')
+    UsdPhysics.CollisionAPI(item).CreateCollisionEnabledAttr(enabled)
+
+
+def _meshes(item: Usd.Prim) -> list[Usd.Prim]:
+    from pxr import Usd, UsdGeom
+
+    return [prim for prim in Usd.PrimRange(item) if prim.IsA(UsdGeom.Mesh)]
+
+
+def _colliders(item: Usd.Prim) -> list[Usd.Prim]:
+    from pxr import UsdPhysics
+
+    return [mesh for mesh in _meshes(item) if mesh.HasAPI(UsdPhysics.CollisionAPI)]
+
+
+def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple[str | None, str | None]]:
+    """Return the env of two bodies and their paths below it. ValueError if they are not in one env."""
+    env_ids, paths = set[int](), list[str | None]()
+    for name, path in (('body0', body0), ('body1', body1)):
+        match = None if path is None else _IN_ENV.fullmatch(path)
+        if path is not None and match is None:
+            raise ValueError(f'{call}: {name} must be a prim path /World/env_<id>/..., got {path!r}')
+        paths.append(None if match is None else match[2])
+        if match is not None:
+            env_ids.add(int(match[1]))
+    if not env_ids:
+        raise ValueError(f'{call}: body0 or body1 must name a body; None is the world')
+    if len(env_ids) > 1:
+        raise ValueError(f'{call}: {body0!r} and {body1!r} are in two envs, which do not interact')
+    return env_ids.pop(), (paths[0], paths[1])
+
+
+def _numbers(call: str, name: str, values: Sequence[float] | None, count: int) -> Any:
+    """Return so many finite numbers as a tuple. ValueError otherwise."""
+    if values is None:
+        return None
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if numbers.shape != (count,) or not np.isfinite(numbers).all():
+        raise ValueError(f'{call}: {name} must be {count} finite numbers, got {values!r}')
+    return tuple(numbers.tolist())
+
+
+def _quaternion(call: str, name: str, values: Sequence[float] | None) -> Any:
+    """Convert `(x, y, z, w)` to a unit quaternion `(w, x, y, z)`. ValueError otherwise."""
+    numbers = _numbers(call, name, values, 4)
+    if numbers is None:
+        return None
+    length = math.hypot(*numbers)
+    if not length:
+        raise ValueError(f'{call}: {name} is a quaternion of length zero; (0, 0, 0, 1) means not rotated')
+    x, y, z, w = (number / length for number in numbers)
+    return w, x, y, z

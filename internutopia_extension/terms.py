@@ -1,0 +1,157 @@
+"""Terms of point goal navigation: starts, goals and distances on the navigation maps of the scenes.
+
+The command `point_goal` holds the goal and its distance; the other terms read it by its name. Distances are
+geodesic, looked up for all envs at once: a goal is one of 64 places of a map, whose distance fields are made once. The
+learner has to be the first robot of its task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.config.fields import Range
+from internutopia.config.task import TaskCfg
+from internutopia.engines.views import EnvIds
+from internutopia.navigation.points import STILL
+from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.registry import CommandName, term
+from internutopia.util.arrays import ArrayMaker
+from internutopia.util.rotations import quat_from_yaw, quat_multiply
+from internutopia_extension.tasks.navigation_task import map_of
+
+_STARTS, _GOALS = 4096, 64  # places on each map
+
+
+class _Maps:
+    """The maps of k tasks, with `starts` `(k, s, 3)` and `goals` `(k, g, 3)` on them [m], and distances to these."""
+
+    def __init__(self, tasks: Sequence[TaskCfg], arrays: ArrayMaker):
+        from internutopia.navigation.grids import MapGrids
+
+        maps = [map_of(task) for task in tasks]
+        starts, goals = (
+            np.stack([each.sample(count, np.random.default_rng(seed)) for each in maps])
+            for seed, count in enumerate((_STARTS, _GOALS))
+        )
+        self.grids = MapGrids(maps, arrays)
+        self.starts, self.goals = arrays.asarray(starts, 'float32'), arrays.asarray(goals, 'float32')
+        fields = [each.distance_field(goal) for each, own in zip(maps, goals, strict=True) for goal in own]
+        self._table = self.grids.table(fields)
+
+    def distances(self, task_ids: Any, positions: Any, goals: Any) -> Array:
+        """Geodesic distances `(n,)` [m] of points `(n, 3)` on the maps of tasks to goals of these numbers `(n,)`."""
+        return self.grids.distances(task_ids, positions, self._table, task_ids * _GOALS + goals)
+
+
+@term('randomization')
+def map_start(state: RobotState, env_ids: EnvIds) -> None:
+    """Put the base somewhere on the main island of the scene's map, facing anywhere.
+
+    It is as high above the floor there as it started above height 0.
+    """
+    n, xp = len(env_ids), state.xp
+    choice = xp.astype(state.rng.uniform(0.0, _STARTS, n), xp.int64).clip(max=_STARTS - 1)
+    place = xp.astype(_maps(state).starts[state.task_ids[env_ids], choice], xp.float64)
+    position, orientation = (values[env_ids] for values in state.articulation.get_pose())
+    place[:, 2] += position[:, 2]
+    turn = quat_from_yaw(state.rng.uniform(-np.pi, np.pi, n))
+    state.articulation.set_pose(place, quat_multiply(turn, orientation), env_ids=env_ids)
+
+
+@term('command')
+def point_goal(state: RobotState, env_ids: EnvIds, distance: Range = (1.0, 30.0)) -> NDArray[np.float64]:
+    """A goal on the map: its place (x, y) [m] in the env frame, its number, and how far it is from the base [m].
+
+    It is one of those places whose geodesic distance is in the range [m], or else the one that is nearest to it.
+    """
+    xp, n, maps = state.xp, len(env_ids), _maps(state)
+    tasks, positions = state.task_ids[env_ids], state.base_position[env_ids]
+    each = state.arrays.arange(n * _GOALS)
+    row, number = each // _GOALS, each % _GOALS
+    away = maps.distances(tasks[row], positions[row], number).reshape(n, _GOALS)
+    off = xp.maximum(distance[0] - away, away - distance[1]).clip(min=0.0)
+    order = state.arrays.asarray(state.rng.uniform(size=(n, _GOALS)))
+    chosen = xp.argmin(xp.where(off > 0.0, 1.0 + off, order), axis=-1)  # at random among those in the range
+    rows = state.arrays.arange(n)
+    columns = [maps.goals[tasks, chosen, 0], maps.goals[tasks, chosen, 1], chosen, away[rows, chosen]]
+    return xp.stack([xp.astype(column, xp.float64) for column in columns], axis=-1)
+
+
+@term('observation')
+def local_map(state: RobotState, size: float = 3.2, resolution: float = 0.2) -> Array:
+    """Cells around the robot that are closed to its base `(n, k * k)`: rows front to back, columns left to right.
+
+    1 where there is no room on its floor, else 0; `size` [m] is k times the `resolution` [m], and the robot is in the
+    middle.
+    """
+    crop = _maps(state).grids.crop(state.task_ids, state.base_position, state.base_orientation, size, resolution)
+    return crop.reshape(state.env_num, -1)
+
+
+@term('metric')
+@term('observation')
+def geodesic_distance(state: RobotState, name: CommandName) -> Array:
+    """Geodesic distance to the goal of command `name` `(n,)` [m]; where there is no way, that of the start."""
+    return state.once(('geodesic distance', name), lambda: _distance(state, name), commanded=True)
+
+
+@term('reward')
+def geodesic_progress(state: RobotState, name: CommandName) -> Array:
+    """Speed at which the geodesic distance to the goal of command `name` falls [m/s].
+
+    Added up over time it is the distance that was gained, the reward of Habitat's PointNav (Savva et al. 2019,
+    arXiv:1904.01201).
+    """
+    last, distance = state.episode_value(f'{name}: distance'), geodesic_distance(state, name)
+    before = state.xp.where(state.steps > 1, last, state.command(name)[:, 3])
+    last[:] = distance
+    return (before - distance) / state.step_dt
+
+
+@term('metric')
+def success(state: RobotState, name: CommandName, radius: float) -> Array:
+    """1 within `radius` [m] of the goal of command `name`, else 0."""
+    offset = state.command(name)[:, :2] - state.base_position[:, :2]
+    return state.xp.astype(state.xp.linalg.vector_norm(offset, axis=-1) < radius, state.xp.float32)
+
+
+@term('metric')
+def path_length(state: RobotState) -> Array:
+    """Length of the way of the base, from step to step `(n,)` [m]."""
+    return state.once('path length', lambda: _path_length(state))
+
+
+@term('metric')
+def spl(state: RobotState, name: CommandName, radius: float) -> Array:
+    """`success` times l / max(p, l), shortest path l and path p (Anderson et al. 2018, arXiv:1807.06757).
+
+    A path of up to 0.1 m is none: success without a move is 1.
+    """
+    shortest, length = state.command(name)[:, 3], path_length(state)
+    efficiency = state.xp.where(length <= shortest.clip(min=STILL), 1.0, shortest / length.clip(min=STILL))
+    return success(state, name, radius) * efficiency
+
+
+def _path_length(state: RobotState) -> Array:
+    length, x, y = (state.episode_value(f'path: {each}') for each in ('length', 'x', 'y'))
+    xp, first = state.xp, state.steps <= 1
+    before = [xp.where(first, state.start_positions[:, axis], last) for axis, last in enumerate((x, y))]
+    step = state.base_position[:, :2] - xp.stack(before, axis=-1)
+    length[:] = xp.where(first, 0.0, length) + xp.linalg.vector_norm(step, axis=-1)
+    x[:], y[:] = state.base_position[:, 0], state.base_position[:, 1]
+    return length
+
+
+def _distance(state: RobotState, name: CommandName) -> Array:
+    command = state.command(name)
+    number = state.xp.astype(command[:, 2], state.xp.int64)
+    distance = _maps(state).distances(state.task_ids, state.base_position, number)
+    return state.xp.where(state.xp.isfinite(distance), distance, command[:, 3])
+
+
+def _maps(state: RobotState) -> _Maps:
+    return state.lasting('maps', lambda: _Maps(state.tasks, state.arrays))
