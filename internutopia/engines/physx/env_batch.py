@@ -54,7 +54,6 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._close.atexit = False  # then PhysX closes them itself
         self._grow(0, capacity)
 
-    @property
     @override
     def sensors(self) -> NDArray[np.float64]:
         if self._unread.any():
@@ -64,7 +63,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
     @override
     def measured(self) -> NDArray[np.float64]:
         super().measured()
-        return self.sensors
+        return self.sensors()
 
     @override
     def expand(self, name: str) -> NDArray[Any]:
@@ -100,8 +99,8 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._unmeasured[selected] = False
         self._unread[selected] = True
         self._sensing.follow(self._sensors, self._efforts, selected)
-        if self._wanted:
-            self._wanted = False
+        if self._was_read:
+            self._was_read = False
             self._derive()
         reason = 'the simulation diverged: its state is not finite any more'
         return {int(self.envs[slot]): reason for slot in np.flatnonzero(bad).tolist() if self.envs[slot] >= 0}
@@ -230,7 +229,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
 
     @override
     def _get_engine_states(self, slots: slice | Slots) -> Arrays:
-        return {**super()._get_engine_states(slots), 'sensors': self.sensors[slots]}
+        return {**super()._get_engine_states(slots), 'sensors': self.sensors()[slots]}
 
 
 def _close_all(instances: list[tuple[slice, PhysxInstance]]) -> None:

@@ -17,8 +17,7 @@ from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, 
 from internutopia.engines.physx.joint_forces import joint_force_sensors
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, TensorAccess
-from internutopia.util.rotations import quat_rotate, quat_rotate_inverse
-from internutopia.util.vectors import cross
+from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
 Rows = NDArray[np.intp]
 

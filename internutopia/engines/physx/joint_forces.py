@@ -9,8 +9,7 @@ import numpy as np
 
 from internutopia.engines.physx.bodies import Floats, Movers
 from internutopia.engines.physx.stage import joint_turn
-from internutopia.util.rotations import quat_rotate, quat_rotate_inverse
-from internutopia.util.vectors import cross
+from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
 _FORCE, _TORQUE = int(mujoco.mjtSensor.mjSENS_FORCE), int(mujoco.mjtSensor.mjSENS_TORQUE)
 

@@ -8,12 +8,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.engines.batched.bodies import body_velocities
 from internutopia.engines.physx.bodies import Floats, Movers
 from internutopia.engines.physx.joint_forces import has_joint
 from internutopia.model.compiled import CompiledScene
-from internutopia.util.rotations import quat_rotate_inverse
-from internutopia.util.vectors import cross
+from internutopia.util.rotations import cross, quat_rotate_inverse
 
 if TYPE_CHECKING:
     from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
@@ -92,10 +90,12 @@ class Sensors:
         batch, model = self._batch, self._batch.scene.model
         sites = model.sensor_objid[self._accelerometers]
         bodies = model.site_bodyid[sites].astype(np.intp)
-        linear, angular = body_velocities(batch, slice(None), bodies, model.body_rootid[bodies].astype(np.intp))
-        arm = batch.read('site_xpos')[:, sites] - batch.read('xpos')[:, bodies]
+        velocity, centre = batch.read('cvel')[:, bodies], batch.read('subtree_com')[:, model.body_rootid[bodies]]
+        positions = batch.read('site_xpos')[:, sites]  # `cvel` is (angular, linear) at the centre of mass of the tree
         matrices = batch.read('site_xmat')[:, sites].reshape(-1, 9)
         quaternions = np.zeros((len(matrices), 4))
         for quaternion, matrix in zip(quaternions, matrices, strict=True):
             mujoco.mju_mat2Quat(quaternion, matrix)
-        return linear + cross(angular, arm), quaternions.reshape(*arm.shape[:2], 4)
+        return velocity[..., 3:] + cross(velocity[..., :3], positions - centre), quaternions.reshape(
+            *positions.shape[:2], 4
+        )
