@@ -17,8 +17,8 @@ import numpy as np
 
 from internutopia.engines.base import World
 from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.engines.physx.runtime import PhysxStage
-from internutopia.engines.physx.scene import physx_scene
 from internutopia.engines.physx.world import PhysxWorld
 from internutopia.model.spec import SceneSpec
 from internutopia_extension import import_extensions

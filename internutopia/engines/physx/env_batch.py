@@ -22,8 +22,8 @@ from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.engines.physx.drives import Drives, Floats, Gains
 from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
+from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.engines.physx.runtime import PhysxStage
-from internutopia.engines.physx.scene import physx_scene
 from internutopia.engines.physx.sensors import Sensors
 from internutopia.model.compiled import CompiledScene
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.engines.physx.env_batch import PhysxEnvBatch
-from internutopia.engines.physx.scene import physx_scene
+from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.spec import SceneSpec
 
