@@ -44,7 +44,7 @@ Device = Annotated[
 ]
 Backend = Annotated[
     str | None,
-    typer.Option(help='Physics engine: mujoco (default on the CPU) or mujoco_warp (on GPUs).', metavar='BACKEND'),
+    typer.Option(help='Physics engine: mujoco (default on the CPU), mujoco_warp (GPUs) or physx.', metavar='BACKEND'),
 ]
 Source = Annotated[
     Path,

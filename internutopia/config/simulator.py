@@ -122,8 +122,9 @@ class SimConfig(BaseCfg):
     """True if Isaac Sim streams its window over WebRTC; other backends ignore it."""
     native: bool = False
     """Deprecated, without effect."""
-    backend: Literal['mujoco', 'mujoco_warp', 'isaac_sim'] = 'mujoco'
-    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), or Isaac Sim."""
+    backend: Literal['mujoco', 'mujoco_warp', 'physx', 'isaac_sim'] = 'mujoco'
+    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX on the CPU (extra
+    `physx`), or Isaac Sim."""
     device: str = 'cpu'
     """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` and `'isaac_sim'` a GPU such as `'cuda:0'`."""
     substeps: Count = Field(default=1, le=MAX_SUBSTEPS)

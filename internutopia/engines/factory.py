@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,8 @@ def create_world(
         from internutopia.engines.isaac.world import IsaacWorld
 
         return IsaacWorld(config, env_num, env_origins)
+    if config.backend == 'physx':
+        return _physx_world(config, *arguments, **engine)
     if config.device != 'cpu':
         raise ValueError(
             f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "
@@ -63,3 +67,15 @@ def create_world(
     from internutopia.engines.mujoco.world import MujocoWorld
 
     return MujocoWorld(*arguments, **engine)
+
+
+def _physx_world(config: SimConfig, *arguments: Any, **engine: Any) -> World:
+    if config.device != 'cpu':
+        raise ValueError(f"SimConfig.device={config.device!r}: backend 'physx' runs on the CPU here; use device='cpu'")
+    try:
+        from internutopia.engines.physx.world import PhysxWorld
+    except ModuleNotFoundError as error:
+        if error.name not in ('ovphysx', 'ovstage'):
+            raise
+        raise ImportError(f"backend 'physx' needs the package {error.name}: {install_hint('physx')}") from error
+    return PhysxWorld(*arguments, **engine)

@@ -141,6 +141,11 @@ class EnvBatch(BatchArrays):
         return len(self.envs)
 
     @property
+    def probed(self) -> NDArray[np.intp]:
+        """Columns of `sensors` in which probes are."""
+        return self._probed
+
+    @property
     def occupied(self) -> tuple[Index, Index] | None:
         """The slots in use and the envs in them, None if there are none."""
         if self._occupied is None and (slots := np.flatnonzero(self.envs >= 0)).size:

@@ -9,7 +9,7 @@ from typing import Self
 from internutopia.config import Config
 from internutopia.util.imports import install_hint
 
-BACKENDS = ('mujoco', 'mujoco_warp')
+BACKENDS = ('mujoco', 'mujoco_warp', 'physx')
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def choose_engine(backend: str | None = None, device: str | None = None) -> Engi
     """Return the requested engine; None if none is, and envs run as in their config.
 
     Args:
-        backend: `'mujoco'` or `'mujoco_warp'`; None means what is made for the device.
+        backend: one of `BACKENDS`; None means what is made for the device.
         device: `'cpu'`, or a GPU such as `'cuda:0'`; None means the CPU.
 
     ValueError for a backend or device that there is not, or a backend that does not compute on the device.
@@ -69,9 +69,9 @@ def choose_engine(backend: str | None = None, device: str | None = None) -> Engi
     if not re.fullmatch(r'cpu|cuda:\d+', device):
         raise ValueError(f"device {device!r}: expected 'cpu', or a GPU such as 'cuda:0'")
     if device != 'cpu':
-        if backend == 'mujoco':
+        if backend != 'mujoco_warp':
             raise ValueError(
-                f"device {device!r}: backend 'mujoco' computes on the CPU; backend 'mujoco_warp' uses a GPU"
+                f"device {device!r}: backend {backend!r} computes on the CPU; backend 'mujoco_warp' uses a GPU"
             )
         _check_cuda(device)
     return Engine(backend, device)

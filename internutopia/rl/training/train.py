@@ -54,7 +54,7 @@ from internutopia.util import log
 from internutopia.util.imports import install_hint
 
 PACKAGES = ('internutopia', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
-ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang')}
+ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang'), 'physx': ('ovphysx', 'ovstage')}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""PhysX on the CPU, by NVIDIA's package `ovphysx`."""

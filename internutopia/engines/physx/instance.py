@@ -1,0 +1,330 @@
+"""Instance of PhysX with some slots of a batch: reads and writes states, drives and masses, for all slots at once.
+
+Poses and velocities are those of MuJoCo: positions of joints are `qpos`, velocities of free bodies are those of their
+frame's origin, angular ones in the body's axes. PhysX has the velocity of the centre of mass, in axes of the env.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
+from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, point_sensors
+from internutopia.engines.physx.joint_forces import joint_force_sensors
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import Columns, TensorAccess
+from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
+
+Rows = NDArray[np.intp]
+
+_TO_WXYZ, _TO_XYZW = [3, 0, 1, 2], [1, 2, 3, 0]
+
+
+class PhysxInstance:
+    """Slots in one instance of PhysX, in which `stage` are copies of what a layout describes."""
+
+    def __init__(self, layout: StageLayout, stage: TensorAccess):
+        self._stage = stage
+        movers = layout.movers
+        self._trees = [_Tree(self._stage, layout, index) for index in range(len(movers.articulations))]
+        bodies = [*movers.free, *movers.kinematic]
+        self._standalone = _Standalone(self._stage, layout, bodies) if bodies else None
+        self._contacts = _Contacts(self._stage, layout)
+        self._joint_forces = joint_force_sensors(movers)
+
+    def step(self, dt: float) -> None:
+        """Advance by a time step [s]."""
+        self._stage.step(dt)
+
+    def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
+        """Write `qpos`, `qvel`, `mocap_pos` and `mocap_quat`, `(count, ...)` each, of some slots."""
+        for tree in self._trees:
+            tree.write_state(rows, state)
+        if self._standalone is not None:
+            self._standalone.write_state(rows, state)
+
+    def read_state(self, qpos: Floats, qvel: Floats) -> None:
+        """Read positions and velocities into arrays `(count, ...)`."""
+        for tree in self._trees:
+            tree.read_state(qpos, qvel)
+        if self._standalone is not None:
+            self._standalone.read_state(qpos, qvel)
+
+    def write_drives(self, dofs: Mapping[str, Floats]) -> None:
+        """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the ends of their tensors' names."""
+        for tree in self._trees:
+            tree.write_dofs(dofs)
+
+    def write_masses(self, fields: Mapping[str, Floats]) -> None:
+        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`."""
+        values = [fields[name] for name in ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')]
+        for tree in self._trees:
+            tree.write_masses(values)
+        if self._standalone is not None:
+            self._standalone.write_masses(values)
+
+    def write_frictions(self, coefficients: Floats) -> None:
+        """Write sliding frictions of the model's geoms, `(count, ngeom)`."""
+        for tree in self._trees:
+            tree.write_frictions(coefficients)
+        if self._standalone is not None:
+            self._standalone.write_frictions(coefficients)
+
+    def measured(self) -> Iterator[tuple[Rows, Floats]]:
+        """Yield columns of `sensordata` and what sensors of contacts and joint forces measure there."""
+        yield from self._contacts.read()
+        for sensor in self._joint_forces:
+            for tree in self._trees:
+                if sensor.link in tree.movers:
+                    yield sensor.address + np.arange(3), sensor.values(tree.joint_forces(sensor.link))
+
+    def close(self) -> None:
+        """Free it."""
+        self._stage.close()
+
+
+class _Contacts:
+    """Contact sensors in all slots."""
+
+    def __init__(self, stage: TensorAccess, layout: StageLayout):
+        sensors = contact_sensors(layout.movers.model, layout.colliders)
+        self._plain = [sensor for sensor in sensors if not sensor.against]
+        paths = list(dict.fromkeys(path for sensor in self._plain for path in sensor.paths))
+        self._places = [np.array([paths.index(path) for path in sensor.paths], np.intp) for sensor in self._plain]
+        self._forces = stage.contact_forces(paths) if paths else None
+        self._filtered = [
+            (sensor, stage.contact_forces(sensor.paths, sensor.against)) for sensor in sensors if sensor.against
+        ]
+        self._points = [
+            (sensor, stage.contact_points(sensor.paths, sensor.most))
+            for sensor in point_sensors(layout.movers.model, layout.colliders)
+        ]
+
+    def read(self) -> Iterator[tuple[Rows, Floats]]:
+        if self._forces is not None:
+            forces = self._forces.read()
+            for sensor, places in zip(self._plain, self._places, strict=True):
+                yield _measured(sensor, forces[:, places])
+        for sensor, filtered in self._filtered:
+            yield _measured(sensor, filtered.read())
+        for sensor, points in self._points:
+            values = points.read()
+            yield sensor.address + np.arange(values[0].size), values.reshape(len(values), -1)
+
+
+def _measured(sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
+    """Return columns of a sensor and its values, from forces on its colliders; MuJoCo's are those on the others."""
+    net = -forces.sum(axis=1)
+    columns = sensor.address + np.arange(3)
+    if not sensor.counts:
+        return columns, net
+    touching = np.asarray(forces.any(axis=(1, 2)), np.float32)[:, None]
+    return np.append(sensor.address - 1, columns), np.concatenate([touching, net], axis=1)
+
+
+class _Tree:
+    """An articulation in all slots."""
+
+    def __init__(self, stage: TensorAccess, layout: StageLayout, index: int):
+        self._stage, self._path = stage, layout.roots[index]
+        tree, model = layout.movers.articulations[index], layout.movers.model
+        self._pose, self._velocity = self._bind('ROOT_POSE'), None
+        self._position, self._speed = self._bind('DOF_POSITION'), self._bind('DOF_VELOCITY')
+        joints = np.array([int(name[1:]) for name in self._position.names()], np.intp)
+        self._qpos, self._dof = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
+        self._reference = model.qpos0[self._qpos]
+        links = self._position.links()
+        self._links = np.array([k for k, name in enumerate(links) if name[0] == 'b' and name != 'base'], np.intp)
+        self.movers = movers = [int(links[k][1:]) for k in self._links]
+        self._sums = MassSums(layout.movers, movers)
+        self._root = movers.index(tree.root) if tree.root else -1
+        self._free = slice(0) if tree.fixed else _slice(model.jnt_qposadr[model.body_jntadr[tree.root]], 7)
+        self._free_dof = slice(0) if tree.fixed else _slice(model.jnt_dofadr[model.body_jntadr[tree.root]], 6)
+        self._mocap = int(model.body_mocapid[tree.root]) if tree.fixed and tree.root else -1
+        if not tree.fixed:
+            self._velocity = self._bind('ROOT_VELOCITY')
+        geoms = layout.geoms({tree.root, *tree.links})
+        self._shapes = _Shapes(self._bind('SHAPE_FRICTION_AND_RESTITUTION'), model, [geoms]) if geoms else None
+        self._centre = np.zeros((stage.slots, 3))
+        self._properties: dict[str, Columns] = {}
+
+    def _bind(self, kind: str) -> Columns:
+        return self._stage.columns(f'ARTICULATION_{kind}', [self._path])
+
+    def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
+        qpos, qvel = state['qpos'], state['qvel']
+        if self._velocity is not None:
+            pose, velocity = _to_physx(qpos[:, self._free], qvel[:, self._free_dof], self._centre)
+            self._pose.values[:, 0], self._velocity.values[:, 0] = pose, velocity
+            self._pose.write(rows)
+            self._velocity.write(rows)
+        elif self._mocap >= 0:
+            self._pose.values[:, 0, :3] = state['mocap_pos'][:, self._mocap]
+            self._pose.values[:, 0, 3:] = state['mocap_quat'][:, self._mocap][:, _TO_XYZW]
+            self._pose.write(rows)
+        self._position.values[:, 0] = qpos[:, self._qpos] - self._reference
+        self._position.write(rows)
+        self._speed.values[:, 0] = qvel[:, self._dof]
+        self._speed.write(rows)
+
+    def read_state(self, qpos: Floats, qvel: Floats) -> None:
+        qpos[:, self._qpos] = self._position.read()[:, 0] + self._reference
+        qvel[:, self._dof] = self._speed.read()[:, 0]
+        if self._velocity is not None:
+            pose, velocity = _from_physx(self._pose.read()[:, 0], self._velocity.read()[:, 0], self._centre)
+            qpos[:, self._free], qvel[:, self._free_dof] = pose, velocity
+
+    def write_dofs(self, dofs: Mapping[str, Floats]) -> None:
+        if not len(self._dof):
+            return
+        for name, values in dofs.items():
+            columns = self._property(f'DOF_{name}')
+            columns.values[:, 0] = values[:, self._dof]
+            columns.write()
+
+    def write_masses(self, values: list[Floats]) -> None:
+        sums = self._sums.columns(*values)
+        mass, centre, inertia = (self._property(f'BODY_{name}') for name in ('MASS', 'COM_POSE', 'INERTIA'))
+        for columns in (mass, centre, inertia):
+            columns.read()  # of links that are none of the model's, too
+        _fill_masses(sums, mass.values[:, 0], centre.values[:, 0], inertia.values[:, 0], self._links)
+        for columns in (mass, centre, inertia):
+            columns.write()
+        if self._root >= 0:
+            self._centre[:] = sums.frames[:, self._root, :3]
+
+    def write_frictions(self, coefficients: Floats) -> None:
+        if self._shapes is not None:
+            self._shapes.write(coefficients)
+
+    def joint_forces(self, link: int) -> Floats:
+        """Return force and torque that a link takes from its parent, in the frame of its joint, `(slots, 6)`."""
+        forces = self._property('LINK_INCOMING_JOINT_FORCE').read()
+        return forces[:, 0, self._links[self.movers.index(link)]]
+
+    def _property(self, kind: str) -> Columns:
+        if kind not in self._properties:
+            self._properties[kind] = self._bind(kind)
+        return self._properties[kind]
+
+
+class _Standalone:
+    """Standalone bodies, free ones first, in all slots."""
+
+    def __init__(self, stage: TensorAccess, layout: StageLayout, bodies: list[int]):
+        model, free = layout.movers.model, len(layout.movers.free)
+        self._stage, self._free = stage, free
+        joints = model.body_jntadr[layout.movers.free]
+        self._qpos = model.jnt_qposadr[joints][:, None] + np.arange(7)
+        self._dof = model.jnt_dofadr[joints][:, None] + np.arange(6)
+        self._mocap = model.body_mocapid[layout.movers.kinematic]
+        self._paths = [f'r{body}' for body in bodies]
+        self._pose = stage.columns('RIGID_BODY_POSE', self._paths)
+        self._velocity = stage.columns('RIGID_BODY_VELOCITY', self._paths[:free]) if free else None
+        self._sums = MassSums(layout.movers, layout.movers.free)
+        self._centre = np.zeros((stage.slots, free, 3))
+        geoms = [layout.geoms({body}) for body in bodies]
+        kind = 'RIGID_BODY_SHAPE_FRICTION_AND_RESTITUTION'
+        self._shapes = _Shapes(stage.columns(kind, self._paths), model, geoms) if any(geoms) else None
+        self._properties = [
+            stage.columns(f'RIGID_BODY_{name}', self._paths[:free]) for name in ('MASS', 'COM_POSE', 'INERTIA') if free
+        ]
+
+    def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
+        free = self._free
+        if self._velocity is not None:
+            pose, velocity = _to_physx(state['qpos'][:, self._qpos], state['qvel'][:, self._dof], self._centre)
+            self._pose.values[:, :free], self._velocity.values[...] = pose, velocity
+        self._pose.values[:, free:, :3] = state['mocap_pos'][:, self._mocap]
+        self._pose.values[:, free:, 3:] = state['mocap_quat'][:, self._mocap][..., _TO_XYZW]
+        self._pose.write(rows)
+        if self._velocity is not None:
+            self._velocity.write(rows)
+
+    def read_state(self, qpos: Floats, qvel: Floats) -> None:
+        if self._velocity is None:
+            return
+        pose, velocity = _from_physx(self._pose.read()[:, : self._free], self._velocity.read(), self._centre)
+        qpos[:, self._qpos], qvel[:, self._dof] = pose, velocity
+
+    def write_masses(self, values: list[Floats]) -> None:
+        if not self._free:
+            return
+        sums = self._sums.columns(*values)
+        mass, centre, inertia = self._properties
+        _fill_masses(sums, mass.values, centre.values, inertia.values, slice(None))
+        for columns in (mass, centre, inertia):
+            columns.write()
+        self._centre[:] = sums.frames[..., :3]
+
+    def write_frictions(self, coefficients: Floats) -> None:
+        if self._shapes is not None:
+            self._shapes.write(coefficients)
+
+
+class _Shapes:
+    """Frictions of the shapes of some things. PhysX has shapes in no known order: they are known by their friction.
+
+    Geoms of a thing that had the same friction in the beginning have the same one ever after.
+    """
+
+    def __init__(self, columns: Columns, model: mujoco.MjModel, geoms: Sequence[Sequence[int]]):
+        self._columns = columns
+        self._first = columns.read()[..., 0].copy()
+        sliding = [[geom for geom in own if model.geom_condim[geom] > 1] for own in geoms]
+        self._kinds = [{float(np.float32(model.geom_friction[geom, 0])): geom for geom in own} for own in sliding]
+
+    def write(self, coefficients: Floats) -> None:
+        """Write sliding frictions of geoms, `(slots, ngeom)`, if they changed."""
+        frictions = self._columns.read()[..., 0]
+        new = frictions.copy()
+        for thing, kinds in enumerate(self._kinds):
+            for friction, geom in kinds.items():
+                own = self._first[:, thing] == np.float32(friction)
+                new[:, thing] = np.where(own, coefficients[:, geom, None], new[:, thing])
+        if not np.array_equal(new, frictions):
+            self._columns.values[..., :2] = new[..., None]
+            self._columns.write()
+
+
+def _slice(start: int, count: int) -> slice:
+    return slice(int(start), int(start) + count)
+
+
+def _fill_masses(
+    sums: MassColumns, mass: Floats, centre: Floats, inertia: Floats, links: NDArray[np.intp] | slice
+) -> None:
+    heavy = sums.masses > 0
+    mass[:, links] = np.where(heavy, sums.masses, 1.0)
+    centre[:, links] = sums.frames
+    moments = np.where(heavy[..., None], sums.moments, 1.0)
+    diagonal = np.zeros((*moments.shape, 3))
+    diagonal[..., [0, 1, 2], [0, 1, 2]] = moments
+    inertia[:, links] = diagonal.reshape(*moments.shape[:-1], 9)
+
+
+def _to_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return pose and velocity of free bodies as PhysX has them, from `qpos` `(..., 7)` and `qvel` `(..., 6)`.
+
+    Centres of mass `(..., 3)` are in the frames of the bodies.
+    """
+    quat = pose[..., 3:]
+    angular = quat_rotate(quat, velocity[..., 3:])
+    linear = velocity[..., :3] + cross(angular, quat_rotate(quat, centre))
+    return np.concatenate([pose[..., :3], quat[..., _TO_XYZW]], axis=-1), np.concatenate([linear, angular], axis=-1)
+
+
+def _from_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return `qpos` and `qvel` of free bodies, from pose and velocity as PhysX has them."""
+    pose, velocity = pose.astype(np.float64), velocity.astype(np.float64)
+    quat = pose[..., 3:][..., _TO_WXYZ]
+    linear, angular = velocity[..., :3], velocity[..., 3:]
+    linear = linear - cross(angular, quat_rotate(quat, centre))
+    return (
+        np.concatenate([pose[..., :3], quat], axis=-1),
+        np.concatenate([linear, quat_rotate_inverse(quat, angular)], axis=-1),
+    )

@@ -1,0 +1,74 @@
+"""Compiled scenes as PhysX takes them: stage, drives and the structure that envs of a batch share."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import mujoco
+import numpy as np
+from mujoco.batch import MODEL_FIELDS
+
+from internutopia.engines.mujoco.env_batch import model_field
+from internutopia.engines.physx.drives import Drives
+from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
+from internutopia.engines.physx.sensors import check_sensors
+from internutopia.engines.physx.stage import StageLayout, write_stage
+from internutopia.model.compiled import CompiledScene
+from internutopia.util.log import warn_once
+
+_HELD = (MODEL_FIELDS - CHANGEABLE - VISUAL) | {'geom_friction'}  # of shapes, which are known by it
+_PLAIN = (int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+
+
+class PhysxScene:
+    """A compiled scene for PhysX. NotImplementedError for what PhysX cannot do."""
+
+    def __init__(self, scene: CompiledScene):
+        model = scene.model
+        _check(model)
+        check_sensors(scene)
+        self.drives = Drives(model)
+        self._model, self._structure = model, scene.structure
+
+    @cached_property
+    def layout(self) -> StageLayout:
+        """Stage of one env."""
+        return write_stage(self._model)
+
+    @cached_property
+    def structure(self) -> bytes:
+        """Digest of all in the model that PhysX cannot change at run time."""
+        digest = hashlib.blake2b(self._structure, digest_size=16)
+        for name in sorted(_HELD):
+            digest.update(np.ascontiguousarray(model_field(self._model, name)).tobytes())
+        return digest.digest()
+
+
+_SCENES: WeakKeyDictionary[CompiledScene, PhysxScene] = WeakKeyDictionary()
+
+
+def physx_scene(scene: CompiledScene) -> PhysxScene:
+    """Return a compiled scene as PhysX takes it; made once. NotImplementedError for what PhysX cannot do."""
+    if scene not in _SCENES:
+        _SCENES[scene] = PhysxScene(scene)
+    return _SCENES[scene]
+
+
+def _check(model: mujoco.MjModel) -> None:
+    joint = next((j for j in range(model.njnt) if model.jnt_type[j] not in _PLAIN), None)
+    gravity = np.isin(model.body_gravcomp, (0.0, 1.0)).all()
+    for present, what in (
+        (joint is not None, f'ball joints ({model.joint(joint).name!r})' if joint is not None else ''),
+        (model.ntendon > 0, 'tendons'),
+        (model.neq > 0, 'equality constraints'),
+        (model.nflex > 0, 'flexible bodies'),
+        (model.nplugin > 0, 'plugins'),
+        (not gravity, 'gravity compensation of a part of the weight'),
+        (bool(model.opt.density or model.opt.viscosity), 'forces of a medium'),
+    ):
+        if present:
+            raise NotImplementedError(f"backend 'physx' has no counterpart of {what} of a model; use 'mujoco'")
+    if model.npair:
+        warn_once("backend 'physx' takes friction and restitution from the geoms: those of contact pairs are ignored")

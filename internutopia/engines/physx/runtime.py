@@ -1,0 +1,307 @@
+"""PhysX runtime: the one module that calls `ovphysx` and `ovstage`, which are pre-release.
+
+They are imported with the first `PhysxStage`: then the process is put on the CPU, and PhysX's own threads are left out,
+as stages are stepped on threads of ours.
+"""
+
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import itertools
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess
+
+_NAMES = itertools.count()
+_HEADER = (
+    '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
+)
+
+
+_first: list[tuple[int, Any]] = []  # the process that PhysX was started in, and an instance that is never closed
+
+
+def _start() -> None:
+    """Set up PhysX in this process, once. RuntimeError in a fork of a process that did.
+
+    An instance lives as long as the process, since settings are lost with the last one. Errors of PhysX are logged by
+    the logger `ovphysx`.
+    """
+    if _first and _first[0][0] != os.getpid():
+        raise RuntimeError(
+            "backend 'physx' does not survive a fork: PhysX had been started when this process was forked; start "
+            "processes by 'spawn' (Gymnasium's AsyncVectorEnv: context='spawn')"
+        )
+    if _first:
+        return
+    _load_usd()
+    import ovphysx
+    import ovstage
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, set_global_config
+    from ovphysx.samples.python_samples.schema_support import physx_schema_paths
+
+    PhysX.set_cpu_mode(True)
+    set_global_config(GlobalConfigKey.NUM_THREADS, 0)
+    paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
+    ovstage.population.register_usd_schemas(paths)
+    physx = PhysX()
+    ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
+    set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
+    warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
+    _first.append((os.getpid(), physx))
+
+
+def _load_usd() -> None:
+    """Let the importers' OpenUSD fill its registry first: once that of `ovstage` is imported, it would crash."""
+    from pxr import Usd, UsdGeom, UsdLux, UsdPhysics, UsdShade
+
+    Usd.SchemaRegistry()
+    stage = Usd.Stage.CreateInMemory()
+    for prim in (UsdGeom.Xform, UsdLux.SphereLight, UsdPhysics.Scene, UsdShade.Material):
+        prim.Define(stage, '/prim')
+
+
+class PhysxColumns(Columns):
+    """One quantity of `count` things of a stage, `(slots, count, ...)`, float32; rows are in the order of the paths.
+
+    Args:
+        binding: of the quantity, over all things.
+        rows: the row of the binding for each slot and thing, `(slots, count)`.
+    """
+
+    def __init__(self, binding: Any, rows: NDArray[np.intp]):
+        self._binding = binding
+        self._rows = rows
+        self._in_order = bool((rows.ravel() == np.arange(rows.size)).all())
+        self._buffer = np.zeros(binding.shape, np.float32)
+        self.shape = (*rows.shape, *binding.shape[1:])
+        self.values: Floats = np.zeros(self.shape, np.float32)
+
+    @override
+    def read(self) -> Floats:
+        """Read all values."""
+        self._binding.read(self._buffer)
+        rows = self._buffer.reshape(self.shape) if self._in_order else self._buffer[self._rows]
+        self.values[...] = rows
+        return self.values
+
+    @override
+    def write(self, slots: NDArray[np.intp] | None = None) -> None:
+        """Write `values` of some slots; None for all."""
+        self._buffer[self._rows] = self.values
+        if slots is None or len(slots) == len(self._rows):
+            self._binding.write(self._buffer)
+        elif len(slots):
+            self._binding.write(self._buffer, indices=np.ascontiguousarray(self._rows[slots].ravel(), np.int32))
+
+    @override
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the dofs of an articulation."""
+        return tuple(self._binding.dof_names)
+
+    @override
+    def links(self) -> tuple[str, ...]:
+        """Return the names of the links of an articulation."""
+        return tuple(self._binding.body_names)
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._binding.destroy()
+
+
+class PhysxContactForces(ContactForces):
+    """Net contact forces [N] on `count` colliders of each slot, `(slots, count, 3)`, axes of the env.
+
+    Args:
+        physx: what simulates them.
+        query: selects them.
+        paths: of the colliders, of all slots.
+        shape: `(slots, count)`.
+        kinds: attributes, whose sum is the force; of more than three numbers, forces with several others are added up.
+    """
+
+    def __init__(self, physx: Any, query: Any, paths: Sequence[str], shape: tuple[int, int], kinds: Sequence[str]):
+        self._physx, self._query, self._kinds = physx, query, list(kinds)
+        self._paths, self._shape = paths, shape
+        self._places: list[NDArray[np.intp]] = []  # of the rows of each group that PhysX returns
+
+    @override
+    def read(self) -> Floats:
+        """Return the forces of the last step."""
+        forces = np.zeros((len(self._paths) + 1, 3), np.float32)  # the last one is of colliders that were not selected
+        with self._physx.read(self._query, self._kinds).wait() as result:
+            index = 0
+            while (group := result.fetch_next().wait()) is not None:
+                if index == len(self._places):
+                    self._places.append(self._places_of(result.dictionary.get_path_strings(group.prim_list)))
+                forces[self._places[index]] += _copies(group)[0].reshape(group.prim_count, -1, 3).sum(axis=1)
+                index += 1
+        return forces[:-1].reshape(*self._shape, 3)
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._query.close_sync()
+
+    def _places_of(self, found: Sequence[str]) -> NDArray[np.intp]:
+        place = {path: k for k, path in enumerate(self._paths)}
+        return np.array([place.get(path, -1) for path in found], np.intp)
+
+
+class PhysxContactPoints(ContactPoints):
+    """Points and normals of the `most` strongest contacts in each slot.
+
+    Args:
+        physx: what simulates them.
+        query: selects colliders.
+        slot_of: slot of each collider, by its path.
+        most: contacts in a slot.
+    """
+
+    _KINDS = ('rawContactForce', 'rawContactPoint', 'rawContactNormal')
+
+    def __init__(self, physx: Any, query: Any, slot_of: Mapping[str, int], most: int):
+        self._physx, self._query, self._slot_of, self._most = physx, query, slot_of, most
+        self._slots = max(slot_of.values()) + 1
+
+    @override
+    def read(self) -> Floats:
+        found: list[dict[str, list[Floats]]] = [{kind: [] for kind in self._KINDS} for _ in range(self._slots)]
+        with self._physx.read(self._query, list(self._KINDS)).wait() as result:
+            while (group := result.fetch_next().wait()) is not None:
+                kind = result.dictionary.token_to_string(group.attribute)
+                paths = result.dictionary.get_path_strings(group.prim_list)
+                for path, values in zip(paths, _copies(group), strict=True):
+                    found[self._slot_of[path]][kind].append(values)
+        strongest = np.zeros((self._slots, self._most, 6), np.float32)
+        for slot, kinds in enumerate(found):
+            if not kinds[self._KINDS[0]]:
+                continue
+            force, point, normal = (np.concatenate(kinds[kind]) for kind in self._KINDS)
+            order = np.argsort(-np.abs(force), kind='stable')[: self._most]
+            away = -np.sign(force)[order, None] * normal[order]  # the collider gets force times normal
+            strongest[slot, : len(order)] = np.concatenate([point[order], away], axis=1)
+        return strongest
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._query.close_sync()
+
+
+class PhysxStage(TensorAccess):
+    """`slots` copies of what a USD text describes, each in a physics scene of its own, in one instance of PhysX.
+
+    Copies do not meet, and each is simulated as it would be alone, to the bit.
+
+    Args:
+        text: prims of one env, as USD text in which `@` is the path of the env.
+        slots: number of copies.
+    """
+
+    def __init__(self, text: str, slots: int):
+        _start()
+        import ovstage
+        from ovphysx import PhysX
+
+        self.slots = slots
+        self._open: list[PhysxColumns | PhysxContactForces | PhysxContactPoints] = []
+        self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
+        self._physx = PhysX()
+        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
+        source = source.replace('@', f'/World/{_slot_name(0)}')
+        ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
+        self._stage.advance_write_floor(ordinal=1).wait()
+        ordinal = 1
+        if slots > 1:
+            ordinal = 2
+            targets = [f'/World/{_slot_name(slot)}' for slot in range(1, slots)]
+            self._stage.clone(f'/World/{_slot_name(0)}', targets, ordinal)
+            self._stage.advance_write_floor(ordinal=ordinal).wait()
+        self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
+        self._physx.warmup()
+
+    @override
+    def step(self, dt: float) -> None:
+        """Advance all copies by one time step [s]."""
+        self._physx.step_sync(dt)
+
+    @override
+    def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
+        """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
+        everywhere = self._everywhere(paths)
+        from ovphysx.types import TensorType
+
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
+            binding = self._physx.create_tensor_binding(prim_paths=everywhere, tensor_type=TensorType[kind])
+        columns = PhysxColumns(binding, self._rows(binding.prim_paths, paths))
+        self._open.append(columns)
+        return columns
+
+    @override
+    def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> PhysxContactForces:
+        kinds = ('netNormalContactForce', 'netFrictionContactForce')
+        if against:
+            kinds = ('normalContactForceMatrix', 'frictionContactForceMatrix')
+        query = self._contact_query(paths, against)
+        forces = PhysxContactForces(self._physx, query, self._everywhere(paths), (self.slots, len(paths)), kinds)
+        self._open.append(forces)
+        return forces
+
+    @override
+    def contact_points(self, paths: Sequence[str], most: int) -> PhysxContactPoints:
+        slot_of = {path: slot for slot in range(self.slots) for path in self._in(slot, paths)}
+        points = PhysxContactPoints(self._physx, self._contact_query(paths), slot_of, most)
+        self._open.append(points)
+        return points
+
+    @override
+    def close(self) -> None:
+        """Free it; may be called twice."""
+        if self._stage is None or os.getpid() != _first[0][0]:
+            return
+        for columns in self._open:
+            columns.close()
+        self._open.clear()
+        self._physx.wait_task(self._physx.detach_ovstage())
+        self._stage.destroy()
+        self._physx.destroy()
+        self._stage = None
+
+    def _contact_query(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
+        from ovphysx.types import ContactSelection, SimObjectType
+
+        selections = [
+            ContactSelection(path, self._in(slot, against))
+            for slot in range(self.slots)
+            for path in self._in(slot, paths)
+        ]
+        return self._physx.query(SimObjectType.CONTACT_SENSOR, contacts=selections, metadata=False).wait()
+
+    def _everywhere(self, paths: Sequence[str]) -> list[str]:
+        return [path for slot in range(self.slots) for path in self._in(slot, paths)]
+
+    @staticmethod
+    def _in(slot: int, paths: Sequence[str]) -> list[str]:
+        return [f'/World/{_slot_name(slot)}/{path}' for path in paths]
+
+    def _rows(self, found: Sequence[str], paths: Sequence[str]) -> NDArray[np.intp]:
+        row_of = {path: row for row, path in enumerate(found)}
+        rows = np.array([row_of[path] for path in self._everywhere(paths)], np.intp)
+        return rows.reshape(self.slots, len(paths))
+
+
+def _copies(group: Any) -> list[Floats]:
+    """Return copies of a group's arrays: while one of them is referred to, PhysX cannot be closed."""
+    return [np.array(tensor, np.float32) for tensor in group.tensors]
+
+
+def _slot_name(slot: int) -> str:
+    return f's{slot:05}'

@@ -1,0 +1,367 @@
+"""Stage writer: the USD text of one env for PhysX, from the model that its scene compiles to.
+
+Bodies and joints stand as in the model's reference configuration; states, gains and masses are written by tensors
+afterwards. `@` is the path of the env.
+
+- `scene`: the physics scene. `w<body>`: colliders that are fixed to the world.
+- `r<body>`: standalone bodies. `a<tree>`: articulations, with links `b<body>`, joints `j<joint>` and their root,
+  `b<body>` or the joint `root` that fixes it to the world.
+- Bodies hold their colliders `g<geom>` in scopes `w<body>`, one for each body of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.engines.physx.bodies import Articulation, Floats, Movers
+from internutopia.engines.physx.contacts import sensed_bodies
+from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
+from internutopia.util.log import warn_once
+from internutopia.util.rotations import quat_multiply, quat_rotate
+
+POSITION_ITERATIONS, VELOCITY_ITERATIONS = 16, 1
+DUMMY_SHARE = 1e-3
+"""Mass of the links between several joints of one body, of that of the body."""
+
+_SLIDE = int(mujoco.mjtJoint.mjJNT_SLIDE)
+_X = np.array([1.0, 0.0, 0.0])
+_FAR = 1e7  # [rad, m] limit of joints without one: PhysX counts turns of a hinge only if it has limits
+_BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_parameters.py`
+
+
+@dataclass(frozen=True)
+class StageLayout:
+    """Text of one env, and paths below it of what tensors read and write."""
+
+    text: str
+    movers: Movers
+    standalone: tuple[str, ...]  # of free bodies, then of kinematic ones
+    roots: tuple[str, ...]  # of the articulations
+    colliders: dict[int, str]  # by geom
+
+    def path(self, mover: int) -> str:
+        """Return the path of a body that moves."""
+        return mover_path(self.movers, mover)
+
+    def geoms(self, movers: set[int]) -> list[int]:
+        """Return the colliders of some bodies that move."""
+        owner = self.movers.of[self.movers.model.geom_bodyid]
+        return [geom for geom in self.colliders if owner[geom] and owner[geom] in movers]
+
+
+def mover_path(movers: Movers, mover: int) -> str:
+    """Return the path of a mover below its env."""
+    for index, tree in enumerate(movers.articulations):
+        if mover in tree.links or (mover and mover == tree.root):
+            return f'a{index}/b{mover}'
+    return f'r{mover}' if mover else ''
+
+
+def write_stage(model: mujoco.MjModel) -> StageLayout:
+    """Return the stage of a model. NotImplementedError for what PhysX cannot do."""
+    return _Writer(model).layout()
+
+
+class _Writer:
+    def __init__(self, model: mujoco.MjModel):
+        self._model = model
+        self._movers = Movers(model)
+        self._filters = Filters(self._movers)
+        self._materials: dict[tuple[float, float, str], str] = {}
+        self._modes = friction_modes(model)
+        self._sensed = sensed_bodies(model)
+        self._passing: dict[int, list[int]] = {}
+        self._colliders: dict[int, str] = {}
+        self._paths = {mover: mover_path(self._movers, mover) for mover in self._movers.parents}
+
+    def layout(self) -> StageLayout:
+        movers = self._movers
+        selfless = [
+            self._filters.none_inside([b for b in range(1, self._model.nbody) if movers.of[b] in self._of(tree)])
+            for tree in movers.articulations
+        ]
+        self._find_passing(selfless)
+        parts = [_scene_text(self._model), self._world()]
+        parts += [self._standalone(mover, kinematic=False) for mover in movers.free]
+        parts += [self._standalone(mover, kinematic=True) for mover in movers.kinematic]
+        parts += [self._articulation(i, tree, selfless[i]) for i, tree in enumerate(movers.articulations)]
+        parts += [*self._groups(), *self._material_prims()]
+        roots = tuple(
+            f'a{i}/root' if tree.fixed else f'a{i}/b{tree.root}' for i, tree in enumerate(movers.articulations)
+        )
+        standalone = tuple(f'r{mover}' for mover in (*movers.free, *movers.kinematic))
+        return StageLayout(''.join(parts), movers, standalone, roots, self._colliders)
+
+    @staticmethod
+    def _of(tree: Articulation) -> set[int]:
+        return {tree.root, *tree.links} - {0}
+
+    def _find_passing(self, selfless: list[bool]) -> None:
+        """Collect the pairs of bodies that pass through each other, but for those that PhysX lets pass anyway."""
+        tree_of = {mover: i for i, tree in enumerate(self._movers.articulations) for mover in self._of(tree)}
+        for one, other in self._filters.passing():
+            first, second = int(self._movers.of[one]), int(self._movers.of[other])
+            tree = tree_of.get(first)
+            if tree is not None and tree == tree_of.get(second) and (selfless[tree] or self._are_joined(first, second)):
+                continue
+            self._passing.setdefault(one, []).append(other)
+
+    def _are_joined(self, first: int, second: int) -> bool:
+        """Return True if one joint connects two movers, so that PhysX lets them pass."""
+        for child, parent in ((first, second), (second, first)):
+            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) == 1:
+                return True
+        return False
+
+    def _world(self) -> str:
+        bodies = [body for body in self._filters.colliders if self._movers.of[body] == 0]
+        return ''.join(self._scope(body, 0) for body in bodies)
+
+    def _standalone(self, mover: int, kinematic: bool) -> str:
+        extra = 'bool physics:kinematicEnabled = true\n' if kinematic else ''
+        return self._body(f'r{mover}', mover, extra)
+
+    def _articulation(self, index: int, tree: Articulation, selfless: bool) -> str:
+        path = f'@/a{index}'
+        schemas = '"PhysicsArticulationRootAPI", "PhysxArticulationAPI"'
+        settings = (
+            f'bool physxArticulation:enabledSelfCollisions = {str(not selfless).lower()}\n'
+            f'int physxArticulation:solverPositionIterationCount = {POSITION_ITERATIONS}\n'
+            f'int physxArticulation:solverVelocityIterationCount = {VELOCITY_ITERATIONS}\n'
+            'float physxArticulation:sleepThreshold = 0\nfloat physxArticulation:stabilizationThreshold = 0\n'
+        )
+        parts: list[str] = []
+        if tree.root:
+            own = ('', '') if tree.fixed else (schemas, settings)
+            parts.append(self._body(f'b{tree.root}', tree.root, own[1], own[0]))
+        else:
+            parts.append(
+                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{_OWNER}{_mass_text(1.0)}')
+            )
+        if tree.fixed:
+            base = f'b{tree.root}' if tree.root else 'base'
+            parts.append(
+                _prim('PhysicsFixedJoint', 'root', schemas, f'rel physics:body1 = <{path}/{base}>\n{settings}')
+            )
+        for link in tree.links:
+            parent = self._movers.parents[link]
+            above = f'b{parent}' if parent else 'base'
+            parts += self._joints(path, link, parent, above)
+            parts.append(self._body(f'b{link}', link, ''))
+        return _prim('Xform', f'a{index}', '', ''.join(parts))
+
+    def _joints(self, path: str, link: int, parent: int, above: str) -> Iterator[str]:
+        """Yield the joints of a link, and the links between them, of a small mass."""
+        joints = self._movers.joints(link)
+        names = [above, *(f'd{joint}' for joint in joints[:-1]), f'b{link}']
+        mass = float(max(self._model.body_subtreemass[link], 1e-6)) * DUMMY_SHARE
+        position, orientation = self._pose(link)
+        for name in names[1:-1]:
+            yield _prim(
+                'Xform',
+                name,
+                '"PhysicsRigidBodyAPI", "PhysicsMassAPI", "PhysxRigidBodyAPI"',
+                f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass)}',
+            )
+        for k, (joint, (one, other)) in enumerate(zip(joints, pairwise(names), strict=True)):
+            yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link)
+
+    def _joint(self, joint: int, body0: str, body1: str, parent: int) -> str:
+        model, movers = self._model, self._movers
+        link = int(model.jnt_bodyid[joint])
+        turn = joint_turn(model.jnt_axis[joint])
+        anchor = movers.positions[link] + quat_rotate(movers.orientations[link], model.jnt_pos[joint])
+        place, direction = anchor, quat_multiply(movers.orientations[link], turn)
+        if parent:
+            place, direction = movers.local(parent, anchor, direction)
+        slides = model.jnt_type[joint] == _SLIDE
+        kind, axis = ('Prismatic', 'linear') if slides else ('Revolute', 'angular')
+        text = (
+            f'uniform token physics:axis = "X"\nrel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
+            f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
+            f'point3f physics:localPos1 = {vector_text(model.jnt_pos[joint])}\n'
+            f'quatf physics:localRot1 = {vector_text(turn)}\n'
+            f'float drive:{axis}:physics:stiffness = 1\nfloat drive:{axis}:physics:damping = 1\n'
+            f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
+        )
+        if model.jnt_limited[joint]:
+            low, high = model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]
+        else:
+            low, high = -_FAR, _FAR
+        unit = 1.0 if slides else np.pi / 180
+        text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
+        return _prim(f'Physics{kind}Joint', f'j{joint}', f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"', text)
+
+    def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:
+        model, of = self._model, self._movers.of
+        own = np.flatnonzero(of == mover).tolist()
+        position, orientation = self._pose(mover)
+        applied = ['"PhysicsRigidBodyAPI"', '"PhysicsMassAPI"', '"PhysxRigidBodyAPI"', *([schemas] if schemas else [])]
+        if any(body in self._sensed for body in own):
+            applied.append('"PhysxContactReportAPI"')
+            extra += _REPORT
+        if (model.body_gravcomp[own] == 1).all():
+            extra += 'bool physxRigidBody:disableGravity = true\n'
+        mass = float(model.body_mass[own].sum())
+        scopes = ''.join(self._scope(b, mover) for b in own if b in self._filters.colliders)
+        text = f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
+        return _prim('Xform', name, ', '.join(applied), text)
+
+    def _scope(self, body: int, mover: int) -> str:
+        """Return the colliders of one body of the model, in the frame of the mover."""
+        colliders = self._filters.colliders
+        home = self._home(body)
+        others = [
+            f'<@/{self._home(other)}/g{geom}>' for other in self._passing.get(body, ()) for geom in colliders[other]
+        ]
+        parts = [self._collider(geom, mover, home, others) for geom in colliders[body]]
+        return _prim('Xform', f'w{body}', '', ''.join(parts))
+
+    def _home(self, body: int) -> str:
+        mover = int(self._movers.of[body])
+        return f'{self._paths[mover]}/w{body}' if mover else f'w{body}'
+
+    def _collider(self, geom: int, mover: int, home: str, passing: list[str]) -> str:
+        movers = self._movers
+        self._colliders[geom] = f'{home}/g{geom}'
+        position, orientation = movers.geom_positions[geom], movers.geom_orientations[geom]
+        if mover:
+            position, orientation = movers.local(mover, position, orientation)
+        kind, schemas, text = shape_text(self._model, geom)
+        text += _pose_text(position, orientation, shape_scale(self._model, geom))
+        text += f'rel material:binding:physics = <@/{self._material(geom)}>\n'
+        schemas = f'"PhysicsCollisionAPI", {schemas}"MaterialBindingAPI"'
+        if not mover:
+            text += _OWNER
+        elif self._model.geom_bodyid[geom] in self._sensed:
+            schemas += ', "PhysxContactReportAPI"'
+            text += _REPORT
+        if passing:
+            schemas += ', "PhysicsFilteredPairsAPI"'
+            text += f'rel physics:filteredPairs = [{", ".join(passing)}]\n'
+        return _prim(kind, f'g{geom}', schemas, text)
+
+    def _material(self, geom: int) -> str:
+        key = float(_frictions(self._model)[geom]), restitution_of(self._model, geom), self._modes[geom]
+        return self._materials.setdefault(key, f'm{len(self._materials)}')
+
+    def _material_prims(self) -> Iterator[str]:
+        for (friction, restitution, mode), name in self._materials.items():
+            text = (
+                f'float physics:staticFriction = {friction:.9g}\nfloat physics:dynamicFriction = {friction:.9g}\n'
+                f'float physics:restitution = {restitution:.9g}\n'
+                f'uniform token physxMaterial:frictionCombineMode = "{mode}"\n'
+                'uniform token physxMaterial:restitutionCombineMode = "max"\n'
+            )
+            yield _prim('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
+
+    def _groups(self) -> Iterator[str]:
+        """Yield groups of colliders by their bits, if some of these keep any apart."""
+        strangers = list(self._filters.strangers())
+        if not strangers:
+            return
+        for i, bits in enumerate(self._filters.bits):
+            others = {b if a == i else a for a, b in strangers if i in (a, b)}
+            members = [path for geom, path in self._colliders.items() if self._filters.bits_of(geom) == bits]
+            text = (
+                f'rel collection:colliders:includes = [{", ".join(f"<@/{path}>" for path in members)}]\n'
+                f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in sorted(others))}]\n'
+            )
+            yield _prim('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
+
+    def _pose(self, body: int) -> tuple[Floats, Floats]:
+        return self._movers.positions[body], self._movers.orientations[body]
+
+
+def friction_modes(model: mujoco.MjModel) -> list[str]:
+    """Return how the friction of each geom is combined with that of another, the stronger of two modes being taken.
+
+    MuJoCo takes the larger friction, or that of the geom of higher priority. Where one of these is smaller, it is
+    the minimum, for which other geoms have to put up with the mean of theirs.
+    """
+    solid = (model.geom_contype | model.geom_conaffinity) > 0
+    friction, first = _frictions(model), model.geom_priority > 0
+    ordinary = friction[solid & ~first]
+    low = solid & first & (friction < ordinary.max(initial=0.0))
+    if not low.any():
+        return ['max'] * model.ngeom
+    if np.ptp(ordinary) > 0:
+        warn_once(
+            "backend 'physx': geoms with a priority and a low friction are in a scene whose other geoms have different "
+            'frictions: between those, their mean counts, where MuJoCo takes the larger one'
+        )
+    return ['min' if low[geom] else 'max' if first[geom] else 'average' for geom in range(model.ngeom)]
+
+
+def _frictions(model: mujoco.MjModel) -> Floats:
+    """Return sliding frictions of geoms; 0 where contacts have none."""
+    return np.where(model.geom_condim > 1, model.geom_friction[:, 0], 0.0)
+
+
+def restitution_of(model: mujoco.MjModel, geom: int) -> float:
+    """Return the restitution of a geom that `make_bouncy` made one, else 0."""
+    damping = -float(model.geom_solref[geom, 1])
+    if damping <= 0 or model.geom_solimp[geom, 0] < _BOUNCING:
+        return 0.0
+    return float(np.clip(damping * model.opt.timestep - 1, 0.0, 1.0))
+
+
+_OWNER = 'rel physics:simulationOwner = <@/scene>\n'
+_REPORT = 'float physxContactReport:threshold = 0\n'
+_UNDAMPED = (
+    'float physxRigidBody:linearDamping = 0\nfloat physxRigidBody:angularDamping = 0\n'
+    'float physxRigidBody:maxAngularVelocity = 1e7\n'
+    f'int physxRigidBody:solverPositionIterationCount = {POSITION_ITERATIONS}\n'
+    f'int physxRigidBody:solverVelocityIterationCount = {VELOCITY_ITERATIONS}\n'
+    'float physxRigidBody:sleepThreshold = 0\nfloat physxRigidBody:stabilizationThreshold = 0\n'
+)
+
+
+def _scene_text(model: mujoco.MjModel) -> str:
+    gravity = model.opt.gravity
+    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+    size = 0.0 if disabled else float(np.linalg.norm(gravity))
+    direction = gravity / size if size else np.array([0.0, 0.0, -1.0])
+    return _prim(
+        'PhysicsScene',
+        'scene',
+        '"PhysxSceneAPI"',
+        f'vector3f physics:gravityDirection = {vector_text(direction)}\nfloat physics:gravityMagnitude = {size:.9g}\n'
+        'bool physxScene:enableGPUDynamics = false\nuniform token physxScene:broadphaseType = "SAP"\n'
+        'bool physxScene:disableSleeping = true\nbool physxScene:enableStabilization = false\n'
+        'bool physxScene:enableSceneQuerySupport = false\n',
+    )
+
+
+def _prim(kind: str, name: str, schemas: str, text: str) -> str:
+    applied = f' (\nprepend apiSchemas = [{schemas}]\n)' if schemas else ''
+    return f'def {kind} "{name}"{applied}\n{{\n{text}}}\n'
+
+
+def _pose_text(position: Floats, orientation: Floats, scale: Floats | None = None) -> str:
+    operations = [('double3', 'translate', position), ('quatd', 'orient', orientation)]
+    if scale is not None:
+        operations.append(('double3', 'scale', scale))
+    lines = [f'{kind} xformOp:{name} = {vector_text(values)}' for kind, name, values in operations]
+    order = ', '.join(f'"xformOp:{name}"' for _, name, _ in operations)
+    return '\n'.join([*lines, f'uniform token[] xformOpOrder = [{order}]\n'])
+
+
+def _mass_text(mass: float) -> str:
+    return f'float physics:mass = {mass:.9g}\nfloat3 physics:diagonalInertia = ({mass:.9g}, {mass:.9g}, {mass:.9g})\n'
+
+
+def joint_turn(axis: NDArray[np.float64]) -> Floats:
+    """Return the orientation of a joint's frame, whose x axis is the joint's."""
+    axis = axis / np.linalg.norm(axis)
+    if axis[0] < -1 + 1e-12:
+        return np.array([0.0, 0.0, 1.0, 0.0])
+    quaternion = np.concatenate([[1 + axis[0]], np.cross(_X, axis)])
+    return quaternion / np.linalg.norm(quaternion)

@@ -1,0 +1,80 @@
+"""Tensors of PhysX, whoever hosts it: what instances need of `ovphysx`, and would need of Isaac Sim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+class Columns(Protocol):
+    """One quantity of `count` things in each slot, `(slots, count, ...)`."""
+
+    shape: tuple[int, ...]
+    values: Floats
+    """Values that were read or written last; to be changed before `write`."""
+
+    def read(self) -> Floats:
+        """Read all values."""
+        ...
+
+    def write(self, slots: NDArray[np.intp] | None = None) -> None:
+        """Write `values` of some slots; None for all."""
+        ...
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the dofs of an articulation."""
+        ...
+
+    def links(self) -> tuple[str, ...]:
+        """Return the names of the links of an articulation."""
+        ...
+
+
+class ContactForces(Protocol):
+    """Net contact forces [N] on `count` colliders of each slot, `(slots, count, 3)`, axes of the env."""
+
+    def read(self) -> Floats:
+        """Return the forces of the last step."""
+        ...
+
+
+class ContactPoints(Protocol):
+    """Points [m] and unit normals, towards what is touched, of the strongest contacts in each slot, `(slots, k, 6)`."""
+
+    def read(self) -> Floats:
+        """Return those of the last step; zero where there are fewer."""
+        ...
+
+
+class TensorAccess(Protocol):
+    """`slots` copies of a stage that are stepped together."""
+
+    slots: int
+
+    def step(self, dt: float) -> None:
+        """Advance all copies by one time step [s]."""
+        ...
+
+    def columns(self, kind: str, paths: Sequence[str]) -> Columns:
+        """Return a quantity of things at paths below each env; `kind` is a name of `ovphysx.types.TensorType`."""
+        ...
+
+    def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> ContactForces:
+        """Return the net contact forces on prims with a contact report, at paths below each env.
+
+        With `against`, only contacts with what is at these paths count.
+        """
+        ...
+
+    def contact_points(self, paths: Sequence[str], most: int) -> ContactPoints:
+        """Return the `most` strongest contacts of prims with a contact report, at paths below each env."""
+        ...
+
+    def close(self) -> None:
+        """Free it; may be called twice."""
+        ...

@@ -1,0 +1,56 @@
+"""PhysX world: envs on NVIDIA's PhysX, on the CPU, each in a physics scene of its own.
+
+The engine computes with 32-bit floats, in env coordinates. A trajectory does not depend on the env id, on the number of
+envs or on threads, to the bit. What PhysX keeps of contacts from step to step is not part of a state, and outlives a
+reset: an env that goes on from a state, or starts again in the place of another, may differ in the last digits.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import cast
+
+from typing_extensions import override
+
+from internutopia.engines.batched.env_batch import EnvBatch
+from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.engines.physx.env_batch import PhysxEnvBatch
+from internutopia.engines.physx.physx_scene import physx_scene
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.spec import SceneSpec
+
+
+class PhysxWorld(MujocoWorld):
+    """Envs on PhysX."""
+
+    engine = f'PhysX (ovphysx {version("ovphysx")})'
+
+    @override
+    def prepare(self, scene: SceneSpec) -> CompiledScene:
+        """Compile a scene; NotImplementedError also for what PhysX cannot do."""
+        compiled = super().prepare(scene)
+        _ = physx_scene(compiled).layout
+        return compiled
+
+    @override
+    def close(self) -> None:
+        batches = list(self.env_batches)
+        super().close()
+        for env_batch in batches:
+            cast(PhysxEnvBatch, env_batch).close()
+
+    @override
+    def _new_env_batch(self, scene: CompiledScene, capacity: int) -> PhysxEnvBatch:
+        return PhysxEnvBatch(scene, capacity, self._threads_per_batch(len(self._occupied()) + 1))
+
+    @override
+    def _structure(self, scene: CompiledScene) -> bytes:
+        return physx_scene(scene).structure
+
+    @override
+    def _clean_up(self) -> None:
+        before: list[EnvBatch] = list(self.env_batches)
+        super()._clean_up()
+        for env_batch in before:
+            if env_batch not in self.env_batches:
+                cast(PhysxEnvBatch, env_batch).close()
