@@ -51,7 +51,7 @@ def create_world(
     if config.backend == 'isaac_sim':
         from internutopia.engines.isaac.world import IsaacWorld
 
-        return IsaacWorld(config, env_num, env_origins)
+        return IsaacWorld(config, *arguments, **engine)
     if config.backend == 'physx':
         return _physx_world(config, *arguments, **engine)
     if config.device != 'cpu':

@@ -45,7 +45,7 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
     if kind == _GEOM.mjGEOM_MESH:
         return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
     if kind == _GEOM.mjGEOM_HFIELD:
-        return _mesh(*_height_field(model, int(model.geom_dataid[geom])), 'none')
+        return _mesh(*height_field(model, int(model.geom_dataid[geom])), 'none')
     raise NotImplementedError(
         f"backend 'physx' has no collider for geom {model.geom(geom).name or geom!r}, of the type {kind.name}"
     )
@@ -124,7 +124,7 @@ def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
     return turned * radii, found[:, ::-1] if np.linalg.det(np.eye(3)[axes]) < 0 else found
 
 
-def _height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:
+def height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:
     """Return the upper surface of a height field as triangles."""
     rows, columns = int(model.hfield_nrow[field]), int(model.hfield_ncol[field])
     half_x, half_y, top, _ = model.hfield_size[field]
