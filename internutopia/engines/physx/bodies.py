@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.engines.physx.constraints import Constraints
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse, quat_to_matrix
 
 Floats = NDArray[np.floating[Any]]
@@ -45,11 +46,13 @@ class Movers:
         articulations: trees.
         free: standalone bodies that move freely.
         kinematic: standalone bodies that stay where they are put.
+        constraints: equality constraints.
         positions, orientations: poses of all bodies in the model's reference configuration, env frame.
     """
 
     def __init__(self, model: mujoco.MjModel):
         self.model = model
+        self.constraints = Constraints(model)
         self.of = np.zeros(model.nbody, np.intp)
         self.parents: dict[int, int] = {}
         self.articulations: list[Articulation] = []
@@ -62,6 +65,8 @@ class Movers:
             if moves:
                 self.parents[body] = parent
         self._group()
+        for joint, other in self.constraints.coupled():
+            self._unite(joint, other)
         data = mujoco.MjData(model)
         data.qpos[:] = model.qpos0
         mujoco.mj_kinematics(model, data)
@@ -91,6 +96,20 @@ class Movers:
             trees[mover] = tree
             tree.links.append(mover)
             tree.joints.extend(self.joints(mover))
+
+    def _unite(self, joint: int, other: int) -> None:
+        """Put two joints into one articulation. NotImplementedError if they are of trees with roots of their own."""
+        one, two = (next(tree for tree in self.articulations if i in tree.joints) for i in (joint, other))
+        if one is two:
+            return
+        if one.root or two.root:
+            names = ' and '.join(repr(self.model.joint(i).name) for i in (joint, other))
+            raise NotImplementedError(
+                f"backend 'physx': joints {names} are coupled and in different trees of bodies; use 'mujoco'"
+            )
+        one.links += two.links
+        one.joints += two.joints
+        self.articulations.remove(two)
 
     def joints(self, mover: int) -> range:
         """Return the joints of a body."""

@@ -47,7 +47,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._moved = np.ones(capacity, bool)  # slots whose state PhysX does not have
         self._pushed_version = -1  # of the models that PhysX has
         self._gains: Gains | None = None
-        self._controls = np.full((capacity, scene.model.nu), np.nan)  # that PhysX has
+        self._controls: Floats | None = None  # that PhysX has
         self._unread = np.zeros(capacity, bool)  # slots whose sensors were not read since the last step
         self._pool: ThreadPoolExecutor | None = None
         self._close = finalize(self, _close_all, self._instances)
@@ -165,16 +165,16 @@ class PhysxEnvBatch(MujocoEnvBatch):
             instance.write_drives({name: array[rows] for name, array in dofs.items()})
             instance.write_masses({name: array[rows] for name, array in masses.items()})
             instance.write_frictions(frictions[rows])
-        self._controls[:] = np.nan
+        self._controls = None
 
     def _push_targets(self) -> Floats:
         """Write targets to PhysX, if they changed; returns the efforts they stand for."""
         assert self._gains is not None
         controls = self.read('ctrl')
         efforts = self._drives.efforts(self._gains, controls)
-        if np.array_equal(controls, self._controls):
+        if self._controls is not None and np.array_equal(controls, self._controls):
             return efforts
-        self._controls[:] = controls
+        self._controls = controls.copy()
         position, velocity, effort = self._drives.targets(self._gains, efforts)
         dofs = {'POSITION_TARGET': position, 'VELOCITY_TARGET': velocity, 'ACTUATION_FORCE': effort}
         for rows, instance in self._instances:
@@ -214,7 +214,6 @@ class PhysxEnvBatch(MujocoEnvBatch):
         more = capacity - first
         self._moved = np.append(self._moved, np.ones(more, bool))
         self._unread = np.append(self._unread, np.zeros(more, bool))
-        self._controls = np.concatenate([self._controls, np.full((more, self._controls.shape[1]), np.nan)])
         self._grow(first, capacity)
 
     @override
