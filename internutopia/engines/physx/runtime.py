@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess
 
 _NAMES = itertools.count()
@@ -211,11 +212,13 @@ class PhysxStage(TensorAccess):
     Copies do not meet, and each is simulated as it would be alone, to the bit.
 
     Args:
-        text: prims of one env, as USD text in which `@` is the path of the env.
+        layout: prims of one env.
         slots: number of copies.
     """
 
-    def __init__(self, text: str, slots: int):
+    shared = False
+
+    def __init__(self, layout: StageLayout, slots: int):
         _start()
         import ovstage
         from ovphysx import PhysX
@@ -224,7 +227,7 @@ class PhysxStage(TensorAccess):
         self._open: list[PhysxColumns | PhysxContactForces | PhysxContactPoints] = []
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
         self._physx = PhysX()
-        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
+        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{layout.text}}}\n}}\n'
         source = source.replace('@', f'/World/{_slot_name(0)}')
         ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
         self._stage.advance_write_floor(ordinal=1).wait()

@@ -39,7 +39,7 @@ _BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_pa
 
 @dataclass(frozen=True)
 class StageLayout:
-    """Text of one env, and paths below it of what tensors read and write."""
+    """USD text of one env, in which `@` is its path, and paths below it of what tensors read and write."""
 
     text: str
     movers: Movers

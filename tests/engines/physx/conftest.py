@@ -29,12 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def make_world() -> Iterator[Callable[..., Any]]:
     """Makes worlds of `env_num` envs, closed after the test."""
-    from internutopia.engines.physx.world import PhysxWorld
+    from internutopia.engines.physx.ovphysx_world import OvphysxWorld
 
-    worlds: list[PhysxWorld] = []
+    worlds: list[OvphysxWorld] = []
 
-    def make(env_num: int = 1, dt: float = DT, substeps: int = 1, threads: int = 1) -> PhysxWorld:
-        worlds.append(PhysxWorld(env_num, np.zeros((env_num, 3)), dt, substeps, threads))
+    def make(env_num: int = 1, dt: float = DT, substeps: int = 1, threads: int = 1) -> OvphysxWorld:
+        worlds.append(OvphysxWorld(env_num, np.zeros((env_num, 3)), dt, substeps, threads))
         return worlds[-1]
 
     yield make
