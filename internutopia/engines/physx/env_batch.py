@@ -259,6 +259,10 @@ class PhysxEnvBatch(MujocoEnvBatch):
             future.result()
 
     @override
+    def _grown(self, needed: int) -> int:
+        return max(needed, self.capacity + _FEWEST_SLOTS)  # no slot that is there is moved: it may grow often
+
+    @override
     def _resize(self, capacity: int) -> None:
         first = self.capacity
         super()._resize(capacity)
