@@ -4,7 +4,7 @@ They are imported with the first `PhysxStage`: then the process is put on the CP
 as stages are stepped on threads of ours.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

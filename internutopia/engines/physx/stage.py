@@ -117,7 +117,7 @@ class _Writer:
     def _are_joined(self, first: int, second: int) -> bool:
         """Return True if one joint connects two movers, so that PhysX lets them pass."""
         for child, parent in ((first, second), (second, first)):
-            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) == 1:
+            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) <= 1:
                 return True
         return False
 
@@ -161,6 +161,9 @@ class _Writer:
     def _joints(self, path: str, link: int, parent: int, above: str) -> Iterator[str]:
         """Yield the joints of a link, and the links between them, of a small mass."""
         joints = self._movers.joints(link)
+        if not joints:
+            yield self._fixed(f'{path}/{above}', f'{path}/b{link}', link, parent)
+            return
         names = [above, *(f'd{joint}' for joint in joints[:-1]), f'b{link}']
         mass = float(max(self._model.body_subtreemass[link], 1e-6)) * DUMMY_SHARE
         position, orientation = self._pose(link)
@@ -204,6 +207,15 @@ class _Writer:
                 f'float newton:mimicCoef0 = {mimic.offset / unit:.9g}\nfloat newton:mimicCoef1 = {ratio:.9g}\n'
             )
         return _prim(f'Physics{kind}Joint', f'j{joint}', schemas, text)
+
+    def _fixed(self, body0: str, body1: str, link: int, parent: int) -> str:
+        """Return the joint of a link that is fixed to its parent, to measure what it takes."""
+        place, direction = self._movers.local(parent, *self._pose(link))
+        text = (
+            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
+            f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
+        )
+        return _prim('PhysicsFixedJoint', f'f{link}', '', text)
 
     def _limits(self, joint: int) -> tuple[float, float]:
         """Return the range of a joint, from its reference [rad, m]."""

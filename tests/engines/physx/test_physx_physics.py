@@ -217,6 +217,28 @@ def test_forces_in_a_joint(start: Any, run: Any, write_model: WriteModel) -> Non
     assert view.measure(turned)[0] == pytest.approx([0, weight, 0, 0, 0, 0.5 * weight], abs=0.02)
 
 
+def test_forces_where_a_part_is_fixed(start: Any, run: Any, write_model: WriteModel) -> None:
+    """A tool on a wrist is fixed to its lever: the sensor between them has the weight of the tool, and of its finger."""
+    tool = (
+        '<body name="wrist" pos="1 0 0"><inertial pos="0.1 0 0" mass="0.5" diaginertia="0.01 0.01 0.01"/>'
+        '<geom size="0.1"/><body name="tool" pos="0.1 0 0"><inertial pos="0.2 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>'
+        '<body name="finger" pos="0.3 0 0"><joint name="finger" axis="0 0 1"/>'
+        '<inertial pos="0 0 0" mass="0.2" diaginertia="0.01 0.01 0.01"/><geom size="0.3"/></body></body></body>'
+    )
+    model = write_model('lever', LEVER.replace('</body>', f'<geom pos="0.9 0 0" size="0.1"/>{tool}</body>'))
+    probes = tuple(Probe('wrench', link, sensor=link) for link in ('wrist', 'tool'))
+    drives = Drives(stiffness=1e5, damping=1e3)
+    robot = RobotSpec('lever', model, fixed_base=True, position=(0.0, 0.0, 2.0), drives=drives, probes=probes)
+    world = start(robot, env_num=2)
+    run(world, 1.0)
+    view = world.articulation('lever', 0)
+    wrist, weight = view.measure(probes[0]), 1.7 * G
+    moment = G * (0.5 * 0.1 + 1 * 0.3 + 0.2 * 0.4)
+    assert wrist == pytest.approx(np.array([[0, 0, weight, 0, -moment, 0]] * 2), abs=0.02)
+    assert view.measure(probes[1])[0] == pytest.approx([0, 0, 1.2 * G, 0, -G * (0.2 + 0.2 * 0.3), 0], abs=0.02)
+    assert view.get_joint_positions() == pytest.approx(np.zeros((2, 2)), abs=2e-3), 'the parts do not push each other'
+
+
 def test_response_of_an_arm_is_that_of_mujoco_at_finer_steps(start: Any, models: dict[str, str]) -> None:
     """Two engines that share no dynamics agree on two links, their drives and gravity."""
     from internutopia.engines.mujoco.world import MujocoWorld
