@@ -295,7 +295,7 @@ class EnvBatch(BatchArrays):
         """Return a snapshot of the state of a slot; what follows from it is not computed."""
 
     def _grown(self, needed: int) -> int:
-        """Return a larger capacity, of at least `needed` slots: to grow costs time, free slots cost some in each step."""
+        """Return a larger capacity, of at least `needed` slots: growing costs time once, free slots in each step."""
         return max(needed, 2 * self.capacity)
 
     @abstractmethod

@@ -218,7 +218,7 @@ def test_forces_in_a_joint(start: Any, run: Any, write_model: WriteModel) -> Non
 
 
 def test_forces_where_a_part_is_fixed(start: Any, run: Any, write_model: WriteModel) -> None:
-    """A tool on a wrist is fixed to its lever: the sensor between them has the weight of the tool, and of its finger."""
+    """A tool on a wrist is fixed to its lever: the sensor between them measures the weight of tool and finger."""
     tool = (
         '<body name="wrist" pos="1 0 0"><inertial pos="0.1 0 0" mass="0.5" diaginertia="0.01 0.01 0.01"/>'
         '<geom size="0.1"/><body name="tool" pos="0.1 0 0"><inertial pos="0.2 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>'
