@@ -11,6 +11,7 @@ from internutopia.engines.physx.bodies import Floats
 _GEOM = mujoco.mjtGeom
 _RINGS, _SECTORS = 9, 28  # of an ellipsoid between its poles, about its shortest axis
 _DISC, _DISC_SHARE = 1 / 3, 0.5  # thickness of an ellipsoid that is a disc, and height of the cylinder instead of it
+_SIDES = 120  # of a cylinder: it rolls over edges of 0.03 % of its radius
 _MOST_VERTICES = 255  # of a convex hull, on the CPU
 
 
@@ -26,21 +27,14 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
         return 'Sphere', '', f'double radius = {float(size[0])}\n'
     if kind == _GEOM.mjGEOM_BOX:
         return 'Cube', '', 'double size = 2\n'
-    if kind in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
-        name = 'Capsule' if kind == _GEOM.mjGEOM_CAPSULE else 'Cylinder'
-        return (
-            name,
-            '',
-            f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n',
-        )
+    if kind == _GEOM.mjGEOM_CAPSULE:
+        text = f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n'
+        return 'Capsule', '', text
+    if kind == _GEOM.mjGEOM_CYLINDER:
+        return _mesh(*_prism(float(size[0]), float(2 * size[1]), 2), 'convexHull')
     if kind == _GEOM.mjGEOM_ELLIPSOID:
         if (axis := disc_axis(size)) is not None:
-            radius, height = float(size.max()), float(_DISC_SHARE * size[axis])
-            return (
-                'Cylinder',
-                '',
-                (f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'),
-            )
+            return _mesh(*_prism(float(size.max()), float(_DISC_SHARE * size[axis]), axis), 'convexHull')
         return _mesh(*_ellipsoid(size), 'convexHull')
     if kind == _GEOM.mjGEOM_MESH:
         return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
@@ -96,6 +90,23 @@ def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]
     place = np.zeros(count, np.intp)
     place[ids] = np.arange(vertices)
     return points[ids], place[faces]
+
+
+def _prism(radius: float, height: float, axis: int) -> tuple[Floats, NDArray[np.integer]]:
+    """Return a cylinder of many sides about an axis. PhysX's own cylinders sink into wide and thin boxes."""
+    turn = np.arange(_SIDES) * 2 * np.pi / _SIDES
+    points = np.zeros((2, _SIDES, 3))
+    points[..., (axis + 1) % 3], points[..., (axis + 2) % 3] = radius * np.cos(turn), radius * np.sin(turn)
+    points[..., axis] = [[-height / 2], [height / 2]]
+    corner = np.arange(_SIDES)
+    beside, middle = np.roll(corner, -1), corner[1:-1]
+    faces = [
+        np.column_stack([corner, beside, beside + _SIDES]),
+        np.column_stack([corner, beside + _SIDES, corner + _SIDES]),
+        np.column_stack([np.zeros_like(middle), middle + 1, middle]),
+        np.column_stack([np.full_like(middle, _SIDES), middle + _SIDES, middle + _SIDES + 1]),
+    ]
+    return points.reshape(-1, 3), np.concatenate(faces)
 
 
 def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:

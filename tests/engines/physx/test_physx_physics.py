@@ -270,6 +270,42 @@ def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: 
     assert distances[0] == pytest.approx([0.75, 0.3], abs=2e-3)
 
 
+def test_cylinders_lie_and_stand_on_a_wide_thin_floor(start: Any, run: Any, write_model: WriteModel) -> None:
+    """PhysX's own cylinders sink through it at some places."""
+    rng, bodies, heights = np.random.default_rng(0), '', list[float]()
+    for k in range(24):
+        radius, half = rng.uniform(0.05, 0.3), rng.uniform(0.05, 0.3)
+        x, y, yaw = *(rng.uniform(-0.9, 0.9, 2) * [3.0, 4.0]), rng.uniform(0, 360)
+        heights.append(radius if k % 2 else half)
+        turn = f'euler="90 {yaw} 0"' if k % 2 else ''
+        bodies += (
+            f'<body name="can{k}" pos="{x} {y} {heights[-1] + 1e-4}" {turn}><freejoint/>'
+            f'<geom type="cylinder" size="{radius} {half}" mass="1" contype="2" conaffinity="1"/></body>'
+        )
+    floor = '<geom type="box" size="3 4 0.025" pos="0 0 -0.025" contype="1" conaffinity="2"/>'
+    world = start(scene=write_model('cans', f'<worldbody>{floor}{bodies}</worldbody>'))
+    run(world, 0.3)
+    found = [float(world.body(f'can{k}', 0).get_poses()[0][0, 2]) for k in range(24)]
+    assert found == pytest.approx(heights, abs=2e-3)
+
+
+def test_a_cylinder_rolls_down_a_slope(start: Any, run: Any, write_model: WriteModel) -> None:
+    slope = 0.1
+    scene = write_model(
+        'roll',
+        f'<option gravity="{G * np.sin(slope)} 0 {-G * np.cos(slope)}"/><worldbody>'
+        '<geom type="plane" size="9 9 1"/><body name="can" pos="0 0 0.1" euler="90 0 0"><freejoint/>'
+        '<geom type="cylinder" size="0.1 0.1" mass="2"/></body></worldbody>',
+    )
+    world = start(scene=scene)
+    run(world, 1.0)  # its edges cost it a sixth
+    (position, _), (velocity, spin) = (
+        getattr(world.body('can', 0), f'get_{what}')() for what in ('poses', 'velocities')
+    )
+    assert position[0, 0] == pytest.approx(G * np.sin(slope) / 1.5 / 2, rel=0.2)
+    assert velocity[0, 0] == pytest.approx(0.1 * spin[0, 1], rel=0.02), 'it does not slip'
+
+
 def test_turns_of_a_wheel_are_counted(start: Any, run: Any, write_model: WriteModel) -> None:
     """Positions go on beyond a turn, and so do targets."""
     wheel = (
