@@ -11,7 +11,9 @@ from internutopia.engines.physx.bodies import Floats
 _GEOM = mujoco.mjtGeom
 _RINGS, _SECTORS = 9, 28  # of an ellipsoid between its poles, about its shortest axis
 _DISC, _DISC_SHARE = 1 / 3, 0.5  # thickness of an ellipsoid that is a disc, and height of the cylinder instead of it
-_SIDES = 120  # of a cylinder: it rolls over edges of 0.03 % of its radius
+# Distance at which a cylinder gets contacts [m]. With less, PhysX finds none at some places of wide and thin boxes,
+# such as floors, and the cylinder sinks into them
+_CYLINDER_OFFSET = 0.1
 _MOST_VERTICES = 255  # of a convex hull, on the CPU
 
 
@@ -31,10 +33,10 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
         text = f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n'
         return 'Capsule', '', text
     if kind == _GEOM.mjGEOM_CYLINDER:
-        return _mesh(*_prism(float(size[0]), float(2 * size[1]), 2), 'convexHull')
+        return _cylinder(float(size[0]), float(2 * size[1]), 2)
     if kind == _GEOM.mjGEOM_ELLIPSOID:
         if (axis := disc_axis(size)) is not None:
-            return _mesh(*_prism(float(size.max()), float(_DISC_SHARE * size[axis]), axis), 'convexHull')
+            return _cylinder(float(size.max()), float(_DISC_SHARE * size[axis]), axis)
         return _mesh(*_ellipsoid(size), 'convexHull')
     if kind == _GEOM.mjGEOM_MESH:
         return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
@@ -92,21 +94,13 @@ def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]
     return points[ids], place[faces]
 
 
-def _prism(radius: float, height: float, axis: int) -> tuple[Floats, NDArray[np.integer]]:
-    """Return a cylinder of many sides about an axis. PhysX's own cylinders sink into wide and thin boxes."""
-    turn = np.arange(_SIDES) * 2 * np.pi / _SIDES
-    points = np.zeros((2, _SIDES, 3))
-    points[..., (axis + 1) % 3], points[..., (axis + 2) % 3] = radius * np.cos(turn), radius * np.sin(turn)
-    points[..., axis] = [[-height / 2], [height / 2]]
-    corner = np.arange(_SIDES)
-    beside, middle = np.roll(corner, -1), corner[1:-1]
-    faces = [
-        np.column_stack([corner, beside, beside + _SIDES]),
-        np.column_stack([corner, beside + _SIDES, corner + _SIDES]),
-        np.column_stack([np.zeros_like(middle), middle + 1, middle]),
-        np.column_stack([np.full_like(middle, _SIDES), middle + _SIDES, middle + _SIDES + 1]),
-    ]
-    return points.reshape(-1, 3), np.concatenate(faces)
+def _cylinder(radius: float, height: float, axis: int) -> tuple[str, str, str]:
+    """Return a cylinder about an axis, whose contacts are looked for from afar."""
+    text = (
+        f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'
+        f'float physxCollision:contactOffset = {_CYLINDER_OFFSET}\nfloat physxCollision:restOffset = 0\n'
+    )
+    return 'Cylinder', '"PhysxCollisionAPI", ', text
 
 
 def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:

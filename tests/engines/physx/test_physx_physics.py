@@ -271,7 +271,7 @@ def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: 
 
 
 def test_cylinders_lie_and_stand_on_a_wide_thin_floor(start: Any, run: Any, write_model: WriteModel) -> None:
-    """PhysX's own cylinders sink through it at some places."""
+    """PhysX finds no contacts at some places, unless it looks for them from afar."""
     rng, bodies, heights = np.random.default_rng(0), '', list[float]()
     for k in range(24):
         radius, half = rng.uniform(0.05, 0.3), rng.uniform(0.05, 0.3)
@@ -298,11 +298,11 @@ def test_a_cylinder_rolls_down_a_slope(start: Any, run: Any, write_model: WriteM
         '<geom type="cylinder" size="0.1 0.1" mass="2"/></body></worldbody>',
     )
     world = start(scene=scene)
-    run(world, 1.0)  # its edges cost it a sixth
+    run(world, 1.0)
     (position, _), (velocity, spin) = (
         getattr(world.body('can', 0), f'get_{what}')() for what in ('poses', 'velocities')
     )
-    assert position[0, 0] == pytest.approx(G * np.sin(slope) / 1.5 / 2, rel=0.2)
+    assert position[0, 0] == pytest.approx(G * np.sin(slope) / 1.5 / 2, rel=0.06)
     assert velocity[0, 0] == pytest.approx(0.1 * spin[0, 1], rel=0.02), 'it does not slip'
 
 
