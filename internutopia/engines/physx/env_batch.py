@@ -70,7 +70,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         self._moved = np.ones(capacity, bool)  # slots whose state PhysX does not have
         self._pushed_version = -1  # of the models that PhysX has
         self._gains: Gains | None = None
-        self._controls = np.full((capacity, scene.model.nu), np.nan)  # that PhysX has
+        self._controls: Floats | None = None  # that PhysX has
         self._unread = np.zeros(capacity, bool)  # slots whose sensors were not read since the last step
         self._pool: ThreadPoolExecutor | None = None
         self._selected = np.zeros(capacity, bool)  # slots of the step that is made
@@ -225,16 +225,16 @@ class PhysxEnvBatch(MujocoEnvBatch):
             instance.write_drives({name: array[rows] for name, array in dofs.items()})
             instance.write_masses({name: array[rows] for name, array in masses.items()})
             instance.write_frictions(frictions[rows])
-        self._controls[:] = np.nan
+        self._controls = None
 
     def _push_targets(self) -> Floats:
         """Write targets to PhysX, if they changed; returns the efforts they stand for."""
         assert self._gains is not None
         controls = self.read('ctrl')
         efforts = self._drives.efforts(self._gains, controls)
-        if np.array_equal(controls, self._controls):
+        if self._controls is not None and np.array_equal(controls, self._controls):
             return efforts
-        self._controls[:] = controls
+        self._controls = controls.copy()
         position, velocity, effort = self._drives.targets(self._gains, efforts)
         dofs = {'POSITION_TARGET': position, 'VELOCITY_TARGET': velocity, 'ACTUATION_FORCE': effort}
         for part in self._parts:
@@ -266,13 +266,16 @@ class PhysxEnvBatch(MujocoEnvBatch):
             future.result()
 
     @override
+    def _grown(self, needed: int) -> int:
+        return max(needed, self.capacity + _FEWEST_SLOTS)  # no slot that is there is moved: it may grow often
+
+    @override
     def _resize(self, capacity: int) -> None:
         first = self.capacity
         super()._resize(capacity)
         more = capacity - first
         self._moved = np.append(self._moved, np.ones(more, bool))
         self._unread = np.append(self._unread, np.zeros(more, bool))
-        self._controls = np.concatenate([self._controls, np.full((more, self._controls.shape[1]), np.nan)])
         self._grow(first, capacity)
 
     @override

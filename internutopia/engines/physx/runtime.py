@@ -4,10 +4,11 @@ They are imported with the first `PhysxStage`: then the process is put on the CP
 as stages are stepped on threads of ours.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import warnings
@@ -28,6 +29,7 @@ _HEADER = (
 
 
 _first: list[tuple[int, Any]] = []  # the process that PhysX was started in, and an instance that is never closed
+_stages: set[PhysxStage] = set()  # those that are open: a fork may not destroy them
 
 
 def _start() -> None:
@@ -58,6 +60,14 @@ def _start() -> None:
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
     warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
     _first.append((os.getpid(), physx))
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _leave_to_parent() -> None:
+    """Keep a fork from closing its parent's PhysX when it exits, which crashes."""
+    from ovphysx import api
+
+    atexit.unregister(api._destroy_process_instances_at_exit)
 
 
 def _load_usd() -> None:
@@ -229,6 +239,7 @@ class PhysxStage(TensorAccess):
             self._stage.advance_write_floor(ordinal=ordinal).wait()
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
+        _stages.add(self)
 
     @override
     def step(self, dt: float) -> None:
@@ -277,6 +288,7 @@ class PhysxStage(TensorAccess):
         self._stage.destroy()
         self._physx.destroy()
         self._stage = None
+        _stages.discard(self)
 
     def _contact_query(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
         from ovphysx.types import ContactSelection, SimObjectType
