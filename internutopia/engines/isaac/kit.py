@@ -22,6 +22,7 @@ from internutopia.engines.physx.stage import StageLayout, scene_text
 from internutopia.engines.physx.tensors import TensorAccess
 
 _ROOT = '/World/physics'
+_INVISIBLE = 'def Xform "physics"\n{\ntoken visibility = "invisible"\n}\n'
 
 
 class KitStage:
@@ -51,7 +52,7 @@ class KitStage:
         assert self.model is not None
         prims = Prims(self.sim.stage)
         prims.update(self.sim.physics_scene, scene_text(self.model, 'scene', shared=True, gpu=self.sim.gpu))
-        prims.copy('def Xform "physics" { token visibility = "invisible" }', [_ROOT], 'physics')  # `Visuals` are seen
+        prims.copy(_INVISIBLE, [_ROOT], 'physics')  # `Visuals` are seen
         count = sum(part.slots for part in self.parts)
         columns, first = math.isqrt(count - 1) + 1, 0
         for number, part in enumerate(self.parts):
@@ -87,7 +88,7 @@ class KitPart(TensorAccess):
         """Write the prims of all slots to the stage, at these places `(slots, 3)` [m]."""
         self._origins, self._efforts = origins.astype(np.float32), []
         self._paths = [f'{path}/s{slot:05}' for slot in range(self.slots)]
-        prims.copy('def Xform "part" {}', [path], 'part')
+        prims.copy('def Xform "part"\n{\n}\n', [path], 'part')
         prims.copy(f'def Xform "env"\n{{\n{self._layout.text.replace("@", "/env")}}}\n', self._paths, 'env')
         prims.set([value for own, origin in zip(self._paths, origins, strict=True) for value in pose(own, origin)])
 

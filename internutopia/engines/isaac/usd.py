@@ -45,8 +45,8 @@ class Prims:
 
     def update(self, path: str, text: str) -> None:
         """Give a prim of the stage the attributes of the first prim in a text."""
-        prim = self._stage.GetPrimAtPath(path)
-        for attribute in parsed(text).rootPrims[0].attributes:
+        prim, source = self._stage.GetPrimAtPath(path), parsed(text)
+        for attribute in source.rootPrims[0].attributes:
             prim.CreateAttribute(attribute.name, attribute.typeName).Set(attribute.default)
 
 

@@ -22,8 +22,12 @@ from internutopia.engines.views import EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.camera import FAR, NEAR, Intrinsics
 
-_LIGHTS = """def Xform "lights" {
-def DomeLight "dome" { float inputs:intensity = 600 }
+_LIGHTS = """def Xform "lights"
+{
+def DomeLight "dome"
+{
+float inputs:intensity = 600
+}
 def DistantLight "sun"
 {
 float inputs:intensity = 1500
@@ -32,6 +36,7 @@ uniform token[] xformOpOrder = ["xformOp:rotateXYZ"]
 }
 }
 """
+_CAMERA = f'def Camera "camera"\n{{\nfloat2 clippingRange = ({NEAR}, {FAR})\n}}\n'
 _TENTHS = 10.0  # of the stage's unit, in which USD has films and focal lengths
 
 
@@ -94,7 +99,7 @@ class Visuals:
         prims = Prims(self.sim.stage)
         stage = self.sim.stage
         if missing := [path for path in paths if not stage.GetPrimAtPath(path)]:
-            prims.copy(f'def Camera "camera" {{ float2 clippingRange = ({NEAR}, {FAR}) }}', missing, 'camera')
+            prims.copy(_CAMERA, missing, 'camera')
         values: list[tuple[str, str, str, Any]] = []
         for path, env_id, position, orientation, own in zip(
             paths, env_ids, positions, orientations, optics, strict=True

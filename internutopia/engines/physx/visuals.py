@@ -26,9 +26,9 @@ def visual_text(model: mujoco.MjModel) -> str:
     for light in range(model.nlight):
         if model.light_active[light] and model.light_type[light] != mujoco.mjtLightType.mjLIGHT_DIRECTIONAL:
             parts[model.light_bodyid[light]].append(
-                f'def SphereLight "l{light}" {{ float inputs:radius = 0.1 float inputs:intensity = 20000\n'
+                f'def SphereLight "l{light}"\n{{\nfloat inputs:radius = 0.1\nfloat inputs:intensity = 20000\n'
                 f'double3 xformOp:translate = {vector_text(model.light_pos[light])}\n'
-                'uniform token[] xformOpOrder = ["xformOp:translate"] }\n'
+                'uniform token[] xformOpOrder = ["xformOp:translate"]\n}\n'
             )
     return ''.join(f'def Xform "b{body}"\n{{\n{"".join(own)}}}\n' for body, own in enumerate(parts))
 
