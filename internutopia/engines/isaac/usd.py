@@ -44,8 +44,10 @@ class Prims:
                 attribute.default = value
 
     def update(self, path: str, text: str) -> None:
-        """Give a prim of the stage the attributes of the first prim in a text."""
+        """Give a prim of the stage the API schemas and attributes of the prim in a text."""
         prim, source = self._stage.GetPrimAtPath(path), parsed(text)
+        for schema in source.rootPrims[0].GetInfo('apiSchemas').prependedItems:
+            prim.AddAppliedSchema(schema)
         for attribute in source.rootPrims[0].attributes:
             prim.CreateAttribute(attribute.name, attribute.typeName).Set(attribute.default)
 
