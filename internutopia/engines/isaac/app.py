@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +11,8 @@ from typing_extensions import override
 from internutopia.config import SimConfig
 
 
-class IsaacSim(ABC):
-    """A stage with physics. One exists at a time.
+class IsaacSim:
+    """Isaac Sim 6.x: a stage with physics, behind a `SimulationManager`. One exists at a time.
 
     Args:
         names: objects of Isaac Sim by their names in `launch.NAMES`.
@@ -22,18 +21,14 @@ class IsaacSim(ABC):
         config: of the simulator.
     """
 
+    has_raw_contacts = True  # contacts are reported without naming what is touched
+
     def __init__(self, names: SimpleNamespace, load_camera_class: Callable[[], Any], dt: float, config: SimConfig):
         self.names = names
         self.load_camera_class = load_camera_class
         self.dt = dt
         self.config = config
-
-    has_raw_contacts: bool  # whether contacts are reported without naming what is touched
-
-    @property
-    def gpu(self) -> bool:
-        """True if physics runs on a GPU."""
-        return self.config.device != 'cpu'
+        self.gpu = config.device != 'cpu'
 
     @property
     def stage(self) -> Any:
@@ -41,40 +36,49 @@ class IsaacSim(ABC):
         return self.names.stage.get_current_stage()
 
     @property
-    @abstractmethod
     def physics_scene(self) -> str:
         """Prim path of the physics scene."""
+        return self.names.SimulationManager.get_physics_scenes()[0].path
 
-    @abstractmethod
     def new_stage(self) -> None:
         """Start over with a stage on which there is nothing but a physics scene."""
+        names = self.names
+        names.app.stop()
+        names.stage.create_new_stage()
+        names.stage.set_stage_up_axis('Z')
+        names.stage.set_stage_units(meters_per_unit=1.0)
+        names.SimulationManager.setup_simulation(dt=self.dt, device=self.config.device)
+        names.RenderingManager.set_dt(float(self.config.rendering_dt))
+        if self.config.use_fabric:
+            names.SimulationManager.enable_fabric(True)
 
-    @abstractmethod
     def start(self) -> None:
         """Start physics with the prims on the stage."""
+        self.names.app.play()
+        self.names.app.update_app(steps=1)
 
-    @abstractmethod
+    def simulation_view(self) -> Any:
+        """Return the tensors of the physics that runs."""
+        return self.names.create_simulation_view('torch' if self.gpu else 'numpy')
+
     def step(self) -> None:
         """Make one physics step without rendering."""
+        self.names.SimulationManager.step(steps=1)
 
-    @abstractmethod
     def render(self) -> None:
         """Render what cameras and windows show; physics stands still."""
+        self.names.RenderingManager.render()
 
-    @abstractmethod
     def cameras(self, paths: Sequence[str], size: tuple[int, int], annotators: Sequence[str]) -> Any:
         """Return a sensor for pictures of `size` (width, height) [pixels] by cameras, in the order of the paths.
 
         Its `get_data` returns `(cameras, height, width, channels)` of the last frame.
         """
+        return self.load_camera_class()(list(paths), resolution=(size[1], size[0]), annotators=list(annotators))
 
-    @abstractmethod
     def close(self) -> None:
         """Release the stage; the app keeps running."""
-
-    def simulation_view(self) -> Any:
-        """Return the tensors of the physics that runs."""
-        return self.names.create_simulation_view('torch' if self.gpu else 'numpy')
+        self.names.app.stop()
 
 
 class LegacySim(IsaacSim):
@@ -132,47 +136,3 @@ class LegacySim(IsaacSim):
     def close(self) -> None:
         self._world.stop()
         self.names.World.clear_instance()
-
-
-class ExperimentalSim(IsaacSim):
-    """Isaac Sim 6.x: a stage behind a `SimulationManager`."""
-
-    has_raw_contacts = True
-
-    @property
-    @override
-    def physics_scene(self) -> str:
-        return self.names.SimulationManager.get_physics_scenes()[0].path
-
-    @override
-    def new_stage(self) -> None:
-        names = self.names
-        names.app.stop()
-        names.stage.create_new_stage()
-        names.stage.set_stage_up_axis('Z')
-        names.stage.set_stage_units(meters_per_unit=1.0)
-        names.SimulationManager.setup_simulation(dt=self.dt, device=self.config.device)
-        names.RenderingManager.set_dt(float(self.config.rendering_dt))
-        if self.config.use_fabric:
-            names.SimulationManager.enable_fabric(True)
-
-    @override
-    def start(self) -> None:
-        self.names.app.play()
-        self.names.app.update_app(steps=1)
-
-    @override
-    def step(self) -> None:
-        self.names.SimulationManager.step(steps=1)
-
-    @override
-    def render(self) -> None:
-        self.names.RenderingManager.render()
-
-    @override
-    def cameras(self, paths: Sequence[str], size: tuple[int, int], annotators: Sequence[str]) -> Any:
-        return self.load_camera_class()(list(paths), resolution=(size[1], size[0]), annotators=list(annotators))
-
-    @override
-    def close(self) -> None:
-        self.names.app.stop()

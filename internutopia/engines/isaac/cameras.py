@@ -48,10 +48,8 @@ class IsaacCameraView(MujocoCameraView):
                 for kind, picture in frame.pictures.items():
                     picture[:] = taken[kind][row]
 
-    def _take(
-        self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]
-    ) -> dict[PictureKind, NDArray[Any]]:
-        """Return new pictures of some envs."""
+    def _take(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> dict[str, NDArray[Any]]:
+        """Return new pictures of some envs, by kind."""
         positions, orientations = (values[env_ids].astype(float) for values in self.get_poses())
         optics = [self.intrinsics(env_id, size) for env_id in env_ids.tolist()]
         paths = self._visuals.place_cameras(

@@ -1,7 +1,7 @@
 """Launch of Isaac Sim: the installed version, the names of its API, and the start of its app.
 
 This is the only module that imports Isaac Sim, and only inside functions. Its names of 6.x replace those of 5.x:
-`load_names` takes the newest set that is complete, and `app.py` has an `IsaacSim` for each.
+`load_names` takes the newest set that is complete.
 
 Signatures: github.com/isaac-sim/IsaacSim (Apache-2.0), tags v5.0.0, v5.1.0 and v6.0.1.
 """
@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from internutopia.config import SimConfig
-from internutopia.engines.isaac.app import ExperimentalSim, IsaacSim, LegacySim
+from internutopia.engines.isaac.app import IsaacSim, LegacySim
 from internutopia.util import log
 
 VERSIONS = '5.0, 5.1 and 6.0'
@@ -61,7 +61,7 @@ def start_isaac_sim(config: SimConfig, dt: float) -> IsaacSim:
     if _app is None:
         _app = _start_app(config)
     generation, names = load_names()
-    sim = ExperimentalSim if generation == 'experimental' else LegacySim
+    sim = IsaacSim if generation == 'experimental' else LegacySim
     return sim(names, functools.partial(look_up, CAMERAS[generation]), dt, config)
 
 
@@ -86,12 +86,9 @@ def look_up(place: str) -> Any:
 def _start_app(config: SimConfig) -> Any:
     """Start Isaac Sim's app; it has to run before anything else of Isaac Sim can be imported."""
     gpu = int(config.device.partition(':')[2] or 0)
-    launch_config = {
-        'headless': config.headless or config.webrtc,
-        'multi_gpu': False,  # several GPUs in one renderer are not faster for small pictures, and break tiled ones
-        'active_gpu': gpu,
-        'physics_gpu': gpu,
-    }
+    # several GPUs in one renderer are not faster for small pictures, and break tiled ones
+    launch_config = {'multi_gpu': False, 'active_gpu': gpu, 'physics_gpu': gpu}
+    launch_config['headless'] = config.headless or config.webrtc
     arguments, sys.argv = sys.argv, sys.argv[:1]  # else Isaac Sim takes those of this program for its own
     try:
         app = _app_class()(launch_config=launch_config)

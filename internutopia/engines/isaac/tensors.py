@@ -6,20 +6,17 @@ writes, too. On a GPU states are torch tensors there, properties of bodies, join
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.isaac.app import IsaacSim
-from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats
+from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, strongest
 from internutopia.util.arrays import to_host
 
-_MOST_CONTACTS = 16  # of a collider at once
-# What `get_...` and `set_...` of a view call a kind of columns
-_STATES = {
+# What `get_...` and `set_...` of a view call a kind of columns, without `ARTICULATION_`, `RIGID_BODY_` and `BODY_`
+STATES = {
     'ROOT_POSE': 'root_transforms',
     'ROOT_VELOCITY': 'root_velocities',
     'POSE': 'transforms',
@@ -31,15 +28,12 @@ _STATES = {
     'DOF_ACTUATION_FORCE': 'dof_actuation_forces',
     'LINK_INCOMING_JOINT_FORCE': 'link_incoming_joint_force',
 }
-_PROPERTIES = {
+PROPERTIES = {
     'DOF_STIFFNESS': 'dof_stiffnesses',
     'DOF_DAMPING': 'dof_dampings',
     'DOF_MAX_FORCE': 'dof_max_forces',
     'DOF_ARMATURE': 'dof_armatures',
     'DOF_FRICTION_PROPERTIES': 'dof_friction_properties',
-    'BODY_MASS': 'masses',
-    'BODY_COM_POSE': 'coms',
-    'BODY_INERTIA': 'inertias',
     'MASS': 'masses',
     'COM_POSE': 'coms',
     'INERTIA': 'inertias',
@@ -129,71 +123,13 @@ class KitContactPoints(ContactPoints):
     @override
     def read(self) -> Floats:
         forces, points, normals, _, counts, starts, _ = map(_host, self._view.get_raw_contact_data(self._dt))
-        strongest = np.zeros((len(self._rows), self._most, 6), np.float32)
-        firsts, lasts = starts.astype(int).ravel(), (starts + counts).astype(int).ravel()
-        for slot, rows in enumerate(self._rows):
-            own = np.concatenate([np.arange(int(firsts[row]), int(lasts[row])) for row in rows.tolist()])
-            force = forces.ravel()[own]
-            order = np.argsort(-np.abs(force), kind='stable')[: self._most]
-            place = points.reshape(-1, 3)[own[order]] - self._origins[slot]
-            away = -np.sign(force[order])[:, None] * normals.reshape(-1, 3)[own[order]]
-            strongest[slot, : len(order)] = np.concatenate([place, away], axis=1)
-        return strongest
-
-
-class Views:
-    """Views of Isaac Sim on the physics that runs, `sim`'s."""
-
-    def __init__(self, physics: Any, sim: IsaacSim):
-        self._physics, self._dt = physics, sim.dt
-        self._state_device, self._property_device = (sim.config.device, 'cpu') if sim.gpu else (None, None)
-        self._views: dict[tuple[str, ...], Any] = {}
-
-    def columns(self, kind: str, slots: Sequence[str], paths: Sequence[str], origins: Floats | None) -> KitColumns:
-        """Return a quantity, by its name for `TensorAccess.columns`, of things at paths below each slot."""
-        articulated = kind.startswith('ARTICULATION_')
-        name = kind.removeprefix('ARTICULATION_' if articulated else 'RIGID_BODY_')
-        everywhere = tuple(f'{slot}/{path}' for slot in slots for path in paths)
-        if everywhere not in self._views:
-            make = self._physics.create_articulation_view if articulated else self._physics.create_rigid_body_view
-            self._views[everywhere] = make(list(everywhere))
-        view = self._views[everywhere]
-        found = view.prim_paths
-        if articulated:  # found at its root link or at the joint that fixes it
-            found = [path.rpartition('/')[0] for path in found]
-            everywhere = tuple(path.rpartition('/')[0] for path in everywhere)
-        state = name in _STATES
-        device = self._state_device if state else self._property_device
-        rows = _rows(found, everywhere, len(slots))
-        return KitColumns(view, _STATES[name] if state else _PROPERTIES[name], rows, device, origins)
-
-    def contact_forces(self, slots: Sequence[str], paths: Sequence[str], against: Sequence[str]) -> KitContactForces:
-        """Return net contact forces on colliders at paths below each slot; see `TensorAccess.contact_forces`."""
-        filters = [[f'{slot}/{path}' for path in against] for slot in slots for _ in paths] if against else []
-        view, rows = self._contacts(slots, paths, filters)
-        return KitContactForces(view, rows, self._dt, bool(against))
-
-    def contact_points(
-        self, slots: Sequence[str], paths: Sequence[str], most: int, origins: Floats
-    ) -> KitContactPoints:
-        """Return contacts of colliders at paths below each slot; see `TensorAccess.contact_points`."""
-        view, rows = self._contacts(slots, paths, [])
-        return KitContactPoints(view, rows, self._dt, most, origins)
-
-    def _contacts(
-        self, slots: Sequence[str], paths: Sequence[str], filters: list[list[str]]
-    ) -> tuple[Any, NDArray[np.intp]]:
-        sensors = [f'{slot}/{path}' for slot in slots for path in paths]
-        view = self._physics.create_rigid_contact_view(
-            sensors, filter_patterns=filters, max_contact_data_count=_MOST_CONTACTS * len(sensors)
-        )
-        return view, _rows(view.sensor_paths, sensors, len(slots))
-
-
-def _rows(found: Sequence[str], wanted: Sequence[str], slots: int) -> NDArray[np.intp]:
-    """Return the rows of a view by slot and thing, from the paths of its rows and of things by slot."""
-    row_of = {path: row for row, path in enumerate(found)}
-    return np.array([row_of[path] for path in wanted], np.intp).reshape(slots, -1)
+        found = np.zeros((len(self._rows), self._most, 6), np.float32)
+        firsts, lasts = starts.astype(int).ravel().tolist(), (starts + counts).astype(int).ravel().tolist()
+        for slot, rows in enumerate(self._rows.tolist()):
+            own = np.concatenate([np.arange(firsts[row], lasts[row]) for row in rows])
+            places = points.reshape(-1, 3)[own] - self._origins[slot]
+            strongest(forces.ravel()[own], places, normals.reshape(-1, 3)[own], found[slot])
+        return found
 
 
 def _host(values: Any) -> NDArray[Any]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.isaac.kit import KitStage
 from internutopia.engines.isaac.usd import Floats, Prims, pose
 from internutopia.engines.physx.visuals import visual_text
+from internutopia.engines.physx.world import PhysxWorld
 from internutopia.engines.views import EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.camera import FAR, NEAR, Intrinsics
@@ -40,22 +39,10 @@ _CAMERA = f'def Camera "camera"\n{{\nfloat2 clippingRange = ({NEAR}, {FAR})\n}}\
 _TENTHS = 10.0  # of the stage's unit, in which USD has films and focal lengths
 
 
-class ShownWorld(Protocol):
-    """The part of an `IsaacWorld` that is shown."""
-
-    env_origins: NDArray[np.float64]
-    env_batches: list[EnvBatch]
-
-    @property
-    def scenes(self) -> Sequence[CompiledScene | None]:
-        """The compiled scene that each env runs, None for those that run none."""
-        ...
-
-
 class Visuals:
     """Visual prims of all envs of a world."""
 
-    def __init__(self, world: ShownWorld, kit: KitStage):
+    def __init__(self, world: PhysxWorld, kit: KitStage):
         self.sim = kit.sim
         self._world, self._kit = world, kit
         self._shown: dict[int, CompiledScene] = {}

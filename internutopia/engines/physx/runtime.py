@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.physx.stage import StageLayout
-from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess
+from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess, strongest
 
 _NAMES = itertools.count()
 _HEADER = (
@@ -191,15 +191,12 @@ class PhysxContactPoints(ContactPoints):
                 paths = result.dictionary.get_path_strings(group.prim_list)
                 for path, values in zip(paths, _copies(group), strict=True):
                     found[self._slot_of[path]][kind].append(values)
-        strongest = np.zeros((self._slots, self._most, 6), np.float32)
+        points = np.zeros((self._slots, self._most, 6), np.float32)
         for slot, kinds in enumerate(found):
-            if not kinds[self._KINDS[0]]:
-                continue
-            force, point, normal = (np.concatenate(kinds[kind]) for kind in self._KINDS)
-            order = np.argsort(-np.abs(force), kind='stable')[: self._most]
-            away = -np.sign(force)[order, None] * normal[order]  # the collider gets force times normal
-            strongest[slot, : len(order)] = np.concatenate([point[order], away], axis=1)
-        return strongest
+            if kinds[self._KINDS[0]]:
+                forces, places, normals = (np.concatenate(kinds[kind]) for kind in self._KINDS)
+                strongest(forces, places, normals, points[slot])
+        return points
 
     def close(self) -> None:
         """Let go of PhysX."""

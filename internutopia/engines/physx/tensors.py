@@ -84,3 +84,17 @@ class TensorAccess(Protocol):
     def close(self) -> None:
         """Free it; may be called twice."""
         ...
+
+
+def strongest(forces: Floats, points: Floats, normals: Floats, found: Floats) -> None:
+    """Write the strongest contacts of some colliders, as `ContactPoints` has them, into the first rows of `found`.
+
+    Args:
+        forces: `(n,)` [N]; a collider gets force times normal.
+        points: `(n, 3)`.
+        normals: `(n, 3)`.
+        found: `(k, 6)`.
+    """
+    order = np.argsort(-np.abs(forces), kind='stable')[: len(found)]
+    found[: len(order), :3] = points[order]
+    found[: len(order), 3:] = -np.sign(forces[order])[:, None] * normals[order]

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pxr import UsdGeom
 
 from internutopia.config import SimConfig
 from internutopia.core.runner.grid import env_origins
 from internutopia.engines.factory import create_world
-from internutopia.model.spec import CameraSpec, Drives, RobotSpec, SceneSpec
-from internutopia_extension import import_extensions
-from internutopia_extension.configs.sensors import ContactSensorCfg
+from internutopia.model.spec import CameraSpec, Drives, Probe, RobotSpec, SceneSpec
 
 DRIVE = {'arm': {'drive': [0.5, -0.3]}}
 EYE = '<body name="lower" pos="0 0 0.3"><camera name="eye" pos="0 0 0.4" euler="0.5 0.2 0.1"/>'
@@ -24,6 +21,8 @@ def arm_of(env: Any, env_id: int) -> Any:
 
 
 def place_of(prim: Any) -> tuple[float, ...]:
+    from pxr import UsdGeom
+
     return tuple(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(0).ExtractTranslation())
 
 
@@ -78,7 +77,7 @@ def test_an_env_whose_episode_ended_stands_still(simulator, make_isaac, make_tas
 
 def test_time_steps_and_frames(simulator, make_isaac, make_task):
     """Nobody looks: physics alone is stepped."""
-    env = make_isaac([make_task(max_steps=99)], 1, {'substeps': 4, 'physics_dt': 1 / 93})
+    env = make_isaac([make_task(max_steps=99)], 1, {'substeps': 4, 'physics_dt': 1 / 93, 'max_timestep': 1})
     env.reset()
     assert simulator.steps_per_second == 93, 'not rounded down'
     steps, frames = simulator.calls['steps'], simulator.calls['frames']
@@ -117,27 +116,25 @@ def test_fabric(simulator, make_isaac):
 def test_a_window_shows_envs_where_they_stand(simulator, make_isaac, make_task):
     env = make_isaac([make_task('crates', max_steps=99)] * 5, 5, {'headless': False}, env_offset_size=3.0)
     env.reset()
-    for _ in range(3):
+    for _ in range(4):
         env.step([DRIVE] * 5)
     world = env.runner.world
     body, positions = world.scene(4).bodies['crate'].body, world.body('crate', 0).get_poses()[0]
     for env_id, origin in enumerate(env_origins(5, 3.0)):
         seen = place_of(simulator.stage.GetPrimAtPath(f'/World/env_{env_id}/b{body}'))
         assert seen == pytest.approx(positions[env_id] + origin, abs=1e-6)
-    hidden = UsdGeom.Imageable(simulator.stage.GetPrimAtPath('/World/physics/p0'))
-    assert hidden.ComputeVisibility() == UsdGeom.Tokens.invisible
+    assert simulator.stage.GetPrimAtPath('/World/physics').GetAttribute('visibility').Get() == 'invisible'
 
 
-def test_single_contacts_need_isaac_sim_6(simulator, make_isaac, make_task, make_robot):
-    import_extensions()
-    robot = make_robot(sensors=[ContactSensorCfg(name='touch', links=['lower'], points=2)])
-    env = make_isaac([make_task('floor', robots=[robot])], 1)
+def test_single_contacts_need_isaac_sim_6(simulator, make_isaac, models):
+    world = create_world(SimConfig(backend='isaac_sim', physics_dt=1 / 240), 1, np.zeros((1, 3)))
+    arm = RobotSpec('arm', models['arm'], probes=(Probe('contacts', 'lower'),))
     if simulator.legacy:
         with pytest.raises(NotImplementedError, match='single contacts with Isaac Sim 6 only'):
-            env.reset()
+            world.prepare(SceneSpec(models['floor'], robots=(arm,)))
     else:
-        env.reset()
-        env.step([{}])
+        world.prepare(SceneSpec(models['floor'], robots=(arm,)))
+    world.close()
 
 
 @pytest.mark.parametrize('path', ['lower/eye', 'upper/added'])

@@ -16,6 +16,7 @@ from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.engines.warp.world import WarpWorld
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 
+ALONE = pytest.mark.parametrize('host', ['ovphysx'], indirect=True)  # Isaac Sim has one stage for all
 LEAD = """
 import gc, multiprocessing, os, sys
 import numpy as np
@@ -97,6 +98,7 @@ def test_a_run_is_interrupted(physx_script: Any) -> None:
     assert (process.returncode, output.split()[-1]) == (0, 'closed'), errors
 
 
+@ALONE
 def test_other_engines_beside_it(start: Any, run: Any) -> None:
     """Each computes as it does alone, to the bit, in turns on scenes that they share."""
     stone = ObjectSpec('stone', position=(0.0, 0.0, 0.6), orientation=(0.8, 0.6, 0.0, 0.0))
@@ -118,6 +120,7 @@ def test_other_engines_beside_it(start: Any, run: Any) -> None:
     np.testing.assert_array_equal(fall(physx(), physx(), mujoco()), [expected[2], expected[2], expected[0]])
 
 
+@ALONE
 def test_sixteen_scenes_in_64_envs(start: Any, models: dict[str, str]) -> None:
     """Hundreds of partial resets, in which envs swap scenes: others go on to the bit, memory does not grow."""
     env_num, rng = 64, np.random.default_rng(0)

@@ -12,6 +12,7 @@ import pytest
 from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
 
 G = 9.81
+ALONE = pytest.mark.parametrize('host', ['ovphysx'], indirect=True)  # Isaac Sim has one stage for all
 WriteModel = Callable[[str, str], str]
 
 
@@ -39,6 +40,7 @@ def trajectory(world: Any, steps: int, envs: Any = None) -> np.ndarray:
     return np.array(rows)
 
 
+@ALONE
 def test_an_env_does_not_know_of_the_others(start: Any, hopper: RobotSpec) -> None:
     """To the bit, whatever their number, and on any number of threads."""
     alone = trajectory(start(hopper), 80)[:, 0]
@@ -48,6 +50,7 @@ def test_an_env_does_not_know_of_the_others(start: Any, hopper: RobotSpec) -> No
         assert not np.array_equal(many[:, 1], alone)
 
 
+@ALONE
 def test_another_scene_in_one_env_moves_no_bit_of_the_others(
     start: Any, hopper: RobotSpec, models: dict[str, str]
 ) -> None:
@@ -118,6 +121,7 @@ def test_a_saved_state(start: Any, hopper: RobotSpec) -> None:
     np.testing.assert_allclose(trajectory(world, 10)[:, 1], expected[:, 1], atol=1e-3)
 
 
+@ALONE
 def test_worlds_side_by_side(start: Any, hopper: RobotSpec) -> None:
     expected = trajectory(start(hopper), 10)
     one, other = start(hopper), start(hopper, env_num=2)
