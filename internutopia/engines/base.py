@@ -1,8 +1,8 @@
 """Physics world contract: `env_num` scenes side by side, stepped together.
 
 The runner, the robots and the sensors access physics only through this module and its `views`.
-Implementations: `mujoco/` (CPU) and `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and
-works in world coordinates underneath.
+Implementations: `mujoco/` (CPU), `warp/` (GPU) and `physx/`, with `isaac/` as another host, on what they share,
+`batched/`.
 
 Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.env_origins` is where the
 env frames stand in the world; add it to get world coordinates. A trajectory does not depend on the env id.

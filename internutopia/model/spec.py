@@ -1,9 +1,8 @@
 """Scene specs: the scene of a task, in terms that every physics backend supports.
 
 A `SceneSpec` is built from a `TaskCfg` (see `internutopia.core.task.scene_spec`) and handed to `World.prepare`. It
-holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.model.compose`), the Isaac
-Sim world references its assets on a stage. Lengths in metres, angles in radians, quaternions `(w, x, y, z)`, poses in
-the env frame.
+holds no engine objects: worlds compile it to one `MjModel` (`internutopia.model.compose`). Lengths in metres, angles in
+radians, quaternions `(w, x, y, z)`, poses in the env frame.
 
 Poses are state, not model: two scene specs that differ only in poses or initial joint positions compile to the same
 thing.
