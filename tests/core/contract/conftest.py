@@ -1,8 +1,8 @@
 """Contract of `Env`: one set of tests, run on every backend.
 
 `mujoco_warp` runs on the CPU, or where Warp is told to; `physx` where it is installed, and there Isaac Sim, too: the
-stand-in of `tests/isaac_sim`, in the two generations of its API. What a backend does not promise is skipped, with the reason, in
-`EXCEPTIONS`.
+stand-in of `tests/isaac_sim`, in the two generations of its API. What a backend does not promise is skipped, with the
+reason, in `EXCEPTIONS`.
 """
 
 from __future__ import annotations
