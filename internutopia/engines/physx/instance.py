@@ -192,7 +192,7 @@ class _Tree:
         for columns in (mass, centre, inertia):
             columns.read()  # of links that are none of the model's, too
         _fill_masses(sums, mass.values[:, 0], centre.values[:, 0], inertia.values[:, 0], self._links)
-        for columns in (mass, centre, inertia):
+        for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
             columns.write()
         if self._root >= 0:
             self._centre[:] = sums.frames[:, self._root, :3]
@@ -257,7 +257,7 @@ class _Standalone:
         sums = self._sums.columns(*values)
         mass, centre, inertia = self._properties
         _fill_masses(sums, mass.values, centre.values, inertia.values, slice(None))
-        for columns in (mass, centre, inertia):
+        for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
             columns.write()
         self._centre[:] = sums.frames[..., :3]
 
