@@ -68,7 +68,7 @@ def compare(
     except ImportError as error:
         raise ImportError(f'a picture needs matplotlib ({error}): {install_hint("cli")}') from error
     from internutopia.comparison.episode_traces import episode_figures
-    from internutopia.comparison.picture import draw
+    from internutopia.comparison.plots import draw
     from internutopia.comparison.trials import run_trials
 
     with redirect_stdout(sys.stderr):  # libraries print there, such as Warp at its start

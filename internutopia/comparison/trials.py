@@ -29,7 +29,8 @@ EXPECTED = {'fall: acceleration [m/s²]': GRAVITY, 'drop: contact force at rest 
 """Figures that are known without an engine."""
 
 _FLOOR = 'scenes/empty.xml'
-_FALL_TIME, _SWING_TIME, _SETTLING_TIME, _STEP_TIME, _DROP_TIME, _PUSH_TIME = 0.3, 1.0, 1.0, 1.0, 3.0, 1.5  # s
+_FALL_TIME, _SWING_TIME, _SETTLING_TIME, _STEP_TIME, _DROP_TIME = 0.3, 1.0, 1.0, 1.0, 3.0  # s
+_STANDING_TIME, _PUSH_TIME = 0.3, 1.5  # s, before and after a push
 _AT_REST = 0.5  # s, at the end of a drop
 _EARLY = 0.25  # s, of a swing: later, limits are hit and differences grow by themselves
 _CLEARANCE, _DROP_HEIGHT = 1.0, 0.05  # m, of the robot's lowest point above the floor
@@ -248,22 +249,16 @@ def _first(true: NDArray[np.bool_]) -> float:
 
 
 def _drop_and_push(simulator: SimConfig, robot: RobotSpec) -> tuple[dict[str, float], dict[str, Floats]]:
-    """Return figures and traces of a robot that falls to the floor, stands, and is pushed forward."""
+    """Return figures and traces of a robot that falls to the floor, and of one that stands and is pushed forward."""
     with _Envs(simulator, robot) as envs:
-        view = envs.view
-        weight = GRAVITY * sum(float(view.body(name).get_masses()[0]) for name in view.body_names)
-
-        def read() -> Floats:
-            position, orientation = (pose[0].astype(float) for pose in view.get_root_poses())
-            force = view.get_contact_forces()[0].sum(axis=0) / weight
-            upright = quat_rotate(orientation, np.array([0.0, 0.0, 1.0]))[2]
-            return np.concatenate([position, [view.get_root_velocities()[0][0, 2], upright], force])[None]
-
         envs.lift(_DROP_HEIGHT)
-        drop = envs.record(_DROP_TIME, read)[:, 0]
-        velocity = view.get_root_velocities()[0] + [PUSH, 0.0, 0.0]
-        view.set_root_velocities(envs.ids, velocity, view.get_root_velocities()[1])
-        push = envs.record(_PUSH_TIME, read)[:, 0]
+        drop = _record_base(envs, _DROP_TIME)
+    with _Envs(simulator, robot) as envs:
+        envs.lift(0.0)
+        start = _record_base(envs, _STANDING_TIME)[-1, 0]
+        linear, angular = envs.view.get_root_velocities()
+        envs.view.set_root_velocities(envs.ids, linear + [PUSH, 0.0, 0.0], angular)
+        push = _record_base(envs, _PUSH_TIME)
     force = drop[:, 7]
     landed = int(np.argmax(force > _PRESSED))
     at_rest = round(_AT_REST / float(simulator.physics_dt))
@@ -275,12 +270,26 @@ def _drop_and_push(simulator: SimConfig, robot: RobotSpec) -> tuple[dict[str, fl
         'drop: contact force at rest / weight': force[-at_rest:].mean(),
         'drop: height of the base at rest [m]': drop[-1, 2],
         'drop: tilt at rest [deg]': _tilt(drop),
-        'push: way forward [m]': push[-1, 0] - drop[-1, 0],
+        'push: way forward [m]': push[-1, 0] - start,
         'push: greatest friction / normal force': friction.max(initial=0.0),
         'push: tilt at the end [deg]': _tilt(push),
     }
-    traces = {'drop height': drop[:, 2], 'drop force': force, 'push': push[:, 0] - drop[-1, 0]}
+    traces = {'drop height': drop[:, 2], 'drop force': force, 'push': push[:, 0] - start}
     return {name: float(figure) for name, figure in figures.items()}, traces
+
+
+def _record_base(envs: _Envs, seconds: float) -> Floats:
+    """Return rows `(T, 8)`: position of the base, its vertical velocity, how upright it is, contact force / weight."""
+    view = envs.view
+    weight = GRAVITY * sum(float(view.body(name).get_masses()[0]) for name in view.body_names)
+
+    def read() -> Floats:
+        position, orientation = (pose[0].astype(float) for pose in view.get_root_poses())
+        upright = quat_rotate(orientation, np.array([0.0, 0.0, 1.0]))[2]
+        force = view.get_contact_forces()[0].sum(axis=0) / weight
+        return np.concatenate([position, [view.get_root_velocities()[0][0, 2], upright], force])[None]
+
+    return envs.record(seconds, read)[:, 0]
 
 
 def _tilt(rows: Floats) -> float:

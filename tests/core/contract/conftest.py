@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import isaac_sim
 import numpy as np
 import pytest
-from markers import slow_but
+from markers import need_physx, slow_but
 from warp_device import DEVICE
 
 from internutopia.config import Config
@@ -62,8 +61,8 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     exceptions = EXCEPTIONS.get(name, {})
     if reason := exceptions.get(request.node.originalname) or exceptions.get(request.node.name):
         pytest.skip(reason)
-    if name == 'physx' and not os.environ.get('CI'):
-        pytest.importorskip('ovphysx')
+    if name == 'physx':
+        need_physx()
     if name == 'isaac_sim':
         isaac_sim.install(monkeypatch, version)
     return BACKENDS[request.param]

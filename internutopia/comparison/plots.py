@@ -18,7 +18,8 @@ _COLORS = ('#0072b2', '#d4380d', '#00875a', '#8e44ad', '#00a3bf', '#a0522d')
 _STYLES = ('-', '--', ':')  # of the engines, one after the other
 _WIDTHS = (2.2, 1.2, 1.2)
 _MOST = 4  # joints in a panel, those that differ most
-_MOST_EPISODES = 6
+_MOST_LINES = 6  # robots of episodes that are shown
+_SHOWN = 0.5  # s, of the responses to a step
 _SMOOTHED = 9  # time steps, over which forces are averaged
 
 
@@ -53,6 +54,7 @@ def _draw_steps(axes: Axes, name: str, trials: Mapping[str, Trials]) -> None:
             response = each.traces[f'step {joint}']
             label = joint if engine == 0 else None
             axes.plot(_times(each, response), response, **_line(engine, color), label=label)
+    axes.set_xlim(0.0, _SHOWN)
     _finish(axes, f'{name}: drive steps that differ most', 'time [s]', 'response', bool(joints))
 
 
@@ -78,7 +80,7 @@ def _draw_drop(axes: Axes, name: str, trials: Mapping[str, Trials]) -> None:
     for engine, (backend, each) in enumerate(trials.items()):
         height, force = each.traces['drop height'], each.traces['drop force']
         axes.plot(_times(each, height), height, **_line(engine, _COLORS[0]), label=f'height [m], {backend}')
-        smooth = np.convolve(force, np.ones(_SMOOTHED) / _SMOOTHED, 'same')
+        smooth = np.convolve(np.pad(force, _SMOOTHED // 2, 'edge'), np.ones(_SMOOTHED) / _SMOOTHED, 'valid')
         axes.plot(_times(each, force), smooth, **_line(engine, _COLORS[1]), label=f'force / weight, {backend}')
     axes.set_ylim(0.0, 3.0)
     _finish(axes, f'{name}: drop, held by its drives', 'time [s]', '')
@@ -95,20 +97,19 @@ def _draw_push(axes: Axes, name: str, trials: Mapping[str, Trials]) -> None:
 
 def _draw_episodes(panels: np.ndarray, episodes: Mapping[str, Mapping[int, EpisodeTrace]]) -> None:
     reference = next(iter(episodes.values()))
-    shown = sorted(reference)[:_MOST_EPISODES]
+    chosen = [(number, robot) for number in sorted(reference) for robot in reference[number].rows][:_MOST_LINES]
     paths, distance, angle, joints = panels
     for engine, (backend, traces) in enumerate(episodes.items()):
-        for number, color in zip(shown, _COLORS, strict=False):
-            for index, (robot, rows) in enumerate(traces[number].rows.items() if number in traces else ()):
-                x, y = np.array(rows)[:, :2].T
-                paths.plot(x, y, **_line(engine, color), label=backend if color == _COLORS[0] and not index else None)
-                if engine == 0:
-                    continue
+        for (number, robot), color in zip(chosen, _COLORS, strict=False):
+            if number not in traces:
+                continue
+            style = _line(engine, color)
+            x, y = np.array(traces[number].rows[robot])[:, :2].T
+            paths.plot(x, y, **style, label=backend if (number, robot) == chosen[0] else None)
+            if engine:
                 apart = diverge(reference[number], traces[number], robot)
                 times = np.arange(len(apart.distance)) * traces[number].dt
-                style = _line(engine, color)
-                label = f'episode {number}, {robot}'
-                distance.plot(times, apart.distance, **style, label=label)
+                distance.plot(times, apart.distance, **style, label=f'episode {number}, {robot}')
                 angle.plot(times, apart.angle, **style)
                 joints.plot(times, apart.joints, **style)
     paths.set_aspect('equal', adjustable='datalim')
