@@ -36,10 +36,6 @@ class PhysxInstance:
         self._contacts = _Contacts(self._stage, layout)
         self._joint_forces = joint_force_sensors(movers)
 
-    def step(self, dt: float) -> None:
-        """Advance by a time step [s]."""
-        self._stage.step(dt)
-
     def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
         """Write `qpos`, `qvel`, `mocap_pos` and `mocap_quat`, `(count, ...)` each, of some slots."""
         for tree in self._trees:
@@ -81,10 +77,6 @@ class PhysxInstance:
             for tree in self._trees:
                 if sensor.link in tree.movers:
                     yield sensor.address + np.arange(3), sensor.values(tree.joint_forces(sensor.link))
-
-    def close(self) -> None:
-        """Free it."""
-        self._stage.close()
 
 
 class _Contacts:

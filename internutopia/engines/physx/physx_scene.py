@@ -62,7 +62,6 @@ def _check(model: mujoco.MjModel) -> None:
     for present, what in (
         (joint is not None, f'ball joints ({model.joint(joint).name!r})' if joint is not None else ''),
         (model.ntendon > 0, 'tendons'),
-        (model.neq > 0, 'equality constraints'),
         (model.nflex > 0, 'flexible bodies'),
         (model.nplugin > 0, 'plugins'),
         (not gravity, 'gravity compensation of a part of the weight'),

@@ -6,6 +6,7 @@ afterwards. `@` is the path of the env.
 - `scene`: the physics scene. `w<body>`: colliders that are fixed to the world.
 - `r<body>`: standalone bodies. `a<tree>`: articulations, with links `b<body>`, joints `j<joint>` and their root,
   `b<body>` or the joint `root` that fixes it to the world.
+- `e<k>`: joints that close loops.
 - Bodies hold their colliders `g<geom>` in scopes `w<body>`, one for each body of the model.
 """
 
@@ -38,7 +39,7 @@ _BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_pa
 
 @dataclass(frozen=True)
 class StageLayout:
-    """Text of one env, and paths below it of what tensors read and write."""
+    """USD text of one env, in which `@` is its path, and paths below it of what tensors read and write."""
 
     text: str
     movers: Movers
@@ -92,7 +93,7 @@ class _Writer:
         parts += [self._standalone(mover, kinematic=False) for mover in movers.free]
         parts += [self._standalone(mover, kinematic=True) for mover in movers.kinematic]
         parts += [self._articulation(i, tree, selfless[i]) for i, tree in enumerate(movers.articulations)]
-        parts += [*self._groups(), *self._material_prims()]
+        parts += [*self._loops(), *self._groups(), *self._material_prims()]
         roots = tuple(
             f'a{i}/root' if tree.fixed else f'a{i}/b{tree.root}' for i, tree in enumerate(movers.articulations)
         )
@@ -116,7 +117,7 @@ class _Writer:
     def _are_joined(self, first: int, second: int) -> bool:
         """Return True if one joint connects two movers, so that PhysX lets them pass."""
         for child, parent in ((first, second), (second, first)):
-            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) == 1:
+            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) <= 1:
                 return True
         return False
 
@@ -160,6 +161,9 @@ class _Writer:
     def _joints(self, path: str, link: int, parent: int, above: str) -> Iterator[str]:
         """Yield the joints of a link, and the links between them, of a small mass."""
         joints = self._movers.joints(link)
+        if not joints:
+            yield self._fixed(f'{path}/{above}', f'{path}/b{link}', link, parent)
+            return
         names = [above, *(f'd{joint}' for joint in joints[:-1]), f'b{link}']
         mass = float(max(self._model.body_subtreemass[link], 1e-6)) * DUMMY_SHARE
         position, orientation = self._pose(link)
@@ -191,13 +195,54 @@ class _Writer:
             f'float drive:{axis}:physics:stiffness = 1\nfloat drive:{axis}:physics:damping = 1\n'
             f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
         )
-        if model.jnt_limited[joint]:
-            low, high = model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]
-        else:
-            low, high = -_FAR, _FAR
-        unit = 1.0 if slides else np.pi / 180
+        low, high = self._limits(joint)
+        unit = joint_unit(model, joint)
         text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
-        return _prim(f'Physics{kind}Joint', f'j{joint}', f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"', text)
+        schemas = f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"'
+        if (mimic := movers.constraints.mimics.get(joint)) is not None:
+            schemas += ', "NewtonMimicAPI"'
+            ratio = mimic.ratio * joint_unit(model, mimic.leader) / unit
+            text += (
+                f'rel newton:mimicJoint = <{body1.rpartition("/")[0]}/j{mimic.leader}>\n'
+                f'float newton:mimicCoef0 = {mimic.offset / unit:.9g}\nfloat newton:mimicCoef1 = {ratio:.9g}\n'
+            )
+        return _prim(f'Physics{kind}Joint', f'j{joint}', schemas, text)
+
+    def _fixed(self, body0: str, body1: str, link: int, parent: int) -> str:
+        """Return the joint of a link that is fixed to its parent, to measure what it takes."""
+        place, direction = self._movers.local(parent, *self._pose(link))
+        text = (
+            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
+            f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
+        )
+        return _prim('PhysicsFixedJoint', f'f{link}', '', text)
+
+    def _limits(self, joint: int) -> tuple[float, float]:
+        """Return the range of a joint, from its reference [rad, m]."""
+        model, locked = self._model, self._movers.constraints.locked
+        if joint in locked:
+            return locked[joint], locked[joint]
+        if not model.jnt_limited[joint]:
+            return -_FAR, _FAR
+        low, high = (model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]).tolist()
+        return low, high
+
+    def _loops(self) -> Iterator[str]:
+        """Yield the joints that close loops, none where nothing moves."""
+        for i, loop in enumerate(self._movers.constraints.loops):
+            text = 'bool physics:excludeFromArticulation = true\nbool physics:collisionEnabled = true\n'
+            movers = [int(self._movers.of[body]) for body in loop.bodies]
+            if movers[0] == movers[1]:
+                continue
+            for end, (body, mover, (place, turn)) in enumerate(zip(loop.bodies, movers, loop.frames, strict=True)):
+                position, orientation = self._pose(body)
+                position, orientation = position + quat_rotate(orientation, place), quat_multiply(orientation, turn)
+                if mover:
+                    position, orientation = self._movers.local(mover, position, orientation)
+                    text += f'rel physics:body{end} = <@/{self._paths[mover]}>\n'
+                text += f'point3f physics:localPos{end} = {vector_text(position)}\n'
+                text += f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
+            yield _prim('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)
 
     def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:
         model, of = self._model, self._movers.of
@@ -356,6 +401,11 @@ def _pose_text(position: Floats, orientation: Floats, scale: Floats | None = Non
 
 def _mass_text(mass: float) -> str:
     return f'float physics:mass = {mass:.9g}\nfloat3 physics:diagonalInertia = ({mass:.9g}, {mass:.9g}, {mass:.9g})\n'
+
+
+def joint_unit(model: mujoco.MjModel, joint: int) -> float:
+    """Return USD's unit of a joint's position, in rad or m."""
+    return 1.0 if model.jnt_type[joint] == _SLIDE else np.pi / 180
 
 
 def joint_turn(axis: NDArray[np.float64]) -> Floats:
