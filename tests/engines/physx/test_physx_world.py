@@ -308,7 +308,7 @@ def test_masses_of_one_env_move_no_other_by_a_bit(start: Any, write_model: Any) 
         for step in range(120):
             if changed and step == 10:
                 view.body('box').set_masses(np.array([1]), [3.0])
-                view.set_frictions(np.array([2]), [0.2])
+                view.set_frictions(np.array([2]), [5.0])
             world.step(np.arange(3))
         ends.append(np.concatenate(view.get_root_poses(), axis=1))
     assert np.array_equal(ends[0][0], ends[1][0])
