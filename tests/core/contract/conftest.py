@@ -38,7 +38,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     'physx': {
         'test_going_on_from_a_saved_state': _CONTACTS_KEPT,
         'test_in_another_env_object_and_another_process': _CONTACTS_KEPT,
-        'test_gymnasiums_vector_envs_run_it': 'it forks, which PhysX does not survive',
+        'test_gymnasiums_vector_envs_run_it[physx-AsyncVectorEnv]': 'it forks, which PhysX does not survive',
         'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-1-diverge_by_effort]': _BOUNDED,
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-2-diverge_by_effort]': _BOUNDED,
