@@ -278,15 +278,21 @@ def _print(robots: Mapping[str, Mapping[str, Trials]], episodes: Figures, policy
             if table.row_count:
                 console.print(table, '')
         if not differing:
-            first = next(iter(trials.values()))
-            console.print(
-                f'{robot}: {len(first.links)} links and {len(first.joints)} joints have the same masses, limits, '
-                'gains and inertias, to 1 %\n'
-            )
+            console.print(f'{robot}: the same to 1 %: {_listed(next(iter(trials.values())))}\n')
     for title, figures in (('episodes', episodes), ('policy', policy)):
         if figures:
             console.print(_figure_table(title, figures, {}), '')
     console.print(file, soft_wrap=True)
+
+
+def _listed(trials: Trials) -> str:
+    """Return the names of the properties that were compared."""
+    names = [
+        f'{name.partition(" [")[0]} of {len(parts)} {kind}'
+        for kind, parts in (('links', trials.links), ('joints', trials.joints))
+        for name in next(iter(parts.values()), {})
+    ]
+    return ', '.join(names)
 
 
 def _figure_table(title: str, figures: Figures, expected: Mapping[str, float]) -> Table:

@@ -83,8 +83,9 @@ def run_trials(robot: RobotSpec, simulator: SimConfig) -> Trials:
     held = replace(robot, fixed_base=True)
     figures: dict[str, float] = {}
     drives, traces = _steps(simulator, held, joints)
-    if driven:
+    if joints:
         traces['swing'] = _swing(simulator, held)
+    if driven:
         for joint, inertia in zip(joints.values(), _inertias(simulator, held, len(joints)), strict=True):
             joint['inertia [kg·m², kg]'] = float(inertia)
     if free:
@@ -166,10 +167,14 @@ def _joints(envs: _Envs) -> dict[str, dict[str, float]]:
 
 
 def _swing(simulator: SimConfig, held: RobotSpec) -> Floats:
-    """Return the joint positions `(T, dof)` of a robot that hangs in the air, without drives."""
+    """Return the joint positions `(T, dof)` of a robot that hangs in the air, without drives.
+
+    Actuators of a model stay as they are, with controls of zero.
+    """
     with _Envs(simulator, held) as envs:
         envs.lift(_CLEARANCE)
-        envs.view.set_gains(envs.ids, 0.0, 0.0)
+        if not envs.view.control_names:
+            envs.view.set_gains(envs.ids, 0.0, 0.0)
         return envs.record(_SWING_TIME, envs.view.get_joint_positions)[:, 0]
 
 
