@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +20,10 @@ from internutopia.comparison.episode_traces import EpisodeTrace, EpisodeTracer, 
 from internutopia.config import Config, SimConfig, TaskCfg
 from internutopia.config.robot import RobotCfg
 from internutopia.core.vec_env import Env
+from internutopia.macros import gm
+from internutopia.rl.training.engine import choose_engine
+from internutopia.rl.training.evaluation import evaluate
+from internutopia.rl.training.loading import load_trained
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots import aliengo, g1, h1, jetbot
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg, SingleInferenceTaskCfg
@@ -24,7 +31,7 @@ from internutopia_extension.configs.tasks import FiniteStepTaskCfg, SingleInfere
 pytestmark = pytest.mark.slow
 BACKENDS = ('mujoco', 'physx')
 PATH = [(1.0, 0.0, 0.0), (1.0, 1.0, 0.0), (3.0, 4.0, 0.0)]
-DEMO = Path(__file__).parents[3] / 'configs' / 'demo.yaml'
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +105,7 @@ def test_the_demo_has_the_same_episodes_ends_and_ways() -> None:
     """Each of its tasks once."""
     runs = []
     for backend in BACKENDS:
-        run = read_run_file(DEMO, metrics_save_path='none', seed=0, env_num=4)
+        run = read_run_file(ROOT / 'configs' / 'demo.yaml', metrics_save_path='none', seed=0, env_num=4)
         tasks = {id(task): index for index, task in reversed(list(enumerate(run.config.task_configs)))}
         first = sorted(tasks.values())
         config = run.config.model_copy(
@@ -142,3 +149,31 @@ def test_resets_of_some_envs_until_episodes_run_out(backend: str) -> None:
         assert obs[0]['jetbot']['position'] == pytest.approx(obs[2]['jetbot']['position'], abs=1e-6)
         assert 0.01 < obs[0]['jetbot']['position'][0] < 0.5 * 5 * 4 / 240
         assert terminated == [True, None, True] and env.reset([0, 2]) == ([None, None], [None, None])
+
+
+@pytest.mark.parametrize('policy', ['h1/move_by_speed', 'g1/move_by_speed', 'aliengo/move_by_speed_rough'])
+def test_walking_policies_follow_commands(policy: str) -> None:
+    """Trained on MuJoCo, all survive random commands, with nearly the errors that they have there."""
+    trained = load_trained(Path(gm.ASSET_PATH) / 'robots' / f'{policy}.onnx')
+    on_mujoco, on_physx = (
+        evaluate(trained.act, trained.config(4, seed=3, engine=choose_engine(backend)), seconds=8.0, seed=3)
+        for backend in BACKENDS
+    )
+    assert on_mujoco.survived == on_physx.survived == 1.0
+    assert on_mujoco.tracking is not None and on_physx.tracking is not None
+    assert on_physx.tracking.velocity_error == pytest.approx(on_mujoco.tracking.velocity_error, abs=0.05)
+    assert on_physx.tracking.yaw_rate_error == pytest.approx(on_mujoco.tracking.yaw_rate_error, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    'example', ['generic_robot', 'usd_robot', 'pick_and_place', 'vectorized_jetbots', 'foreign_policy']
+)
+def test_examples_of_robots(example: str, tmp_path: Path) -> None:
+    """They check their own outcome."""
+    folder = shutil.copytree(ROOT / 'examples', tmp_path / 'examples')
+    text = (folder / f'{example}.py').read_text()
+    assert text.count('SimConfig(') == 1
+    (folder / f'{example}.py').write_text(text.replace('SimConfig(', "SimConfig(backend='physx', "))
+    command = [sys.executable, str(folder / f'{example}.py')]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
