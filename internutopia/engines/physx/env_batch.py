@@ -48,15 +48,23 @@ class _Part:
 
 
 class PhysxEnvBatch(MujocoEnvBatch):
-    """The envs of one model structure on PhysX. Between `reserve` and the next step, `bind` is to be called."""
+    """The envs of one model structure on PhysX. `bind` it before the first step, and when it has grown.
+
+    Args:
+        scene: of which the envs have the structure.
+        capacity: number of slots.
+        nthread: threads, and stages if there are enough slots.
+        layout: prims of one env.
+        open_stage: opens stages.
+    """
 
     fields = CHANGEABLE | VISUAL
 
-    def __init__(self, scene: CompiledScene, capacity: int, nthread: int, open_stage: OpenStage):
+    def __init__(self, scene: CompiledScene, capacity: int, nthread: int, layout: StageLayout, open_stage: OpenStage):
         super().__init__(scene, capacity, nthread)
-        self._physx = physx_scene(scene)
+        self._layout = layout
         self._open_stage = open_stage
-        self._drives: Drives = self._physx.drives
+        self._drives: Drives = physx_scene(scene).drives
         self._sensing = Sensors(self)
         self._parts: list[_Part] = []
         self._moved = np.ones(capacity, bool)  # slots whose state PhysX does not have
@@ -147,7 +155,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         """Bind the tensors of new stages; `anew`: of all stages, which have lost their state."""
         for part in self._parts:
             if anew or part.instance is None:
-                part.instance = PhysxInstance(self._physx.layout, part.stage)
+                part.instance = PhysxInstance(self._layout, part.stage)
                 self._moved[part.rows] = True
                 self._unread[part.rows] = False
                 self._gains = None  # to be written
@@ -242,11 +250,10 @@ class PhysxEnvBatch(MujocoEnvBatch):
         """Open stages for slots from `first` on."""
         count = capacity - first
         parts = max(min(self.nthread, count // _FEWEST_SLOTS), 1)
-        layout = self._physx.layout
         for slots in np.array_split(np.arange(first, capacity), parts):
             if len(slots):
                 rows = slice(int(slots[0]), int(slots[-1]) + 1)
-                self._parts.append(_Part(rows, self._open_stage(layout, len(slots))))
+                self._parts.append(_Part(rows, self._open_stage(self._layout, len(slots))))
 
     def _each(self, calls: list[Callable[[], None]]) -> None:
         if len(calls) <= 1 or self.nthread == 1:

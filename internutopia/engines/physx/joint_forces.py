@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import FORCE_SENSORS, Floats, Movers
 from internutopia.engines.physx.stage import joint_turn
+from internutopia.util.arrays import ArrayMaker
 from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
 _TORQUE = FORCE_SENSORS[1]
@@ -34,13 +36,23 @@ class JointForceSensor:
     arm: Floats
     frame: Floats
 
+    @property
+    def columns(self) -> NDArray[np.intp]:
+        """Its columns of `sensordata`."""
+        return self.address + np.arange(3)
+
+    def on(self, arrays: ArrayMaker) -> JointForceSensor:
+        """Return the sensor for forces in such arrays."""
+        frames = {name: arrays.asarray(getattr(self, name), arrays.double) for name in ('turn', 'arm', 'frame')}
+        return replace(self, **frames)
+
     def values(self, incoming: Floats) -> Floats:
         """Return what it measures, `(n, 3)`, from forces and torques in the joint's frame, `(n, 6)`."""
-        force = quat_rotate(self.turn, incoming[:, :3].astype(np.float64))
+        force = quat_rotate(self.turn, incoming[:, :3])
         if not self.torque:
             return quat_rotate_inverse(self.frame, force)
-        torque = quat_rotate(self.turn, incoming[:, 3:].astype(np.float64))
-        return quat_rotate_inverse(self.frame, torque + cross(np.broadcast_to(self.arm, force.shape), force))
+        torque = quat_rotate(self.turn, incoming[:, 3:])
+        return quat_rotate_inverse(self.frame, torque + cross(self.arm + 0 * force, force))
 
 
 def joint_force_sensors(movers: Movers) -> list[JointForceSensor]:

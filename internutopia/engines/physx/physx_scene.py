@@ -34,8 +34,13 @@ class PhysxScene:
 
     @cached_property
     def layout(self) -> StageLayout:
-        """Stage of one env."""
+        """Stage of one env, with a physics scene of its own."""
         return write_stage(self._model)
+
+    @cached_property
+    def shared_layout(self) -> StageLayout:
+        """Stage of one env for a physics scene that all envs are in."""
+        return write_stage(self._model, shared_scene=True)
 
     @cached_property
     def structure(self) -> bytes:

@@ -48,7 +48,8 @@ def _start() -> None:
     _load_usd()
     import ovphysx
     import ovstage
-    from ovphysx import GlobalConfigKey, LogLevel, PhysX, set_global_config
+    import warp as wp
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, api, set_global_config
     from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 
     PhysX.set_cpu_mode(True)
@@ -58,7 +59,8 @@ def _start() -> None:
     physx = PhysX()
     ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
-    warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
+    wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which devices it found
+    api._CPU_MODE_WARP_BUILD_CHECKED = True  # else there is a warning that Warp looks for CUDA
     _first.append((os.getpid(), physx))
     os.register_at_fork(after_in_child=_leave_to_parent)
 

@@ -3,11 +3,14 @@
 Bodies and joints stand as in the model's reference configuration; states, gains and masses are written by tensors
 afterwards. `@` is the path of the env.
 
-- `scene`: the physics scene. `w<body>`: colliders that are fixed to the world.
+- `scene`: the physics scene, if each env has its own. `w<body>`: colliders that are fixed to the world.
 - `r<body>`: standalone bodies. `a<tree>`: articulations, with links `b<body>`, joints `j<joint>` and their root,
   `b<body>` or the joint `root` that fixes it to the world.
 - `e<k>`: joints that close loops.
 - Bodies hold their colliders `g<geom>` in scopes `w<body>`, one for each body of the model.
+
+Where all envs are in one physics scene, which a GPU needs, groups of colliders keep them apart: each of them touches
+those groups only that it names, and they are of its own env.
 """
 
 from __future__ import annotations
@@ -39,7 +42,10 @@ _BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_pa
 
 @dataclass(frozen=True)
 class StageLayout:
-    """USD text of one env, in which `@` is its path, and paths below it of what tensors read and write."""
+    """USD text of one env, in which `@` is its path, and paths below it of what tensors read and write.
+
+    The text has no physics scene if the env is to share one.
+    """
 
     text: str
     movers: Movers
@@ -65,14 +71,19 @@ def mover_path(movers: Movers, mover: int) -> str:
     return f'r{mover}' if mover else ''
 
 
-def write_stage(model: mujoco.MjModel) -> StageLayout:
-    """Return the stage of a model. NotImplementedError for what PhysX cannot do."""
-    return _Writer(model).layout()
+def write_stage(model: mujoco.MjModel, shared_scene: bool = False) -> StageLayout:
+    """Return the stage of a model, with a physics scene or for one that it shares with other envs.
+
+    NotImplementedError for what PhysX cannot do.
+    """
+    return _Writer(model, shared_scene).layout()
 
 
 class _Writer:
-    def __init__(self, model: mujoco.MjModel):
+    def __init__(self, model: mujoco.MjModel, shared_scene: bool):
         self._model = model
+        self._shared = shared_scene
+        self._owner = '' if shared_scene else 'rel physics:simulationOwner = <@/scene>\n'
         self._movers = Movers(model)
         self._filters = Filters(self._movers)
         self._materials: dict[tuple[float, float, str], str] = {}
@@ -89,7 +100,7 @@ class _Writer:
             for tree in movers.articulations
         ]
         self._find_passing(selfless)
-        parts = [_scene_text(self._model), self._world()]
+        parts = ['' if self._shared else scene_text(self._model, 'scene'), self._world()]
         parts += [self._standalone(mover, kinematic=False) for mover in movers.free]
         parts += [self._standalone(mover, kinematic=True) for mover in movers.kinematic]
         parts += [self._articulation(i, tree, selfless[i]) for i, tree in enumerate(movers.articulations)]
@@ -144,7 +155,7 @@ class _Writer:
             parts.append(self._body(f'b{tree.root}', tree.root, own[1], own[0]))
         else:
             parts.append(
-                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{_OWNER}{_mass_text(1.0)}')
+                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{self._owner}{_mass_text(1.0)}')
             )
         if tree.fixed:
             base = f'b{tree.root}' if tree.root else 'base'
@@ -172,7 +183,7 @@ class _Writer:
                 'Xform',
                 name,
                 '"PhysicsRigidBodyAPI", "PhysicsMassAPI", "PhysxRigidBodyAPI"',
-                f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass)}',
+                f'{_pose_text(position, orientation)}{self._owner}{_UNDAMPED}{_mass_text(mass)}',
             )
         for k, (joint, (one, other)) in enumerate(zip(joints, pairwise(names), strict=True)):
             yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link)
@@ -256,7 +267,7 @@ class _Writer:
             extra += 'bool physxRigidBody:disableGravity = true\n'
         mass = float(model.body_mass[own].sum())
         scopes = ''.join(self._scope(b, mover) for b in own if b in self._filters.colliders)
-        text = f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
+        text = f'{_pose_text(position, orientation)}{self._owner}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
         return _prim('Xform', name, ', '.join(applied), text)
 
     def _scope(self, body: int, mover: int) -> str:
@@ -284,7 +295,7 @@ class _Writer:
         text += f'rel material:binding:physics = <@/{self._material(geom)}>\n'
         schemas = f'"PhysicsCollisionAPI", {schemas}"MaterialBindingAPI"'
         if not mover:
-            text += _OWNER
+            text += self._owner
         elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
             text += _REPORT
@@ -308,16 +319,19 @@ class _Writer:
             yield _prim('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
 
     def _groups(self) -> Iterator[str]:
-        """Yield groups of colliders by their bits, if some of these keep any apart."""
-        strangers = list(self._filters.strangers())
-        if not strangers:
+        """Yield groups of colliders by their bits, if some of these keep any apart or there are other envs' colliders.
+
+        A group names those that its colliders pass through, or in a shared scene those that they touch.
+        """
+        strangers = {frozenset(pair) for pair in self._filters.strangers()}
+        if not strangers and not self._shared:
             return
         for i, bits in enumerate(self._filters.bits):
-            others = {b if a == i else a for a, b in strangers if i in (a, b)}
+            others = [j for j in range(len(self._filters.bits)) if (frozenset((i, j)) in strangers) != self._shared]
             members = [path for geom, path in self._colliders.items() if self._filters.bits_of(geom) == bits]
             text = (
                 f'rel collection:colliders:includes = [{", ".join(f"<@/{path}>" for path in members)}]\n'
-                f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in sorted(others))}]\n'
+                f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in others)}]\n'
             )
             yield _prim('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
 
@@ -358,7 +372,6 @@ def restitution_of(model: mujoco.MjModel, geom: int) -> float:
     return float(np.clip(damping * model.opt.timestep - 1, 0.0, 1.0))
 
 
-_OWNER = 'rel physics:simulationOwner = <@/scene>\n'
 _REPORT = 'float physxContactReport:threshold = 0\n'
 _UNDAMPED = (
     'float physxRigidBody:linearDamping = 0\nfloat physxRigidBody:angularDamping = 0\n'
@@ -369,20 +382,28 @@ _UNDAMPED = (
 )
 
 
-def _scene_text(model: mujoco.MjModel) -> str:
-    gravity = model.opt.gravity
-    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
-    size = 0.0 if disabled else float(np.linalg.norm(gravity))
-    direction = gravity / size if size else np.array([0.0, 0.0, -1.0])
+def scene_text(model: mujoco.MjModel, name: str, shared: bool = False, gpu: bool = False) -> str:
+    """Return the prim of a physics scene with the gravity of a model."""
+    size, direction = gravity_of(model)
     return _prim(
         'PhysicsScene',
-        'scene',
+        name,
         '"PhysxSceneAPI"',
         f'vector3f physics:gravityDirection = {vector_text(direction)}\nfloat physics:gravityMagnitude = {size:.9g}\n'
-        'bool physxScene:enableGPUDynamics = false\nuniform token physxScene:broadphaseType = "SAP"\n'
+        f'bool physxScene:enableGPUDynamics = {str(gpu).lower()}\n'
+        f'uniform token physxScene:broadphaseType = "{"GPU" if gpu else "SAP"}"\n'
+        f'bool physxScene:invertCollisionGroupFilter = {str(shared).lower()}\n'
         'bool physxScene:disableSleeping = true\nbool physxScene:enableStabilization = false\n'
         'bool physxScene:enableSceneQuerySupport = false\n',
     )
+
+
+def gravity_of(model: mujoco.MjModel) -> tuple[float, Floats]:
+    """Return size [m/s^2] and direction of the gravity of a model."""
+    gravity = model.opt.gravity
+    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+    size = 0.0 if disabled else float(np.linalg.norm(gravity))
+    return size, gravity / size if size else np.array([0.0, 0.0, -1.0])
 
 
 def _prim(kind: str, name: str, schemas: str, text: str) -> str:

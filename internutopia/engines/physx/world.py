@@ -29,7 +29,7 @@ class PhysxWorld(MujocoWorld):
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene; NotImplementedError also for what PhysX cannot do."""
         compiled = super().prepare(scene)
-        _ = physx_scene(compiled).layout
+        self._layout(compiled)
         return compiled
 
     @override
@@ -42,7 +42,7 @@ class PhysxWorld(MujocoWorld):
     @override
     def _new_env_batch(self, scene: CompiledScene, capacity: int) -> PhysxEnvBatch:
         nthread = self._threads_per_batch(len(self._occupied()) + 1)
-        return PhysxEnvBatch(scene, capacity, nthread, self._open_stage)
+        return PhysxEnvBatch(scene, capacity, nthread, self._layout(scene), self._open_stage)
 
     @override
     def _structure(self, scene: CompiledScene) -> bytes:
@@ -61,6 +61,10 @@ class PhysxWorld(MujocoWorld):
         """Bind the tensors of stages that were opened."""
         for env_batch in self.env_batches:
             cast(PhysxEnvBatch, env_batch).bind()
+
+    def _layout(self, scene: CompiledScene) -> StageLayout:
+        """Return the prims of an env that runs a scene. NotImplementedError for what PhysX cannot do."""
+        return physx_scene(scene).layout
 
     @abstractmethod
     def _open_stage(self, layout: StageLayout, slots: int) -> TensorAccess:
