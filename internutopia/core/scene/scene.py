@@ -20,7 +20,7 @@ from typing import Any
 
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView
-from internutopia.model.spec import SceneSpec
+from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 
@@ -144,11 +144,34 @@ class IScene:
         """Return True if the env has an object or movable scene body of that name."""
         return target in self.world.body_names(self.env_id)
 
-    def add(self, target: Any) -> None:
-        """Do nothing; accepted for Isaac Sim scripts: everything in the task config is in the scene already."""
+    def add_object(self, spec: ObjectSpec) -> Any:
+        """Add an object until the episode ends; returns its `IRigidBody`. ValueError if its name or path is taken."""
+        raise NotImplementedError
+
+    def remove_object(self, name: str) -> None:
+        """Remove an object, and the joints that hold it, until the episode ends. KeyError with close matches."""
+        raise NotImplementedError
+
+    def set_joint(self, path: str, joint: JointSpec | None) -> None:
+        """Add a joint (positions on the world in the world frame), or take it back (None), until the episode ends.
+
+        ValueError if a body is not there, or no joint to take back.
+        """
+        raise NotImplementedError
+
+    def add(self, target: Any) -> Any:
+        """Add an `ObjectSpec`, see `add_object`; of 2.x, a handle, which is in the scene already. Returns the handle."""
+        return self.add_object(target) if isinstance(target, ObjectSpec) else target
 
     def remove(self, target: Any, registry_only: bool = False) -> None:
-        """Do nothing; accepted for Isaac Sim scripts: a scene is cleared as a whole, when its env is reset."""
+        """Remove an object, by name or handle; see `remove_object`.
+
+        Args:
+            target: the object.
+            registry_only: True removes nothing: there is no registry beside the scene.
+        """
+        if not registry_only:
+            self.remove_object(target if isinstance(target, str) else target.name)
 
     def unwrap(self) -> World:
         """Return the physics world."""
