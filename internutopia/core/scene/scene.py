@@ -127,6 +127,14 @@ class IScene:
         """Return the `IRigidBody` (link, object, movable scene body) at a prim path. KeyError if there is none."""
         raise NotImplementedError
 
+    def has_body_at(self, prim_path: str) -> bool:
+        """Return True if `rigid_body_at` finds a body there."""
+        try:
+            self.rigid_body_at(prim_path)
+        except KeyError:
+            return False
+        return True
+
     def get(self, target: str) -> Any:
         """Return the `IRigidBody` of the object or movable scene body of that name. KeyError with close matches."""
         raise NotImplementedError

@@ -192,18 +192,22 @@ class BatchedWorld(World):
 
     @override
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
-        own = {'time': to_host(self.times[[env_id]]), **_scene_flags(self.scene(env_id))}
-        wrong = state.misfits(own | self._env_batch_of(env_id).layout(state.arrays))
-        if not {_COLLISIONS, _BROKEN}.intersection(wrong):
+        scene, env_batch = self.scene(env_id), self._env_batch_of(env_id)
+        own = _scene_flags(scene)
+        if not own.keys() & state.misfits(own):
             flags = state.arrays[_COLLISIONS].tolist()
             if not all(0 <= flag < len(_FLAGS) for flag in flags):
                 return f'its {_COLLISIONS} are {flags}, not 0 to {len(_FLAGS) - 1}'
-            if state.model != self._scene_in(env_id, state).digest:
+            there = self._scene_in(env_id, state)
+            if state.model != there.digest:
                 return (
                     'its models are not those that the state was taken from: an asset file is another one, or objects or '
                     'joints were added to one of them while it ran'
                 )
-        if wrong:
+            if (structure := self._structure(there)) != env_batch.structure:
+                env_batch = self._env_batch_for(structure, there, 1)
+        own['time'] = to_host(self.times[[env_id]])
+        if wrong := state.misfits(own | env_batch.layout(state.arrays)):
             return f'{self.engine} lays out states in another way than what saved it: {", ".join(wrong)}'
         return None
 
