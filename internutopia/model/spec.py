@@ -197,11 +197,12 @@ class JointSpec:
     """A joint that is in the file of neither of its bodies.
 
     `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'slide'` along it, `'ball'`, or `'free'`, which holds
-    nothing. Bodies that a joint connects do not collide. `bodies`: their prim paths below the env, None for the env itself. `positions` [m,
-    to be multiplied with the scale of the robot, object or scene] and `orientations` place its frame on each of them:
-    what is not given for a body is where the other one has it at the start; if it is given for none, the frame is that
-    of the second body (of the first one if the second is the env). `path` is named in errors. A joint whose force is greater than
-    `break_force` [N], or whose torque than `break_torque` [N·m], at the end of a step is `broken`: it is there no more.
+    nothing. Bodies that a joint connects do not collide. `bodies`: their prim paths below the env, None for the env
+    itself. `positions` [m, to be multiplied with the scale of the robot, object or scene] and `orientations` place its
+    frame on each of them: what is not given for a body is where the other one has it at the start; if it is given for
+    none, the frame is that of the second body (of the first one if the second is the env). `path` is named in errors. A
+    joint whose force is greater than `break_force` [N], or whose torque than `break_torque` [N·m], at the end of a step
+    is `broken`: it is there no more.
     """
 
     kind: Literal['fixed', 'hinge', 'slide', 'ball', 'free']

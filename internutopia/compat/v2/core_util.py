@@ -117,11 +117,11 @@ def create_joint(
 ) -> None:
     """Connect two bodies of an env by a joint, or a body and the world; called after `Env(config)`.
 
-    In an env that was not reset yet, the joint is part of all episodes; in one that runs, it is there from now on, until
-    the episode ends. The env is one of the Env that was made or reset last in this thread. Bodies that a joint connects
-    do not collide. What is not given of its frame on one body is where the other one has it at the start (in an env that
-    runs: now); if nothing is given, the frame is that of the child (of the parent if the world is the child). A
-    `RevoluteJoint` turns about the x axis of its frame, a `PrismaticJoint` slides along it.
+    In an env that was not reset yet, the joint is part of all episodes; in one that runs, it is there from now on,
+    until the episode ends. The env is one of the Env that was made or reset last in this thread. Bodies that a joint
+    connects do not collide. What is not given of its frame on one body is where the other one has it at the start (in
+    an env that runs: now); if nothing is given, the frame is that of the child (of the parent if the world is the
+    child). A `RevoluteJoint` turns about the x axis of its frame, a `PrismaticJoint` slides along it.
 
     Args:
         prim_path: name of the joint; another one of the same path in the env takes its place.

@@ -1,8 +1,8 @@
 """Joints between bodies of an env that are in no file, per run and env.
 
-A joint belongs to the Env that was made or reset last in its thread. Requested between `Env(config)` and the first reset
-of its env, it holds in all episodes of that env; requested while the env runs, until its episode ends. A joint of the
-same path replaces it.
+A joint belongs to the Env that was made or reset last in its thread. Requested between `Env(config)` and the first
+reset of its env, it holds in all episodes of that env; requested while the env runs, until its episode ends. A joint of
+the same path replaces it.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ class IScene:
         raise NotImplementedError
 
     def add(self, target: Any) -> Any:
-        """Add an `ObjectSpec`, see `add_object`; of 2.x, a handle, which is in the scene already. Returns the handle."""
+        """Add an `ObjectSpec`; of 2.x, a handle, whose body is there already. Returns the handle."""
         return self.add_object(target) if isinstance(target, ObjectSpec) else target
 
     def remove(self, target: Any, registry_only: bool = False) -> None:

@@ -201,8 +201,8 @@ class BatchedWorld(World):
             there = self._scene_in(env_id, state)
             if state.model != there.digest:
                 return (
-                    'its models are not those that the state was taken from: an asset file is another one, or objects or '
-                    'joints were added to one of them while it ran'
+                    'its models are not those that the state was taken from: an asset file is another one, or objects '
+                    'or joints were added to one of them while it ran'
                 )
             if (structure := self._structure(there)) != env_batch.structure:
                 env_batch = self._env_batch_for(structure, there, 1)

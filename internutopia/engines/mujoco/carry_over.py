@@ -1,7 +1,8 @@
-"""Carry-over: the state of an env in a model with other objects or joints in it; what both models have keeps it to the bit.
+"""Carry-over: the state of an env in a model with other objects or joints in it.
 
-Elements of two models are the same if they have the same name. Those without a name are the same if they are at the same
-place among those of the same body (of the model, for actuators, sensors and constraints).
+What both models have keeps its state to the bit. Elements of two models are the same if they have the same name. Those
+without a name are the same if they are at the same place among those of the same body (of the model, for actuators,
+sensors and constraints).
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import BatchArrays
 from internutopia.engines.batched.world import BatchedWorld
-from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.engines.mujoco.carry_over import carry_over
+from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.scene_joints import joint_load, place_joints
 from internutopia.model.spec import SceneSpec
