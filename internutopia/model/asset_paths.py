@@ -71,6 +71,13 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
 
 
+def packaged_as(path: str | os.PathLike[str]) -> Path | None:
+    """Return the packaged file for one of the asset pack, wherever that lies; None for any other."""
+    known_as = os.path.splitext(os.path.abspath(path))[0]
+    names = (name for name in PACKAGED_AS if known_as.endswith(f'/{name}'))
+    return next((PACKAGED_ASSETS / PACKAGED_AS[name] for name in names), None)
+
+
 @lru_cache(4096)  # every reset resolves the same few files
 def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[str, ...]:
     """Return the absolute paths to try, in order."""

@@ -116,8 +116,8 @@ class EpisodePreparer:
         """Prepare an episode with new objects."""
         task_config = episode.snapshot()
         # shares nothing with what a user gets
-        runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
-        return PreparedEpisode(episode, task_config, runtime_config, model, handle)
+        config = self._conventions.runtime_config(episode.snapshot() if shown else task_config)
+        return PreparedEpisode(episode, task_config, _localize(config, env_id), model, handle)
 
     def _spec(self, key: tuple[Any, ...], episode: Episode) -> SceneSpec:
         """Return the spec of an episode's scene: the same object for all equal ones."""
