@@ -180,6 +180,8 @@ class SimulatorRunner:
         elif envs.any and (errors := self.world.step(envs.host_ids)):
             failures.errors |= errors
             failures.mask = np.isin(np.arange(self.env_num), list(failures.errors))
+        for update in self.scenes.after_physics:
+            update()
         return envs if failures.mask is None else envs.without(failures.mask)
 
     def count_step(self) -> None:
@@ -242,6 +244,8 @@ class SimulatorRunner:
             self.clear([i for i in env_ids if i not in prepared or prepared[i].task is None])
             try:
                 self._load(prepared)
+                for update in self.scenes.after_physics:
+                    update()
                 begin(list(prepared))
             except BaseException:
                 self.clear(list(prepared))

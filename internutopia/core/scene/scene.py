@@ -13,7 +13,7 @@ import gc
 import itertools
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -30,11 +30,22 @@ class EnvScenes:
 
     Attributes:
         loaded: those that are loaded, by env id.
+        after_physics: called when physics was stepped or episodes were loaded.
     """
 
     def __init__(self) -> None:
         self.loaded: dict[int, IScene] = {}
+        self.after_physics: list[Callable[[], None]] = []
         _opened[next(_numbers)] = self
+
+    @staticmethod
+    def candidates() -> list[EnvScenes]:
+        """Return the scenes of the Env whose code is running; outside of that, of all Envs, in order of creation."""
+        running = _running.get()
+        if running is not None:
+            return [running]
+        # a list of references is made at once: another thread may open an Env meanwhile
+        return [scenes for reference in _opened.valuerefs() if (scenes := reference()) is not None]
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -114,7 +125,7 @@ class IScene:
     @staticmethod
     def all() -> list[Any]:
         """Return the scenes of the Env whose code is running; outside of that, of all Envs, in order of creation."""
-        return [scene for scenes in _candidates() for scene in list(scenes.loaded.values())]
+        return [scene for scenes in EnvScenes.candidates() for scene in list(scenes.loaded.values())]
 
     def articulation_at(self, prim_path: str) -> Any:
         """Return the `IArticulation` at a prim path: a robot, or the joints at or below a prim of the scene.
@@ -187,12 +198,4 @@ class IScene:
 
 
 def _places(env_id: int) -> list[EnvScenes]:
-    return [scenes for scenes in _candidates() if env_id in scenes.loaded]
-
-
-def _candidates() -> list[EnvScenes]:
-    running = _running.get()
-    if running is not None:
-        return [running]
-    # a list of references is made at once: another thread may open an Env meanwhile
-    return [scenes for reference in _opened.valuerefs() if (scenes := reference()) is not None]
+    return [scenes for scenes in EnvScenes.candidates() if env_id in scenes.loaded]
