@@ -23,7 +23,7 @@ from internutopia_extension.configs.controllers import (
     RotateControllerCfg,
 )
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
-from internutopia_extension.controllers.inverse_kinematics import POSITION_TOLERANCE
+from internutopia.model.inverse_kinematics import POSITION_TOLERANCE
 from internutopia_extension.robots.generic import GenericRobot
 
 torch = pytest.importorskip('torch')

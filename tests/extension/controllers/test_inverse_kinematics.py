@@ -18,7 +18,7 @@ from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.robots import h1_with_hand
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
 from internutopia_extension.configs.robots.mocap_controlled_franka import rmpflow_controller_cfg
-from internutopia_extension.controllers.inverse_kinematics import (
+from internutopia.model.inverse_kinematics import (
     POSITION_TOLERANCE,
     ROTATION_TOLERANCE,
     InverseKinematics,
