@@ -24,10 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.compat.omni.stage_shapes import shapes_layer
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.model.asset_paths import resolve
-from internutopia.model.importers.usd.stage_transforms import StageTransforms
 from internutopia.model.spec import SceneSpec, Vec3
 from internutopia.util.arrays import to_host
 from internutopia.util.log import warn_once
@@ -188,6 +186,8 @@ class _ShownEnv:
         """Let a prim refer to an asset, or to shapes of its bodies; returns the transform from its frame to metres."""
         from pxr import Sdf, UsdGeom
 
+        from internutopia.compat.omni.stage_shapes import shapes_layer
+
         prim = self._stage.GetPrimAtPath(path)
         file = resolve(member.asset) if member.asset else None
         if file is None or file.suffix.lower() not in _USD_SUFFIXES:
@@ -295,6 +295,8 @@ def _pose_matrices(positions: Any, quats: Any) -> Matrix:
 def _units(file: str, scale: Vec3, raw_lengths: bool, ignore_usd_defaults: bool) -> Matrix:
     """Return the transform from the world of a file to metres with z up, scaled."""
     from pxr import Usd
+
+    from internutopia.model.importers.usd.stage_transforms import StageTransforms
 
     stage = Usd.Stage.Open(file, Usd.Stage.LoadNone)
     return StageTransforms(stage, scale, raw_lengths, ignore_usd_defaults).units.T

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip('pxr')
-from pxr import Gf, Usd, UsdGeom, UsdPhysics  # noqa: E402
+Gf, Usd, UsdGeom, UsdPhysics = (pytest.importorskip(f'pxr.{name}') for name in ('Gf', 'Usd', 'UsdGeom', 'UsdPhysics'))
 
 pytestmark = pytest.mark.usefixtures('stand_ins')
 
@@ -189,26 +188,33 @@ def test_an_object_is_added_and_removed_as_in_2x(env):
     assert wall.get_world_pose()[0].tolist() == [0, 5, 1]
 
 
-def test_a_stage_is_authored_with_schemas_of_physx_that_the_importer_reads(make_env, make_task, make_robot, tmp_path):
-    """Without gravity on its slider, a robot that hangs in the air as a whole falls with half of its weight."""
+def test_a_stage_is_authored_with_schemas_of_physx_that_the_importer_reads(make_env, make_task, tmp_path):
+    """A ball whose gravity is disabled stays, another one falls."""
     from pxr import PhysxSchema  # pyright: ignore[reportAttributeAccessIssue]
 
-    file = nested_robot(tmp_path / 'robot.usda')
-    stage = Usd.Stage.Open(file)
-    schema = PhysxSchema.PhysxRigidBodyAPI.Apply(stage.GetPrimAtPath('/robot/links/base/slider'))
+    stage = Usd.Stage.CreateNew(str(tmp_path / 'balls.usda'))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, '/World').GetPrim())
+    for name in ('floats', 'falls'):
+        ball = UsdGeom.Sphere.Define(stage, f'/World/{name}')
+        ball.AddTranslateOp().Set(Gf.Vec3d(3 * len(name), 0, 5))
+        UsdPhysics.RigidBodyAPI.Apply(ball.GetPrim())
+        UsdPhysics.CollisionAPI.Apply(ball.GetPrim())
+    prim = stage.GetPrimAtPath('/World/floats')
+    schema = PhysxSchema.PhysxRigidBodyAPI.Apply(prim)
     schema.CreateDisableGravityAttr(True)
     assert schema.GetDisableGravityAttr().Get() is True and schema
-    assert not PhysxSchema.PhysxCollisionAPI(stage.GetPrimAtPath('/robot'))
+    assert not PhysxSchema.PhysxCollisionAPI(prim)
     with pytest.raises(AttributeError, match='did you mean'):
         schema.CreateDisableGravityAtr(True)
     stage.Save()
-    robot = make_robot(file, name='r', prim_path='/r', position=(0, 0, 5), controllers=[])
-    env = make_env(tasks=[make_task(robots=[robot])], env_num=1)
+    env = make_env(tasks=[make_task(scene=str(tmp_path / 'balls.usda'), robots=[], max_steps=99)], env_num=1)
     env.reset()
-    for _ in range(5):
+    for _ in range(20):
         env.step([None])
-    velocity = env.runner.current_tasks['0'].robots['r'].articulation.get_linear_velocity()
-    assert velocity[2] > -0.9 * 9.81 * env.runner.world.times[0]
+    assert env.runner.get_obj('World/floats').get_pose()[0][2] == 5.0
+    assert env.runner.get_obj('World/falls').get_pose()[0][2] < 4.96
 
 
 def test_semantics_and_settings(env, caplog):
