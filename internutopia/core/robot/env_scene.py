@@ -67,9 +67,7 @@ class EnvScene(IScene):
     def rigid_body_at(self, prim_path: str) -> IRigidBody:
         for path, name in self.robot_paths.items():
             if prim_path.startswith(path + '/'):
-                # links are found by name, wherever their prim lies under the robot
-                robot, below = self.articulation(name, path), prim_path.removeprefix(path + '/')
-                return robot.body(below if below in robot.view.body_names else below.rsplit('/', 1)[-1])
+                return self.articulation(name, path).body(prim_path.removeprefix(path + '/'))
         if prim_path in self.object_paths:
             return self.get(self.object_paths[prim_path])
         below = prim_path.removeprefix(f'{self.root_path}/scene/')
@@ -79,7 +77,10 @@ class EnvScene(IScene):
 
     @override
     def get(self, target: str) -> IRigidBody:
-        return IRigidBody(self.world.body(target, self.env_id), self.world, self.env_id, target)
+        target = self.user_name(target)
+        path = next((path for path, name in self.object_paths.items() if name == target), None)
+        view = self.world.body(target, self.env_id)
+        return IRigidBody(view, self.world, self.env_id, target, prim_path=path or f'{self.root_path}/scene/{target}')
 
     @override
     def add_object(self, spec: ObjectSpec) -> IRigidBody:
@@ -95,6 +96,7 @@ class EnvScene(IScene):
 
     @override
     def remove_object(self, name: str) -> None:
+        name = self.user_name(name)
         names = {obj.name: obj for obj in self.model.objects}
         if name not in names:
             raise EnvKeyError(self.env_id, f'env {self.env_id} has no object {name!r}; {did_you_mean(name, names)}')

@@ -22,16 +22,23 @@ class IRigidBody(PoseMixin):
     for all envs. Velocities are in env axes, which are the world's.
     """
 
-    __slots__ = ('_parent', '_view', '_world', 'env_id', 'name')
+    __slots__ = ('_parent', '_view', '_world', 'env_id', 'name', 'prim_path')
 
     def __init__(
-        self, view: BodyView, world: World, env_id: int | EllipsisType, name: str, parent: PoseMixin | None = None
+        self,
+        view: BodyView,
+        world: World,
+        env_id: int | EllipsisType,
+        name: str,
+        parent: PoseMixin | None = None,
+        prim_path: str | None = None,
     ):
         self._view = view
         self._world = world
         self._parent = parent
         self.env_id = env_id
         self.name = name
+        self.prim_path = name if prim_path is None else prim_path
 
     @classmethod
     def create(

@@ -161,7 +161,13 @@ class IScene:
 
     def object_exists(self, target: str) -> bool:
         """Return True if the env has an object or movable scene body of that name."""
-        return target in self.world.body_names(self.env_id)
+        return self.user_name(target) in self.world.body_names(self.env_id)
+
+    def user_name(self, target: str) -> str:
+        """Return an object's name in the user's config for its name inside the env, which has the env id behind it."""
+        short = target.removesuffix(f'_{self.env_id}')
+        names = self.object_paths.values()
+        return short if target not in names and short in names else target
 
     def add_object(self, spec: ObjectSpec) -> Any:
         """Add an object until the episode ends; returns its `IRigidBody`. ValueError if its name or path is taken."""
