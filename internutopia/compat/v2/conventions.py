@@ -73,6 +73,10 @@ class Conventions2x(Conventions):
 
     @override
     def start_results(self, runner: EnvRunner) -> None:
+        if getattr(self._config, 'distribution_config', None) is None:
+            from internutopia.compat.omni.simulation import use_runner  # which loads MuJoCo
+
+            use_runner(runner)
         if self._config.resume:
             return
         try:
