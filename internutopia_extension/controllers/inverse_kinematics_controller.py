@@ -28,7 +28,7 @@ from internutopia.util.rotations import (
 )
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg
 from internutopia_extension.controllers.batch_values import has_direction, observed
-from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
+from internutopia.model.inverse_kinematics import InverseKinematics
 
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
 _SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
