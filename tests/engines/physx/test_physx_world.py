@@ -299,6 +299,7 @@ def test_an_env_that_diverges_is_cut(start: Any, hopper: RobotSpec) -> None:
     assert not world.step(np.array([0, 2]))
 
 
+@ALONE
 def test_masses_of_one_env_move_no_other_by_a_bit(start: Any, write_model: Any) -> None:
     """Nor do frictions: what has not changed is not written again."""
     inertia = '<inertial pos="0.03 0.02 0.01" mass="2" fullinertia="0.05 0.04 0.03 0.01 0.008 0.005"/>'
