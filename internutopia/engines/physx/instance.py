@@ -40,6 +40,7 @@ class PhysxInstance:
         self._standalone = _Standalone(stage, layout, bodies, arrays) if bodies else None
         self._contacts = _Contacts(stage, layout, arrays)
         self._joint_forces = [sensor.on(arrays) for sensor in joint_force_sensors(movers)]
+        self._masses: Floats | None = None  # that PhysX has
 
     def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
         """Write `qpos`, `qvel`, `mocap_pos` and `mocap_quat`, `(count, ...)` each, of some slots."""
@@ -61,12 +62,22 @@ class PhysxInstance:
             tree.write_dofs(dofs)
 
     def write_masses(self, fields: Mapping[str, Floats]) -> None:
-        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`."""
+        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`.
+
+        Slots whose masses have not changed are left out, as PhysX would move their bodies by the last digits.
+        """
         values = [to_host(fields[name]) for name in ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')]
+        packed = np.concatenate([array.reshape(len(array), -1) for array in values], axis=1)
+        rows = np.arange(len(packed))
+        if self._masses is not None:
+            rows = np.flatnonzero((packed != self._masses).any(axis=1))
+        self._masses = packed
+        if not len(rows):
+            return
         for tree in self._trees:
-            tree.write_masses(values)
+            tree.write_masses(rows, values)
         if self._standalone is not None:
-            self._standalone.write_masses(values)
+            self._standalone.write_masses(rows, values)
 
     def write_frictions(self, coefficients: Floats) -> None:
         """Write sliding frictions of the model's geoms, `(count, ngeom)`."""
@@ -185,14 +196,14 @@ class _Tree:
             columns.values[:, 0] = values[:, self._dof]
             columns.write()
 
-    def write_masses(self, values: list[Floats]) -> None:
+    def write_masses(self, rows: Rows, values: list[Floats]) -> None:
         sums = self._sums.columns(*values)
         mass, centre, inertia = (self._property(f'BODY_{name}') for name in ('MASS', 'COM_POSE', 'INERTIA'))
         for columns in (mass, centre, inertia):
             columns.read()  # of links that are none of the model's, too
         _fill_masses(sums, mass.values[:, 0], centre.values[:, 0], inertia.values[:, 0], self._links)
-        for columns in (mass, centre, inertia):
-            columns.write()
+        for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
+            columns.write(rows)
         if self._root >= 0:
             self._centre[:] = self._arrays.asarray(sums.frames[:, self._root, :3], self._arrays.double)
 
@@ -250,14 +261,14 @@ class _Standalone:
         pose, velocity = _from_physx(self._pose.read()[:, : self._free], self._velocity.read(), self._centre)
         qpos[:, self._qpos], qvel[:, self._dof] = pose, velocity
 
-    def write_masses(self, values: list[Floats]) -> None:
+    def write_masses(self, rows: Rows, values: list[Floats]) -> None:
         if not self._free:
             return
         sums = self._sums.columns(*values)
         mass, centre, inertia = self._properties
         _fill_masses(sums, mass.values, centre.values, inertia.values, slice(None))
-        for columns in (mass, centre, inertia):
-            columns.write()
+        for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
+            columns.write(rows)
         self._centre[:] = self._arrays.asarray(sums.frames[..., :3], self._arrays.double)
 
     def write_frictions(self, coefficients: Floats) -> None:

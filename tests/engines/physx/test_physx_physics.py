@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -145,6 +146,35 @@ def test_restitution(start: Any, write_model: WriteModel) -> None:
         heights.append(float(view.get_poses()[0][0, 2]) - 0.1)
     lowest = int(np.argmin(heights[: round(0.6 / dt)]))
     assert max(heights[lowest:]) == pytest.approx(restitution**2, rel=0.05)
+
+
+def test_inertias_about_tilted_axes(start: Any, write_model: WriteModel) -> None:
+    """Joints and a free body feel the inertia that the model has, whose principal axes are not those of the bodies."""
+    inertia, at = 'mass="2" fullinertia="0.5 0.4 0.3 0.1 0.08 0.05"', 'pos="0.1 0.2 0.3"'
+    arm = (
+        f'<worldbody><body name="base"><inertial {at} {inertia}/><body name="arm" pos="0 0 0.5">'
+        f'<joint name="lift" axis="0 1 0"/><inertial {at} {inertia}/><body name="hand" pos="0.4 0 0">'
+        f'<joint name="turn" axis="1 0 0"/><inertial {at} {inertia}/></body></body></body></worldbody>'
+    )
+    club = f'<worldbody><body name="club"><freejoint/><inertial {at} {inertia}/></body></worldbody>'
+    dt, effort = 1 / 240, np.array([3.0, -2.0])
+    robot = RobotSpec('arm', write_model('arm', arm), fixed_base=True, drives=FREE)
+    world = start(robot, scene=write_model('club', club), env_num=2, dt=dt)
+    view, body = world.articulation('arm', 0), world.body('club', 0)
+    view.set_targets(np.array([1]), efforts=[effort])
+    body.set_velocities(np.array([0, 1]), angular=[[0.0, 0.0, 2.0]] * 2)
+    model, data = world.model(0), world.data(0)
+    dofs = [model.joint(f'robots/arm/{name}').dofadr[0] for name in ('lift', 'turn')]
+    world.step(np.array([0, 1]))
+    masses = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, masses)
+    masses = masses[np.ix_(dofs, dofs)]
+    change = view.get_joint_velocities()[1] - view.get_joint_velocities()[0]
+    assert change == pytest.approx(np.linalg.solve(masses, effort) * dt, rel=1e-3)
+    moments = np.array([[0.5, 0.1, 0.08], [0.1, 0.4, 0.05], [0.08, 0.05, 0.3]])
+    spin = np.array([0.0, 0.0, 2.0])  # Euler's equations, of a body without torques
+    turned = spin - np.linalg.solve(moments, np.cross(spin, moments @ spin)) * dt
+    assert body.get_velocities()[1][0] == pytest.approx(turned, rel=0.01, abs=1e-4)
 
 
 def test_momentum_of_a_collision(start: Any, run: Any) -> None:
