@@ -122,10 +122,10 @@ class SimConfig(BaseCfg):
     native: bool = False
     """Deprecated, without effect."""
     backend: Literal['mujoco', 'mujoco_warp', 'physx', 'isaac_sim'] = 'mujoco'
-    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX on the CPU (extra
-    `physx`), or the same in Isaac Sim."""
+    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX (extra `physx`),
+    or the same in Isaac Sim."""
     device: str = 'cpu'
-    """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` and `'isaac_sim'` a GPU such as `'cuda:0'`."""
+    """Device the engine computes on: `'cpu'`, or a GPU such as `'cuda:0'`, but for `'mujoco'`."""
     substeps: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = Field(default=None, le=MAX_THREADS)
@@ -140,6 +140,11 @@ class SimConfig(BaseCfg):
     omni_compat: bool = False
     """True if an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
     `Config(compat='2.x')` it does so in any case."""
+
+    @property
+    def has_tensors(self) -> bool:
+        """True if the engine computes on tensors, which the array API can return as they are."""
+        return self.backend == 'mujoco_warp' or (self.backend == 'physx' and self.device != 'cpu')
 
     @model_validator(mode='before')
     @classmethod

@@ -56,7 +56,7 @@ class PhysxInstance:
         if self._standalone is not None:
             self._standalone.read_state(qpos, qvel)
 
-    def write_drives(self, dofs: Mapping[str, Floats]) -> None:
+    def write_drives(self, dofs: Mapping[str, Any]) -> None:
         """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the ends of their tensors' names."""
         for tree in self._trees:
             tree.write_dofs(dofs)
@@ -188,7 +188,7 @@ class _Tree:
             pose, velocity = _from_physx(self._pose.read()[:, 0], self._velocity.read()[:, 0], self._centre)
             qpos[:, self._free], qvel[:, self._free_dof] = pose, velocity
 
-    def write_dofs(self, dofs: Mapping[str, Floats]) -> None:
+    def write_dofs(self, dofs: Mapping[str, Any]) -> None:
         if not len(self._dof):
             return
         for name, values in dofs.items():

@@ -14,11 +14,13 @@ from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import TensorAccess
 from internutopia.engines.physx.world import PhysxWorld
 
+ENGINE = f'PhysX (ovphysx {version("ovphysx")})'
+
 
 class OvphysxWorld(PhysxWorld):
     """Envs on `ovphysx`."""
 
-    engine = f'PhysX (ovphysx {version("ovphysx")})'
+    engine = ENGINE
 
     @override
     def _open_stage(self, layout: StageLayout, slots: int) -> TensorAccess:

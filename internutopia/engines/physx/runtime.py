@@ -28,15 +28,15 @@ _HEADER = (
 )
 
 
-_first: list[tuple[int, Any]] = []  # the process that PhysX was started in, and an instance that is never closed
+_first: list[tuple[int, str, Any]] = []  # the process that PhysX was started in, its device, an instance for ever
 _stages: set[PhysxStage] = set()  # those that are open: a fork may not destroy them
 
 
-def _start() -> None:
-    """Set up PhysX in this process, once. RuntimeError in a fork of a process that did.
+def _start(device: str) -> None:
+    """Set up PhysX in this process, once. RuntimeError in a fork of a process that did, or if it cannot use the device.
 
-    An instance lives as long as the process, since settings are lost with the last one. Errors of PhysX are logged by
-    the logger `ovphysx`.
+    An instance lives as long as the process, since settings are lost with the last one: where the first one is on the
+    CPU, all are. Errors of PhysX are logged by the logger `ovphysx`.
     """
     if _first and _first[0][0] != os.getpid():
         raise RuntimeError(
@@ -44,6 +44,11 @@ def _start() -> None:
             "processes by 'spawn' (Gymnasium's AsyncVectorEnv: context='spawn')"
         )
     if _first:
+        if device != 'cpu' and _first[0][1] == 'cpu':
+            raise RuntimeError(
+                f'SimConfig.device={device!r}: PhysX was started on the CPU in this process, and stays there; '
+                'use another process, or start with the envs on the GPU'
+            )
         return
     _load_usd()
     import ovphysx
@@ -52,7 +57,8 @@ def _start() -> None:
     from ovphysx import GlobalConfigKey, LogLevel, PhysX, api, set_global_config
     from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 
-    PhysX.set_cpu_mode(True)
+    if device == 'cpu':
+        PhysX.set_cpu_mode(True)
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
     ovstage.population.register_usd_schemas(paths)
@@ -61,7 +67,7 @@ def _start() -> None:
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
     wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which devices it found
     api._CPU_MODE_WARP_BUILD_CHECKED = True  # else there is a warning that Warp looks for CUDA
-    _first.append((os.getpid(), physx))
+    _first.append((os.getpid(), device, physx))
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
@@ -218,27 +224,34 @@ class PhysxStage(TensorAccess):
     shared = False
 
     def __init__(self, layout: StageLayout, slots: int):
-        _start()
+        self._attach('cpu', slots, f'def Xform "{slot_name(0)}"\n{{\n{layout.text}}}\n')
+
+    def _attach(self, device: str, slots: int, prims: str) -> None:
+        """Open a stage with these prims, copy the first slot, and have an instance of PhysX simulate it."""
+        _start(device)
         import ovstage
-        from ovphysx import PhysX
 
         self.slots = slots
-        self._open: list[PhysxColumns | PhysxContactForces | PhysxContactPoints] = []
+        self._open: list[Any] = []  # what holds on to PhysX
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
-        self._physx = PhysX()
-        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{layout.text}}}\n}}\n'
-        source = source.replace('@', f'/World/{_slot_name(0)}')
+        self._physx = self._new_instance()
+        source = f'{_HEADER}def Xform "World"\n{{\n{prims}}}\n'.replace('@', f'/World/{slot_name(0)}')
         ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
         self._stage.advance_write_floor(ordinal=1).wait()
         ordinal = 1
         if slots > 1:
             ordinal = 2
-            targets = [f'/World/{_slot_name(slot)}' for slot in range(1, slots)]
-            self._stage.clone(f'/World/{_slot_name(0)}', targets, ordinal)
+            targets = [f'/World/{slot_name(slot)}' for slot in range(1, slots)]
+            self._stage.clone(f'/World/{slot_name(0)}', targets, ordinal)
             self._stage.advance_write_floor(ordinal=ordinal).wait()
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
         _stages.add(self)
+
+    def _new_instance(self) -> Any:
+        from ovphysx import PhysX
+
+        return PhysX()
 
     @override
     def step(self, dt: float) -> None:
@@ -248,15 +261,20 @@ class PhysxStage(TensorAccess):
     @override
     def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
         """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
-        everywhere = self._everywhere(paths)
+        columns = PhysxColumns(*self._bind(kind, paths))
+        self._open.append(columns)
+        return columns
+
+    def _bind(self, kind: str, paths: Sequence[str]) -> tuple[Any, NDArray[np.intp]]:
+        """Return a tensor of things in all slots, and the row of each, `(slots, count)`."""
         from ovphysx.types import TensorType
 
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
-            binding = self._physx.create_tensor_binding(prim_paths=everywhere, tensor_type=TensorType[kind])
-        columns = PhysxColumns(binding, self._rows(binding.prim_paths, paths))
-        self._open.append(columns)
-        return columns
+            binding = self._physx.create_tensor_binding(
+                prim_paths=self._everywhere(paths), tensor_type=TensorType[kind]
+            )
+        return binding, self._rows(binding.prim_paths, paths)
 
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> PhysxContactForces:
@@ -304,7 +322,7 @@ class PhysxStage(TensorAccess):
 
     @staticmethod
     def _in(slot: int, paths: Sequence[str]) -> list[str]:
-        return [f'/World/{_slot_name(slot)}/{path}' for path in paths]
+        return [f'/World/{slot_name(slot)}/{path}' for path in paths]
 
     def _rows(self, found: Sequence[str], paths: Sequence[str]) -> NDArray[np.intp]:
         row_of = {path: row for row, path in enumerate(found)}
@@ -317,5 +335,6 @@ def _copies(group: Any) -> list[Floats]:
     return [np.array(tensor, np.float32) for tensor in group.tensors]
 
 
-def _slot_name(slot: int) -> str:
+def slot_name(slot: int) -> str:
+    """Return the name of the prim of a slot."""
     return f's{slot:05}'

@@ -113,7 +113,7 @@ def evaluate(
         seconds = TEST_DURATION
     limit = config.task_configs[0].max_episode_steps or round(TEST_DURATION / step_dt)
     steps = limit if seconds is None else max(round(seconds / step_dt), 1)
-    on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
+    on_device = arrays == 'torch' and config.simulator.has_tensors
     envs = VectorEnv(_test_config(config, steps, seed, on_device), learning, arrays=arrays)
     with closing(envs), beside(envs):
         obs = started(policy, envs)

@@ -19,7 +19,7 @@ from internutopia.engines.physx.world import PhysxWorld
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 
 DT = 1 / 240
-_NEEDING = {'make_world', 'physx_script'}  # PhysX
+_NEEDING = {'make_world', 'make_device_world', 'physx_script'}  # PhysX
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
