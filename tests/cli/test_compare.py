@@ -13,6 +13,7 @@ from runs import STILL
 from typer.testing import CliRunner, Result
 
 from internutopia.cli import commands
+from internutopia.macros import gm
 
 
 def compare(*arguments: object) -> Result:
@@ -70,3 +71,27 @@ def test_tables_of_a_model_file(tmp_path: Path) -> None:
     assert 'drive steps (1 of 1 joints)' in result.stdout and 'overshoot' in result.stdout
     assert 'inertia of 1 joints' in result.stdout
     assert 'cart: the same to 1 %: mass of 2 links, ' in result.stdout
+
+
+@pytest.mark.slow
+def test_a_robot_that_an_engine_refuses(tmp_path: Path) -> None:
+    need_physx()
+    file = tmp_path / 'puppet.xml'
+    file.write_text(
+        '<mujoco><worldbody><body name="arm"><joint name="hip" type="ball"/><geom size="0.1" mass="1"/></body>'
+        '</worldbody></mujoco>'
+    )
+    result = compare(file, '--out', tmp_path / 'picture.png')
+    assert result.exit_code == 2 and "backend 'physx'" in result.stderr and 'hip' in result.stderr
+
+
+@pytest.mark.slow
+def test_a_policy_on_two_engines(tmp_path: Path) -> None:
+    need_physx()
+    policy = Path(gm.ASSET_PATH) / 'robots' / 'aliengo' / 'move_by_speed.onnx'
+    result = compare(policy, '--env-num', 1, '--json', '--out', tmp_path / 'picture.png')
+    assert result.exit_code == 0, result.stderr
+    figures = json.loads(result.stdout)
+    assert list(figures['robots']) == ['aliengo'] and not figures['episodes']
+    for each in figures['policy'].values():
+        assert each['survived'] == 1.0 and each['velocity_error'] < 0.3 and 0.3 < each['contact of foot 0'] < 0.9
