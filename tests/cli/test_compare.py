@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from markers import need_physx
-from runs import STILL
+from runs import STILL, TASK
 from typer.testing import CliRunner, Result
 
 from internutopia.cli import commands
@@ -39,7 +39,9 @@ def test_mistakes(arguments: tuple[str, ...], message: str) -> None:
 def test_a_run_on_two_engines(write: Callable[..., Path], tmp_path: Path) -> None:
     """Robots of the same kind are tried once; episodes, ends and metrics are those of both engines."""
     need_physx()
-    file = write(actions={'a': {'drive': [0.3, 0.2]}, **{'b': STILL['a']}})
+    turned = {**TASK['robots'][1], 'orientation': [0.5**0.5, 0, 0, 0.5**0.5]}
+    tasks = [{**TASK, 'robots': [TASK['robots'][0], turned]}] * 2
+    file = write(task_configs=tasks, actions={'a': {'drive': [0.3, 0.2]}, **{'b': STILL['a']}})
     result = compare(file, '--json', '--out', tmp_path / 'picture.png')
     assert result.exit_code == 0, result.stderr
     figures: dict[str, Any] = json.loads(result.stdout)
