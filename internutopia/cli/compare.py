@@ -165,6 +165,7 @@ def _engines(backends: str, device: str | None) -> dict[str, Engine]:
 
 def _distinct_robots(config: Config) -> dict[str, RobotSpec]:
     """Return the robots of all tasks by name, each kind of robot once."""
+    from internutopia.comparison.trials import placed
     from internutopia.core.task.scene_builder import scene_spec
     from internutopia.util.conventions import conventions_of
 
@@ -173,7 +174,7 @@ def _distinct_robots(config: Config) -> dict[str, RobotSpec]:
     kinds: list[RobotSpec] = []
     for task in {id(task): task for task in config.task_configs}.values():
         for robot in conventions.scene(scene_spec(task)).robots:
-            kind = replace(robot, name='', prim_path='', position=(0.0, 0.0, 0.0), probes=(), cameras=())
+            kind = replace(placed(robot), name='', prim_path='')
             if kind not in kinds:
                 kinds.append(kind)
                 found[robot.name if robot.name not in found else f'{robot.name} ({len(kinds)})'] = robot

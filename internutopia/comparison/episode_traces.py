@@ -127,7 +127,7 @@ def episode_figures(reference: dict[int, EpisodeTrace], episodes: dict[int, Epis
         figures[f'{robot}: distance at the end [m]'] = _mean([each.distance[-1] for each in apart])
         figures[f'{robot}: greatest distance [m]'] = max(float(each.distance.max()) for each in apart)
         figures[f'{robot}: greatest angle [deg]'] = max(float(each.angle.max()) for each in apart)
-        figures[f'{robot}: joints, mean square [rad, m]'] = _mean([np.sqrt(np.mean(each.joints**2)) for each in apart])
+        figures[f'{robot}: joints, rms [rad, m]'] = _mean([np.sqrt(np.mean(each.joints**2)) for each in apart])
     return figures
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from internutopia.config import SimConfig
 from internutopia.engines.factory import create_world
 from internutopia.model.spec import RobotSpec, SceneSpec
-from internutopia.util.rotations import quat_rotate
+from internutopia.util.rotations import quat_multiply, quat_rotate
 
 Floats = NDArray[np.float64]
 
@@ -62,16 +62,27 @@ class Trials:
     """Time between two values of a trace [s]."""
 
 
+def placed(robot: RobotSpec) -> RobotSpec:
+    """Return a robot as trials have it: at the origin, facing along x, without sensors and cameras."""
+    w, x, y, z = orientation = np.array(robot.orientation)
+    turn = np.array([w, 0.0, 0.0, -z])
+    size = np.linalg.norm(turn)
+    if size > 0:
+        orientation = quat_multiply(turn / size, orientation).round(6) + 0.0
+    w, x, y, z = orientation.tolist()
+    return replace(robot, position=(0.0, 0.0, 0.0), orientation=(w, x, y, z), probes=(), cameras=())
+
+
 def run_trials(robot: RobotSpec, simulator: SimConfig) -> Trials:
     """Run the trials of a robot.
 
     Args:
-        robot: the robot; its place and its sensors do not count.
+        robot: the robot; its place, heading and sensors do not count.
         simulator: engine and time step.
 
     Errors are those of a scene that cannot be loaded, or that the engine refuses.
     """
-    robot = replace(robot, position=(0.0, 0.0, 0.0), probes=(), cameras=())
+    robot = placed(robot)
     simulator = simulator.update(substeps=1)
     with _Envs(simulator, robot) as envs:
         view = envs.view

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from markers import need_physx
-from runs import STILL
+from runs import STILL, TASK
 from typer.testing import CliRunner, Result
 
 from internutopia.cli import commands
+from internutopia.macros import gm
 
 
 def compare(*arguments: object) -> Result:
@@ -38,7 +39,9 @@ def test_mistakes(arguments: tuple[str, ...], message: str) -> None:
 def test_a_run_on_two_engines(write: Callable[..., Path], tmp_path: Path) -> None:
     """Robots of the same kind are tried once; episodes, ends and metrics are those of both engines."""
     need_physx()
-    file = write(actions={'a': {'drive': [0.3, 0.2]}, **{'b': STILL['a']}})
+    turned = {**TASK['robots'][1], 'orientation': [0.5**0.5, 0, 0, 0.5**0.5]}
+    tasks = [{**TASK, 'robots': [TASK['robots'][0], turned]}] * 2
+    file = write(task_configs=tasks, actions={'a': {'drive': [0.3, 0.2]}, **{'b': STILL['a']}})
     result = compare(file, '--json', '--out', tmp_path / 'picture.png')
     assert result.exit_code == 0, result.stderr
     figures: dict[str, Any] = json.loads(result.stdout)
@@ -70,3 +73,27 @@ def test_tables_of_a_model_file(tmp_path: Path) -> None:
     assert 'drive steps (1 of 1 joints)' in result.stdout and 'overshoot' in result.stdout
     assert 'inertia of 1 joints' in result.stdout
     assert 'cart: the same to 1 %: mass of 2 links, ' in result.stdout
+
+
+@pytest.mark.slow
+def test_a_robot_that_an_engine_refuses(tmp_path: Path) -> None:
+    need_physx()
+    file = tmp_path / 'puppet.xml'
+    file.write_text(
+        '<mujoco><worldbody><body name="arm"><joint name="hip" type="ball"/><geom size="0.1" mass="1"/></body>'
+        '</worldbody></mujoco>'
+    )
+    result = compare(file, '--out', tmp_path / 'picture.png')
+    assert result.exit_code == 2 and "backend 'physx'" in result.stderr and 'hip' in result.stderr
+
+
+@pytest.mark.slow
+def test_a_policy_on_two_engines(tmp_path: Path) -> None:
+    need_physx()
+    policy = Path(gm.ASSET_PATH) / 'robots' / 'aliengo' / 'move_by_speed.onnx'
+    result = compare(policy, '--env-num', 1, '--json', '--out', tmp_path / 'picture.png')
+    assert result.exit_code == 0, result.stderr
+    figures = json.loads(result.stdout)
+    assert list(figures['robots']) == ['aliengo'] and not figures['episodes']
+    for each in figures['policy'].values():
+        assert each['survived'] == 1.0 and each['velocity_error'] < 0.3 and 0.3 < each['contact of foot 0'] < 0.9

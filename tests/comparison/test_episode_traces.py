@@ -37,7 +37,7 @@ def test_traces_and_their_differences(make_config: Callable[..., Config]) -> Non
     assert apart.joints[0] == 0 < apart.joints[-1] and np.all(apart.distance == 0) and np.all(apart.angle == 0)
     figures = episode_figures(still, moved)
     assert figures['episodes'] == figures['same end'] == figures['ended: terminated'] == 3
-    assert figures['arm: joints, mean square [rad, m]'] > 0 == figures['arm: greatest distance [m]']
+    assert figures['arm: joints, rms [rad, m]'] > 0 == figures['arm: greatest distance [m]']
     assert 'same end' not in episode_figures(still, still)
 
 

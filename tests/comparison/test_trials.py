@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from markers import need_physx, slow_but
 
+from internutopia.comparison.plots import draw
 from internutopia.comparison.trials import response_differences, run_trials, swing_difference
 from internutopia.config import SimConfig
 from internutopia.model.spec import Drives, RobotSpec
@@ -71,3 +72,6 @@ def test_differences(write_model: Callable[[str, str], str]) -> None:
     )
     assert response_differences(soft, soft) == {'slide': 0.0} and swing_difference(soft, soft) == 0.0
     assert 20 < response_differences(soft, stiff)['slide'] < 60
+    panel = draw({'rail': {'soft': soft, 'stiff': stiff}}, {}).axes[0]
+    for line, trials in zip(panel.lines, (soft, stiff), strict=True):
+        assert np.array_equal(line.get_ydata(), trials.traces['step slide'])
