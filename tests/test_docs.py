@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from markers import slow_but
+from markers import need_physx, slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
@@ -100,6 +100,8 @@ def test_commands_work_one_after_the_other(
         assert program == 'internutopia', f'{name_of(page)}: how shall {command!r} be checked?'
         if (arguments[0] in ('play', 'show') or '--video' in arguments) and not can_render():
             continue
+        if arguments[0] == 'compare':
+            need_physx()
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f'{command}: {result.output}'
 

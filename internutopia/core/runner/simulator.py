@@ -147,7 +147,7 @@ class SimulatorRunner:
         self.watchers: list[StepWatcher] = []
         self.overrides: dict[int, dict[str, Any]] = {}
         self.actions: Sequence[Any] | Mapping[int, Any] = ()
-        self._joints = EnvJoints(config.env_num, self.scenes.loaded)
+        self._joints = EnvJoints(self.envs, self.scenes.loaded)
         self._step_count = 0
         conventions = conventions_of(config.compat)(config)
         self._convention = conventions.scene

@@ -7,7 +7,7 @@ the same path replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 
@@ -24,12 +24,12 @@ class EnvJoints:
     """The joints of one run by env.
 
     Args:
-        env_num: number of envs.
-        loaded: the scenes that are loaded, by env id; read when a joint is requested.
+        envs: what each env holds, None where nothing is loaded; read when a joint is requested.
+        loaded: the scenes that are loaded, by env id; None if they are in other processes.
     """
 
-    def __init__(self, env_num: int, loaded: Mapping[int, IScene]):
-        self._env_num = env_num
+    def __init__(self, envs: Sequence[object | None], loaded: Mapping[int, IScene] | None = None):
+        self._envs = envs
         self._loaded = loaded
         self._joints: dict[int, dict[str, JointSpec]] = {}
         self.use()
@@ -53,13 +53,18 @@ class EnvJoints:
 
         Raises:
             ValueError: there is no such env; or it runs, and has no such body, or no joint to take back.
-            NotImplementedError: it runs, and its engine cannot add joints then.
+            NotImplementedError: it runs, and its engine cannot add joints then, or it runs in another process.
         """
-        if env_id >= self._env_num:
-            raise ValueError(f'there is no env {env_id}; expected 0..{self._env_num - 1}')
-        if env_id in self._loaded:
+        if env_id >= len(self._envs):
+            raise ValueError(f'there is no env {env_id}; expected 0..{len(self._envs) - 1}')
+        if self._loaded is not None and env_id in self._loaded:
             self._loaded[env_id].set_joint(path, joint)
             return
+        if self._envs[env_id] is not None:
+            raise NotImplementedError(
+                f'env {env_id} runs in another process: create joints after Env(config) and before its first reset, or '
+                'in code of its task or robots'
+            )
         joints = self._joints.setdefault(env_id, {})
         joints.pop(path, None)
         if joint is not None:

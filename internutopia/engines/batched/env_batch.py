@@ -160,7 +160,7 @@ class EnvBatch(BatchArrays):
     def reserve(self, count: int, limit: int) -> None:
         """Make room for `count` more envs, of `limit` that can ever be needed."""
         if count > len(self._free):
-            capacity = min(limit, max(self.used + count, 2 * self.capacity))
+            capacity = min(limit, self._grown(self.used + count))
             self._resize(capacity)
             more = capacity - self.capacity
             self._free.extend(range(self.capacity, capacity))  # still a heap: all others come before
@@ -294,6 +294,10 @@ class EnvBatch(BatchArrays):
     @abstractmethod
     def data(self, slot: int) -> mujoco.MjData:
         """Return a snapshot of the state of a slot; what follows from it is not computed."""
+
+    def _grown(self, needed: int) -> int:
+        """Return a larger capacity, of at least `needed` slots: growing costs time once, free slots in each step."""
+        return max(needed, 2 * self.capacity)
 
     @abstractmethod
     def _resize(self, capacity: int) -> None:

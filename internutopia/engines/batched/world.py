@@ -153,12 +153,7 @@ class BatchedWorld(World):
             self._stepped_key, self._stepped, self._stepped_envs = key, self._slots_by_batch(env_ids), as_index(env_ids)
         self.version += 1
         self.times[self._stepped_envs] += self.step_dt
-        if len(self._stepped) == 1:
-            env_batch, slots = self._stepped[0]
-            failed = env_batch.step(slots, self.engine_steps)
-        else:
-            calls = [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in self._stepped]
-            failed = dict(itertools.chain.from_iterable(failed.items() for failed in self.run_batches(calls)))
+        failed = self._step_batches(self._stepped)
         if self._breakable:
             for env_id in self._breakable.intersection(env_ids.tolist()) - failed.keys():
                 self._break_joints(env_id)
@@ -409,6 +404,14 @@ class BatchedWorld(World):
         if len(self._views) > _VIEWS_KEPT:
             self._views = {key: view for key, view in self._views.items() if view.slices()}
         self._update_placement()
+
+    def _step_batches(self, stepped: list[tuple[EnvBatch, Slots | None]]) -> dict[int, str]:
+        """Make a step of slots of batches; returns {env id: reason} for the envs that failed."""
+        if len(stepped) == 1:
+            env_batch, slots = stepped[0]
+            return env_batch.step(slots, self.engine_steps)
+        calls = [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in stepped]
+        return dict(itertools.chain.from_iterable(failed.items() for failed in self.run_batches(calls)))
 
     def _update_placement(self) -> None:
         """Update `placement` after slots of envs have changed."""

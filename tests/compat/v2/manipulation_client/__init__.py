@@ -1,4 +1,4 @@
-"""A benchmark of manipulation in the manner of packages for 2.x: robot on a nested USD, five kinds of actions, evaluator.
+"""A benchmark of manipulation in the manner of packages for 2.x.
 
-It is written as for Isaac Sim and knows nothing of what is new since; `python -m manipulation_client.evaluate OUT MODE`.
+It has a robot on a nested USD, five kinds of actions, and an evaluator, `manipulation_client.evaluate OUT MODE`.
 """
