@@ -52,6 +52,7 @@ def go(target, steps=160):
     start, hand = hand, np.array(target)
     for share in np.linspace(0, 1, steps // 4 + 1)[1:]:
         run({arm_ik_cfg.name: [start + share * (hand - start), down]}, 4)
+    run({arm_ik_cfg.name: [hand, down]}, 100)
 
 
 def put(name, scale, source, target):
