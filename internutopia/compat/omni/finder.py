@@ -16,6 +16,7 @@ from types import ModuleType
 from typing_extensions import override
 
 from internutopia.util import did_you_mean, log
+from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
 
 _HERE = 'internutopia.compat.omni'
 _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`
@@ -60,10 +61,18 @@ MODULES = {
 }
 """Importable modules, and the module whose own names each has; `module:NAMES` if only those of that tuple, or of
 that dict, under other names."""
-_PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)}
+_PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)} | {
+    'omni.isaac.kit'
+}
 _ROOTS = ('omni', 'isaacsim', 'carb', 'pxr')
+_SIGNPOSTED = ('omni', 'isaacsim')
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
 _MIRROR = f'{_HERE}.mirror'
+for _package in ('isaacsim', 'omni.isaac.kit'):
+    GONE_NAMES[_package]['SimulationApp'] = (
+        f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself, and '
+        'env.simulation_app has is_running, update and close'
+    )
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -93,21 +102,25 @@ class _Finder(MetaPathFinder, Loader):
             aliases = own if isinstance(own, Mapping) else {name: name for name in own}
             vars(module).update({name: getattr(source, its) for name, its in aliases.items()})
             vars(module).update(__doc__=source.__doc__, __file__=source.__file__)
+        if module.__name__ in GONE_NAMES:
+            vars(module).update(__getattr__=raise_if_gone(module.__name__))
 
 
 class _Signpost(MetaPathFinder):
-    """Finder of nothing: where an import of `omni` fails, its error states how to install the stand-ins."""
+    """Finder of nothing: where an import of Isaac Sim fails, its error states how to install the stand-ins."""
 
     @override
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return None, for `importlib.util.find_spec`, too. ModuleNotFoundError if `omni` is imported and missing."""
-        if fullname != 'omni' or is_installed() or _is_probe(fullname) or _is_there('isaacsim'):
+        """Return None, for `importlib.util.find_spec`, too. ModuleNotFoundError if it is imported and missing."""
+        if fullname not in _SIGNPOSTED or is_installed() or _is_probe(fullname):
+            return None
+        if fullname == 'omni' and _is_there('isaacsim'):
             return None
         raise ModuleNotFoundError(
-            "No module named 'omni': Isaac Sim is not installed. For stand-ins for the modules that extension packages "
-            'import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
+            f'No module named {fullname!r}: Isaac Sim is not installed. For stand-ins for the modules that extension '
+            'packages import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
             'internutopia.compat.install() before the import',
             name=fullname,
         )

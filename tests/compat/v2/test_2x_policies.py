@@ -210,7 +210,7 @@ def test_a_policy_of_2x_sees_and_moves_what_it_did_there(robot: str, asset_folde
         if i % 4 == 0:
             commanded = upper if i >= 4 else default if robot == 'gr1' else np.zeros(15)
             expected = by_2x.targets(height if i < 4 else 0.7, commanded)
-        controller = own.get_controllers()['move_by_speed']
+        controller: Any = own.get_controllers()['move_by_speed']
         env.step([{'robot': {'move_by_speed': given}}] * 2)
         names = controller.joint_subset.joint_names
         applied = dict(zip(names, controller.applied_joint_positions[1].tolist(), strict=True))
@@ -264,6 +264,7 @@ def test_the_packaged_policy_takes_the_place_of_a_file_that_cannot_be_run(
     else:
         write_linear_onnx(file, 99, 12)
     env = make_env(robot, controller_cfg(robot, asset_folder))
+    obs = env.get_observations()
     for _ in range(200):
         obs, *_ = env.step([{'robot': {'move_by_speed': [0.5, 0.0, 0.0]}}])
     assert obs[0]['robot']['position'][0] > 0.2 and obs[0]['robot']['position'][2] > 0.7
