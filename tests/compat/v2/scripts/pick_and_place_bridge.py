@@ -4,6 +4,7 @@ Boxes come by `DynamicCuboid` and the scene's calls, poses are read by handles o
 bridge by the bounding boxes of its prims.
 """
 # pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false
+# pyright: reportPossiblyUnboundVariable=false, reportAttributeAccessIssue=false
 
 import numpy as np
 
