@@ -1,10 +1,10 @@
 """Asset look-up: from the path in a config to a file on this machine.
 
-A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
-with InternUtopia; in each place also with the suffix `.xml`, among the packaged ones first. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
-H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
-have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
-`internutopia.config.yaml_file`.
+A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged with
+InternUtopia; in each place also with the suffix `.xml`, among the packaged ones first. So
+`<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own H1, and the packaged `robots/h1/h1.xml` on a machine that has
+none. Packaged models also answer to the names that they have in InternUtopia's asset pack (`PACKAGED_AS`).
+`package:<package>/<file>` and `assets:<file>` are those of `internutopia.config.yaml_file`.
 
 `menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`, is a model of MuJoCo Menagerie. They come
 with the package `mujoco-menagerie`, which downloads a model when it is first used and keeps it. Where there is no

@@ -28,9 +28,9 @@ _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.i
     'prims': f'{_HERE}.prims',
     'stage': f'{_HERE}.stage_utils',
     'types': 'internutopia.core.robot.articulation_action',
-    'mesh': f'{_HERE}.geometry:MESH',
-    'bounds': f'{_HERE}.geometry:BOUNDS',
-    'semantics': f'{_HERE}.geometry:SEMANTICS',
+    'mesh': f'{_HERE}.prim_shapes:MESH',
+    'bounds': f'{_HERE}.prim_shapes:BOUNDS',
+    'semantics': f'{_HERE}.prim_shapes:SEMANTICS',
     'xforms': f'{_HERE}.xforms:XFORMS',
     'transformations': f'{_HERE}.xforms:TRANSFORMATIONS',
     'viewports': f'{_HERE}.simulation:VIEWPORTS',
@@ -70,7 +70,7 @@ _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
 _MIRROR = f'{_HERE}.mirror'
 for _package in ('isaacsim', 'omni.isaac.kit'):
     GONE_NAMES[_package]['SimulationApp'] = (
-        f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself, and '
+        f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself; '
         'env.simulation_app has is_running, update and close'
     )
 
@@ -120,8 +120,8 @@ class _Signpost(MetaPathFinder):
             return None
         raise ModuleNotFoundError(
             f'No module named {fullname!r}: Isaac Sim is not installed. For stand-ins for the modules that extension '
-            'packages import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
-            'internutopia.compat.install() before the import',
+            'packages import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or '
+            'call internutopia.compat.install() before the import',
             name=fullname,
         )
 

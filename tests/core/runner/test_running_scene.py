@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,14 +37,15 @@ def step(env: Env, steps: int) -> None:
 
 
 def full_state(env: Env, env_id: int) -> np.ndarray:
-    return env.runner.world.full_state(env_id)
+    world: Any = env.runner.world
+    return world.full_state(env_id)
 
 
 def test_an_object_comes_and_goes_and_the_env_continues_to_the_bit(falling, make_block):
     env = falling(env_num=2)
     step(env, 5)
     before = [full_state(env, i) for i in range(2)]
-    assert np.array_equal(*before)
+    assert np.array_equal(before[0], before[1])
     env.runner.add_object(make_block('late', mass=1.0, position=(0.0, -0.4, 3.0)), env_id=1)
     data = env.runner.world.data(1)
     old = env.runner.world.data(0)

@@ -19,7 +19,7 @@ RATE = 240  # steps per second
 
 @pytest.mark.parametrize('scale', [1.0, 5.0])
 def test_it_drives_and_turns_as_commanded_at_any_scale(scale: float, make_env):
-    robot = JetbotRobotCfg(scale=(scale,) * 3, controllers=[move_by_speed_cfg])
+    robot = JetbotRobotCfg(scale=(scale, scale, scale), controllers=[move_by_speed_cfg])
     task = SingleInferenceTaskCfg(scene_asset_path='scenes/empty.xml', robots=[robot])
     env = make_env(tasks=[task], env_num=1, sim={'physics_dt': 1 / RATE})
     env.reset()

@@ -1,5 +1,6 @@
 """The robot and its own controllers: deltas of the hand by a kinematics solver of Isaac Sim, and the gripper."""
-# pyright: reportMissingImports=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
+# pyright: basic, reportMissingImports=false, reportOptionalMemberAccess=false, reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleMethodOverride=false, reportCallIssue=false, reportArgumentType=false
 
 from collections import OrderedDict
 

@@ -1,5 +1,6 @@
 """The task: move a cup to a goal. The metric looks at the vertices of its mesh on the stage."""
-# pyright: reportMissingImports=false, reportArgumentType=false
+# pyright: basic, reportMissingImports=false, reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportIncompatibleVariableOverride=false
 
 import numpy as np
 

@@ -3,6 +3,7 @@
 A weak rope to a third box breaks at the first pull.
 """
 # pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false
+# pyright: reportPossiblyUnboundVariable=false, reportAttributeAccessIssue=false
 
 import numpy as np
 

@@ -4,6 +4,7 @@ Boxes come by `DynamicCuboid` and the scene's calls, poses are read by handles o
 bridge by the bounding boxes of its prims.
 """
 # pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false
+# pyright: reportPossiblyUnboundVariable=false, reportAttributeAccessIssue=false
 
 import numpy as np
 
@@ -52,6 +53,7 @@ def go(target, steps=160):
     start, hand = hand, np.array(target)
     for share in np.linspace(0, 1, steps // 4 + 1)[1:]:
         run({arm_ik_cfg.name: [start + share * (hand - start), down]}, 4)
+    run({arm_ik_cfg.name: [hand, down]}, 100)
 
 
 def put(name, scale, source, target):
