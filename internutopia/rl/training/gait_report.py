@@ -42,13 +42,14 @@ FIGURES = {
     'asymmetry': 'walking: asymmetry of left and right joints',
 }
 """Figures of a report, with units."""
+_AT_LEAST = 'knee_range', 'arm_range'
 _KNEES, _ARMS = ('knee', 'calf'), ('shoulder_pitch',)  # parts of the names of joints
 
 
 def gait_report(
     policy: ActFn, config: Config, *, stand: float = STAND, push: float = 0.5, seed: int = 0, arrays: Arrays = 'numpy'
 ) -> dict[str, float]:
-    """Return the `FIGURES` of a policy; those that the robot has no joints or images for are left out.
+    """Return the `FIGURES` of a policy, without those that cannot be: of joints that it lacks, or of robots that fell.
 
     Robots stand for `stand` s, are pushed by `push` m/s, and stand as long again. Then they walk at 1 m/s, or at the
     highest speed that was trained if that is lower, for 10 s. For what is measured, see `gait_meter`.
@@ -71,17 +72,11 @@ def gait_report(
     )
     walking = evaluate(policy, config, seconds=WALK, push=0.0, command=(speed, 0.0, 0.0), seed=seed, arrays=arrays)
     rest, gait, still, pushed = standing.gait, walking.gait, standing.still, standing.still_pushed
-    if rest is None or gait is None or still is None or pushed is None or walking.tracking is None:
+    if rest is None or gait is None or walking.tracking is None:
         raise ValueError('the class of the robot names no feet: there is no gait to report on')
     knee, arm = gait.range_of(_KNEES), gait.range_of(_ARMS)
     figures = {
         'fallen': 1.0 - standing.survived * walking.survived,
-        'drift': still.drift,
-        'turn': math.degrees(still.turn),
-        'foot_lift': still.foot_lift,
-        'drift_pushed': pushed.drift,
-        'turn_pushed': math.degrees(pushed.turn),
-        'foot_lift_pushed': pushed.foot_lift,
         'stand_pitch': math.degrees(rest.pitch),
         'stand_contacts': rest.other_contacts,
         'speed_error': walking.tracking.velocity_error,
@@ -99,20 +94,24 @@ def gait_report(
         'cost_of_transport': gait.cost_of_transport,
         'asymmetry': gait.asymmetry,
     }
-    return {figure: value for figure, value in figures.items() if value is not None}
+    for each, suffix in ((still, ''), (pushed, '_pushed')):
+        if each is not None:
+            values = each.drift, math.degrees(each.turn), each.foot_lift
+            figures |= {
+                f'{name}{suffix}': value for name, value in zip(('drift', 'turn', 'foot_lift'), values, strict=True)
+            }
+    return {name: value for name in FIGURES if (value := figures.get(name)) is not None}
 
 
 def exceeded(figures: Mapping[str, float], bounds: Mapping[str, float]) -> list[str]:
-    """Return what is beyond its bound, a sentence each. KeyError for a bound on what is no figure.
+    """Return what is beyond its bound, or was not measured, a sentence each. KeyError for a bound on what is no figure.
 
     Bounds are largest absolute values, but for `knee_range` and `arm_range`, which have to be as large.
     """
     found = []
-    for figure, bound in bounds.items():
-        value, at_least = abs(figures[figure]), figure in _AT_LEAST
-        if value < bound if at_least else value > bound:
-            found.append(f'{FIGURES[figure]}: {figures[figure]:.3g}, {"at least" if at_least else "at most"} {bound:g}')
+    for name, bound in bounds.items():
+        value, least = figures.get(name), name in _AT_LEAST
+        if value is None or (abs(value) < bound if least else abs(value) > bound):
+            shown = 'not measured' if value is None else f'{value:.3g}'
+            found.append(f'{FIGURES[name]}: {shown}, {"at least" if least else "at most"} {bound:g}')
     return found
-
-
-_AT_LEAST = ('knee_range', 'arm_range')
