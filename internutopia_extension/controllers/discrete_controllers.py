@@ -96,7 +96,7 @@ _WALKED = 0.018, 0.03  # m, rad: largest distance from the end of an action of a
 _NEAR, _STAYS = 0.008, 0.05  # m, from where on it goes back during an action, and when told to stop
 _LEAST, _RETURN = 0.12, 0.3  # m/s or rad/s, with which it does; policies take less than 0.1 for a command to stand
 _ELSEWHERE = 0.5  # m, from where on a robot that is told to stop has been moved by others, and stays there
-_CORRECTING = 2.0  # s, that such a robot has in addition
+_CORRECTING = 4.0  # s, that such a robot has in addition
 _ENOUGH = 0.5  # part of a step; a robot that went less when its time was over was obstructed
 
 
@@ -108,7 +108,7 @@ class DiscreteMoveController(DiscreteController):
     begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step
     forward that has not come half of its way in `config.patience` times the time that it takes has `collided`.
 
-    A robot that can walk sideways also corrects what it drifts, and where it went too far, for up to 2 s more: it has
+    A robot that can walk sideways also corrects what it drifts, and where it went too far, for up to 4 s more: it has
     arrived within 1.8 cm and 0.03 rad of where the action leads to. Told to stop, it stays where it got that action.
     """
 

@@ -1,7 +1,8 @@
 """Motion over the ground to a goal, by commands to a move-by-speed controller: to a point, and turns on the spot.
 
-A goal that was reached counts as reached until the robot is twice the threshold away (hysteresis). Robots that can walk
-sideways, those whose move-by-speed controller takes a `lateral_speed`, also stay there: they go back when they stray.
+Robots that can walk sideways, those whose move-by-speed controller takes a `lateral_speed`, drift: they stay at a goal
+that they have reached by going back when they stray, and it counts as reached until they are twice the threshold away
+(hysteresis).
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ def speeds_to(way: Any, heading: Any) -> Any:
 
 
 def walks_sideways(controller: BaseController) -> bool:
-    """Return True if a controller commands one that takes a lateral speed."""
-    return _takes_lateral_speed(type(controller.sub_controllers[0]))
+    """Return True if a controller commands one that takes a lateral speed, through others perhaps."""
+    subs = controller.sub_controllers[:1]
+    return any(_takes_lateral_speed(type(sub)) or walks_sideways(sub) for sub in subs)
 
 
 @functools.cache
@@ -94,7 +96,8 @@ class MoveToPointBySpeedController(BoxActionController):
     `forward_speed * (1 - 2|a|/pi)^3 * min(d/2t, 1)^3`, and 0 beyond a quarter turn; both are 0 once d < t. A robot that
     can walk sideways brakes at 0.3 m/s², and then stays: straight back to the goal from 0.6 t on, without a turn.
 
-    Observation: `finished`, whether d < t, or the goal was reached and d < 2t still; False before the first action.
+    Observation: `finished`, whether d < t, or of such a robot, the goal was reached and d < 2t still; False before the
+    first action.
 
     Attributes:
         goal_position: the goal `(3,)` with z = 0; NaN before the first action.
@@ -157,7 +160,6 @@ class MoveToPointBySpeedController(BoxActionController):
         distance = planar_distance(start_position, goal)
         same = xp.all(goal == self.goal_position[env_ids], axis=-1)
         reached = stays(self.reached[env_ids] & same, distance, threshold)
-        self.reached[env_ids] = reached
         self.goal_position[env_ids] = goal
         self.last_threshold[env_ids] = xp.full_like(distance, threshold)
         angle = self.get_angle(start_position, start_orientation, goal)
@@ -171,7 +173,7 @@ class MoveToPointBySpeedController(BoxActionController):
             return self.forward_to(0, env_ids, **speeds)
         holds = reached | (self.holds[env_ids] & same & (distance < _NEAR))
         strayed = holds & strays(self.strayed[env_ids], distance, threshold)
-        self.holds[env_ids], self.strayed[env_ids] = holds, strayed
+        self.reached[env_ids], self.holds[env_ids], self.strayed[env_ids] = reached, holds, strayed
         back = speeds_to((goal - start_position)[..., :2], yaw_of(as_array(start_orientation)))
         back = xp.where(strayed[..., None], back, 0.0)
         return self.forward_to(
@@ -198,7 +200,8 @@ class RotateController(BoxActionController):
     a quaternion of length zero (shorter than 1e-15) means no goal: the robot does not turn. In a list it is refused.
     A robot that can walk sideways turns on the spot: it goes back to where it got the goal, and turns back from 0.6 t.
 
-    Observation: `finished`, whether |e| < t, or the goal was reached and |e| < 2t still; False before the first action.
+    Observation: `finished`, whether |e| < t, or of such a robot, the goal was reached and |e| < 2t still; False before
+    the first action.
 
     Attributes:
         goal_orientation: the goal `(4,)`, unit length; NaN before the first action.
@@ -278,13 +281,12 @@ class RotateController(BoxActionController):
         turn = xp.where(away >= threshold, rotation_speed * error.clip(-1.0, 1.0), 0.0)  # also if the error is NaN
         same = xp.all(goal == self.goal_orientation[env_ids], axis=-1)
         reached = stays(self.reached[env_ids] & same, away, threshold)
-        self.reached[env_ids] = reached
         self.goal_orientation[env_ids] = goal
         self.last_threshold[env_ids] = xp.full_like(error, threshold)
         if not walks_sideways(self):
             return self.forward_to(0, env_ids, forward_speed=xp.zeros_like(error), rotation_speed=turn)
         turns_back = reached & strays(self.turns_back[env_ids], away, threshold)
-        self.turns_back[env_ids] = turns_back
+        self.reached[env_ids], self.turns_back[env_ids] = reached, turns_back
         turning_back = xp.where(error < 0.0, -1.0, 1.0) * (rotation_speed * away).clip(_TURN_SPEED, rotation_speed)
         back = self._back_to_spot(same, start_orientation, env_ids)
         return self.forward_to(

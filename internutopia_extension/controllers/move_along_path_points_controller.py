@@ -29,6 +29,7 @@ from internutopia_extension.controllers.ground_controllers import (
     planar_distance,
     setting,
     stays,
+    walks_sideways,
 )
 
 _AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
@@ -98,8 +99,8 @@ class MoveAlongPathPointsController(BaseController):
     `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
-    `total_points`, and `finished`: whether the last point is current and reached, or was, and is less than twice the
-    `threshold` away still.
+    `total_points`, and `finished`: whether the last point is current and reached; of a robot that walks sideways, once
+    it was, while it is less than twice the `threshold` away.
 
     Attributes:
         path_points: the points `(longest path so far, 3)`, NaN behind the last one.
@@ -193,7 +194,7 @@ class MoveAlongPathPointsController(BaseController):
             point = _at(points, index)
         point[..., 2] = 0.0
         there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
-        self.reached[env_ids] = there & (index == total - 1)
+        self.reached[env_ids] = there & (index == total - 1) & walks_sideways(self)
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index
         self.current_path_point[env_ids] = point

@@ -23,6 +23,7 @@ from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
+from internutopia.rl.recurrent import State
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.gait import STANDING
 from internutopia.util import did_you_mean, log
@@ -67,6 +68,7 @@ class MoveBySpeedController(BoxActionController):
     commands = 'drives'
     action_shape = (3,)
     action_meaning = 'forward speed, lateral speed, rotation speed'
+    _initial: State  # of a recurrent policy, in one env
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
@@ -109,6 +111,7 @@ class MoveBySpeedController(BoxActionController):
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
         self._stuck = None if self._on_device else StuckDetector(self)
         self._check_fit()
+        self._recurrent = [np.tile(each, (world.env_num, *[1] * each.ndim)) for each in self._initial]
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -142,6 +145,8 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
         self._heading[rows] = np.nan
+        for state, initial in zip(self._recurrent, self._initial, strict=True):
+            state[rows] = initial
         metadata = self.policy.metadata
         if metadata.stiffness is not None or metadata.damping is not None:
             selection = self._robot_state.select(env_ids) if self._on_device else EnvIdSelection(rows)
@@ -215,7 +220,8 @@ class MoveBySpeedController(BoxActionController):
         if self._holds_heading:
             clamped = self._with_heading(selection, clamped, on_time)
         selection.put(state.commands[metadata.command], clamped)
-        actions = self.policy(selection.take(self._observations.compute()))
+        observations = selection.take(self._observations.compute())
+        actions = self._remembering(selection, observations) if self._recurrent else self.policy(observations)
         if metadata.action_clip is not None:
             actions = actions.clip(-metadata.action_clip, metadata.action_clip)
         selection.put(state.actions, actions)
@@ -226,6 +232,13 @@ class MoveBySpeedController(BoxActionController):
         self._targets[places] = targets
         # a whole number of policy steps after the last action
         selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
+
+    def _remembering(self, selection: EnvSelection, observations: Any) -> Any:
+        """Run a recurrent policy, with a state for each env."""
+        actions, state = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
+        for rows, after in zip(self._recurrent, state, strict=True):
+            selection.put(rows, after)
+        return actions
 
     def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
         """Return commands `(m, 3)` that also turn back to the heading that is held."""
@@ -262,7 +275,7 @@ class MoveBySpeedController(BoxActionController):
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
         commands = state.commands[self.policy.metadata.command]
-        return [self._targets, self._due, self._heading, state.steps, state.actions, commands]
+        return [self._targets, self._due, self._heading, state.steps, state.actions, commands, *self._recurrent]
 
     def _rows(self, env_ids: Any) -> Any:
         """Return ids of the envs, in the form that indexes the state; a mask on a device stays one."""
@@ -284,7 +297,8 @@ class MoveBySpeedController(BoxActionController):
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         try:
-            actions = self.policy(observations)
+            self._initial = self.policy.initial_state(observations)
+            actions, _ = self.policy.step(observations, tuple(each[None] for each in self._initial))
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         except Exception as error:  # those of the libraries have no common base
