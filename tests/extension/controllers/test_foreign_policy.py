@@ -192,38 +192,3 @@ def test_a_described_policy_is_evaluated_by_its_controller(describe: Callable[..
     found, expected = (evaluate(each.act, each.config(8, 0, 1), seconds=1.0, push=0.0) for each in (trained, native))
     assert found.tracking is not None and expected.tracking is not None and found.survived == 1.0
     assert found.tracking.velocity_error == pytest.approx(expected.tracking.velocity_error, abs=0.08)
-
-
-def test_a_policy_with_a_memory_begins_anew_with_each_episode(start: Start, hopper: Any, tmp_path: Path) -> None:
-    """It counts the calls: its actions are 0.1 for the first one of an episode, then 0.2, and so on."""
-    import torch
-
-    class Counter(torch.nn.Module):
-        count: torch.Tensor
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer('count', torch.zeros(1, 1))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.count[:] = self.count + 0.1
-            return self.count.expand(x.shape[0], 2)
-
-    torch.jit.save(torch.jit.script(Counter()), tmp_path / 'counter.pt')
-    file = tmp_path / 'policy.yaml'
-    file.write_text(yaml.safe_dump({'network': 'counter.pt'} | FIELDS))
-    env = start(hopper(str(file), 'MoveBySpeedController', joint_names=None), env_num=2, rate=50)
-    subset = walk_of(env).joint_subset
-
-    def targets(*speeds: Any) -> Any:
-        send(env, *speeds)
-        tail = walk_of(env)._targets[:, 0]
-        assert subset.joint_names[0] == 'tail'
-        return (tail - FIELDS['offset'][0]) / FIELDS['scale'][0]
-
-    ahead = [0.1, 0.0, 0.0]
-    for calls in (1, 2, 3):
-        np.testing.assert_allclose(targets(ahead, ahead), [0.1 * calls] * 2, atol=1e-5)
-    np.testing.assert_allclose(targets(ahead, None), [0.4, 0.3], atol=1e-5)
-    env.reset([0])
-    np.testing.assert_allclose(targets(ahead, ahead), [0.1, 0.4], atol=1e-5)
