@@ -87,7 +87,7 @@ def test_another_goal_is_not_reached_by_the_last_one(run: Run) -> None:
 def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None:
     """G1's policy veers by 14 degrees in 10 s."""
     env, _ = walk(run, robot)
-    yaws = []
+    yaws, obs = [], env.get_observations()[0]['walker']
     for _ in range(10 * RATE):
         obs = env.step([{'walker': {'move_by_speed': [1.0, 0.0, 0.0]}}])[0][0]['walker']
         yaws.append(pose(obs)[2])
@@ -98,6 +98,7 @@ def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None
 @pytest.mark.parametrize('robot', slow_but('h1', of=ROBOTS))
 def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
     env, config = walk(run, robot, 'move_by_discrete')
+    obs = env.get_observations()[0]['walker']
     for _ in range(RATE):  # it comes to rest
         obs = env.step([{'walker': {'move_by_discrete': [STOP]}}])[0][0]['walker']
     where = pose(obs)
