@@ -23,15 +23,22 @@ from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
+from internutopia.rl.recurrent import State
 from internutopia.rl.state import RobotState
+from internutopia.rl.terms.gait import STANDING
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
+from internutopia.util.rotations import length, wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.batch_values import BoxActionController
 
 Floats = NDArray[Any]
 
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+_HEADING_RATE = 1.5  # [1/s], turning rate per heading error, of a robot that holds its heading
+_FASTEST_TURN = 0.4  # [rad/s], with which it turns back
+_TURNING = 0.05  # [rad/s], from where on a command means to turn
+_LOST = 0.5  # [rad], from the heading, of a robot that was turned by something: it holds that heading then
 _SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
@@ -47,6 +54,9 @@ class MoveBySpeedController(BoxActionController):
     with, the drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in
     any scene, see `GroundBelow`.
 
+    With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
+    began: the policy is commanded to turn back by 1.5 times the error per second.
+
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
     Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
@@ -58,6 +68,7 @@ class MoveBySpeedController(BoxActionController):
     commands = 'drives'
     action_shape = (3,)
     action_meaning = 'forward speed, lateral speed, rotation speed'
+    _initial: State  # of a recurrent policy, in one env
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
@@ -96,8 +107,11 @@ class MoveBySpeedController(BoxActionController):
         home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
+        self._holds_heading = config.hold_heading
+        self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
         self._stuck = None if self._on_device else StuckDetector(self)
         self._check_fit()
+        self._recurrent = [np.tile(each, (world.env_num, *[1] * each.ndim)) for each in self._initial]
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -130,6 +144,9 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
+        self._heading[rows] = np.nan
+        for state, initial in zip(self._recurrent, self._initial, strict=True):
+            state[rows] = initial
         metadata = self.policy.metadata
         if metadata.stiffness is not None or metadata.damping is not None:
             selection = self._robot_state.select(env_ids) if self._on_device else EnvIdSelection(rows)
@@ -198,8 +215,13 @@ class MoveBySpeedController(BoxActionController):
         if not self._on_device and not np.array_equal(clamped, command):
             self._warn_of_clamping(selection, command, clamped)
         state.changed()
+        due = selection.take(self._due)
+        on_time = xp.abs(now - due) < metadata.step_dt  # else it was not called for a while
+        if self._holds_heading:
+            clamped = self._with_heading(selection, clamped, on_time)
         selection.put(state.commands[metadata.command], clamped)
-        actions = self.policy(selection.take(self._observations.compute()))
+        observations = selection.take(self._observations.compute())
+        actions = self._remembering(selection, observations) if self._recurrent else self.policy(observations)
         if metadata.action_clip is not None:
             actions = actions.clip(-metadata.action_clip, metadata.action_clip)
         selection.put(state.actions, actions)
@@ -208,9 +230,26 @@ class MoveBySpeedController(BoxActionController):
         if self._on_device:
             targets = xp.where(selection.index[:, None], targets, self._targets[places])
         self._targets[places] = targets
-        # a whole number of policy steps after the last action, unless it was not called for a while
-        due = selection.take(self._due)
-        selection.put(self._due, xp.where(xp.abs(now - due) < metadata.step_dt, due, now) + metadata.step_dt)
+        # a whole number of policy steps after the last action
+        selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
+
+    def _remembering(self, selection: EnvSelection, observations: Any) -> Any:
+        """Run a recurrent policy, with a state for each env."""
+        actions, state = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
+        for rows, after in zip(self._recurrent, state, strict=True):
+            selection.put(rows, after)
+        return actions
+
+    def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+        """Return commands `(m, 3)` that also turn back to the heading that is held."""
+        xp, yaw = self._robot_state.xp, selection.take(yaw_of(self._robot_state.base_orientation))
+        walks = (length(command[:, :2]) >= STANDING) & (xp.abs(command[:, 2]) < _TURNING)
+        error = wrap_angle(selection.take(self._heading) - yaw)
+        error = xp.where(walks & on_time & (xp.abs(error) < _LOST), error, 0.0)  # NaN is no error
+        selection.put(self._heading, xp.where(walks, yaw + error, xp.nan))
+        turn = (_HEADING_RATE * error).clip(-_FASTEST_TURN, _FASTEST_TURN)
+        command = xp.stack([command[:, 0], command[:, 1], command[:, 2] + turn], axis=-1)
+        return xp.clip(command, self._lowest, self._highest)
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
         """Warn once per robot and controller of a clamped command, and name the commanding controller."""
@@ -235,7 +274,8 @@ class MoveBySpeedController(BoxActionController):
 
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
-        return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.metadata.command]]
+        commands = state.commands[self.policy.metadata.command]
+        return [self._targets, self._due, self._heading, state.steps, state.actions, commands, *self._recurrent]
 
     def _rows(self, env_ids: Any) -> Any:
         """Return ids of the envs, in the form that indexes the state; a mask on a device stays one."""
@@ -257,7 +297,8 @@ class MoveBySpeedController(BoxActionController):
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         try:
-            actions = self.policy(observations)
+            self._initial = self.policy.initial_state(observations)
+            actions, _ = self.policy.step(observations, tuple(each[None] for each in self._initial))
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         except Exception as error:  # those of the libraries have no common base

@@ -214,7 +214,9 @@ class TestErrors:
         graph = helper.make_graph([helper.make_node('Add', ['a', 'b'], ['sum'])], 'sum', ends[:2], ends[2:])
         path = tmp_path / 'sum.onnx'
         save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=8), path)
-        with pytest.raises(ValueError, match='must have one input, the observations; it has 2'):
+        with pytest.raises(
+            ValueError, match='must have one input, the observations, or .* it has 2 inputs and 1 outputs'
+        ):
             load_policy(path)
 
     @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     """Files of other walking policies by name, e.g. `'rough'` for ground that is not level."""
     policy: str | None = None
     """Name of the policy in `policies` to walk with; None means `policy_weights_path`."""
+    hold_heading: bool = False
+    """Whether the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:
@@ -43,6 +45,7 @@ class H1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """H1's walking policy."""
 
     type: str = 'H1MoveBySpeedController'
+    hold_heading: bool = True
     joint_names: list[str] | None = H1_19
     policy_weights_path: PathStr = gm.ASSET_PATH + '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt'
 
@@ -51,18 +54,21 @@ class AliengoMoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """Aliengo's walking policy."""
 
     type: str = 'AliengoMoveBySpeedController'
+    hold_heading: bool = True
 
 
 class G1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """G1's walking policy, at a commanded base height."""
 
     type: str = 'G1MoveBySpeedController'
+    hold_heading: bool = True
 
 
 class GR1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """GR1's walking policy, at a commanded base height."""
 
     type: str = 'GR1MoveBySpeedController'
+    hold_heading: bool = True
 
 
 class DifferentialDriveControllerCfg(ControllerCfg):
