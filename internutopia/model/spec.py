@@ -11,7 +11,7 @@ thing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -109,7 +109,8 @@ class RobotSpec:
 
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
     None follows the asset (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
-    `contact_links`: links whose contact forces are measured. `frozen`: joints that are left out, fixed at zero.
+    `contact_links`: links whose contact forces are measured; with `all_contacts`, those of the others after them.
+    `frozen`: joints that are left out, fixed at zero.
     `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
     `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
@@ -132,6 +133,7 @@ class RobotSpec:
     drives: Drives = Drives()
     joint_positions: Mapping[str, float] = field(default_factory=dict)
     contact_links: tuple[str, ...] = ()
+    all_contacts: bool = False
     frozen: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
     cameras: tuple[CameraSpec, ...] = ()
@@ -151,12 +153,18 @@ class RobotSpec:
         """Prim path below its env."""
         return self.prim_path or f'/robots/{self.name}'
 
+    def measured_links(self, links: Iterable[str]) -> tuple[str, ...]:
+        """Return those of its links whose contact forces are measured, in their order."""
+        others = (link for link in links if self.all_contacts and link not in self.contact_links)
+        return (*self.contact_links, *others)
+
     @cached_property
     def build(self) -> str:
         """Key that differs for robots of one asset that compile differently, `contact_excludes` and poses apart."""
         return repr(
             (
-                *(self.name, self.scale, self.fixed_base, self.contact_links, self.frozen, self.probes, self.cameras),
+                *(self.name, self.scale, self.fixed_base, self.contact_links, self.all_contacts, self.frozen),
+                *(self.probes, self.cameras),
                 *(self.drives, self.synonyms, self.frames, self.weightless, self.at_root, self.joint_order),
                 *(self.raw_lengths, self.ignore_usd_defaults, self.self_collisions),
             )
