@@ -44,9 +44,10 @@ class MoveBySpeedController(BoxActionController):
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home, but for those that mimic driven ones. If the policy has the gains that it learned
-    with, the drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in
-    any scene, see `GroundBelow`.
+    of `config.joint_names` that the policy does not drive are held at home, but for those that mimic driven ones, as
+    arms may; joints that are not among them are left alone. If the policy has the gains that it learned with, the
+    drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in any scene,
+    see `GroundBelow`.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 

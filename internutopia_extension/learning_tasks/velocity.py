@@ -64,12 +64,13 @@ def config(
 ) -> Config:
     """Return envs with one legged robot each, at 48 steps per second.
 
-    The action `(k,)` moves the targets of the robot's leg joints around the home pose. The observation is the base's
-    angular velocity (scaled by 0.25), the direction of gravity in its frame, the command (forward, lateral [m/s], yaw
-    rate [rad/s]), positions relative to home of all joints that it drives and of those that are held in some pose
-    (`Walker.held`), velocities of the former (scaled by 0.05), the last action, and the clock of the gait (cosine,
-    sine; zeros while the command is to stand). A critic also sees the base's velocity and height and the feet's contacts. An episode ends when the base is
-    lower than 0.6 of its height at home or leans by more than 0.9 rad.
+    The action `(k,)` moves the targets of the robot's leg joints around the home pose; arms may swing with them
+    (`Walker.arms`). The observation is the base's angular velocity (scaled by 0.25), the direction of gravity in its
+    frame, the command (forward, lateral [m/s], yaw rate [rad/s]), positions relative to home of all joints that it
+    drives and of those that are held in some pose (`Walker.held`), velocities of the former (scaled by 0.05), the last
+    action, and the clock of the gait (cosine, sine; zeros while the command is to stand). A critic also sees the base's
+    velocity and height and the feet's contacts. An episode ends when the base is lower than 0.6 of its height at home
+    or leans by more than 0.9 rad.
 
     Args:
         num_envs: number of envs.

@@ -233,7 +233,7 @@ WALKERS = {
 WALKERS['h1_robust'] = replace(
     WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}, feet_apart=0.22
 )
-WALKERS['g1_fixed_arms'] = replace(WALKERS['g1'], learns_as='G1FixedArmsRobot')
+WALKERS['g1_fixed_arms'] = replace(WALKERS['g1'], learns_as='G1FixedArmsRobot', arms={})
 WALKERS['h1_with_hand'] = replace(
     WALKERS['h1'],
     config=h1_with_hand.H1WithHandRobotCfg(),
