@@ -125,6 +125,9 @@ class MoveBySpeedController(BoxActionController):
             self._decide(self._robot_state.select(due), command, now)
         elif due.any():
             self._decide(EnvIdSelection(rows[due]), command[due], now[due])
+        return self._held_targets(rows)
+
+    def _held_targets(self, rows: Any) -> ArticulationAction:
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -94,17 +93,14 @@ def foothold_cost(
 
 @term('reward')
 def standing_posture_cost(
-    state: RobotState,
-    name: CommandName,
-    joints: Sequence[str],
-    positions: Mapping[str, FiniteFloat] = MappingProxyType({}),
+    state: RobotState, name: CommandName, joints: Sequence[str], positions: Mapping[str, FiniteFloat] | None = None
 ) -> Array:
     """Sum of the squared distances of joints from where they are to stand [rad²] while command `name` is to, else 0.
 
     That is home, but for those that `positions` [rad] names.
     """
     xp, dofs = state.xp, state.dof_indices(joints)
-    own = state.constant(tuple(positions.get(joint, math.nan) for joint in joints))
+    own = state.constant(tuple((positions or {}).get(joint, math.nan) for joint in joints))
     pose = xp.where(xp.isnan(own), state.home[dofs], own)
     return xp.where(_stands(state, name), squared_length(state.joint_positions[:, dofs] - pose), 0.0)
 
