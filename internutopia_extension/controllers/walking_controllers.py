@@ -33,8 +33,9 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
 
     Action: forward, lateral [m/s], rotation speed [rad/s], then optionally the base height [m] and the targets of the
     joints `upper_joints` [rad]; None stands for the default of each: arms swing with the legs if the policy's do
-    (`PolicyMetadata.mimic`). Targets of joints that the policy itself drives are passed over. The policies of this package walk at one height: another one is checked, a warning is logged once
-    (on a device none), and nothing else happens.
+    (`PolicyMetadata.mimic`). Targets of joints that the policy itself drives are passed over. The policies of this
+    package walk at one height: another one is checked, a warning is logged once (on a device none), and nothing else
+    happens.
     """
 
     upper_joints: ClassVar[Sequence[str]]
