@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from internutopia.config import Config, RobotCfg
+from internutopia.config.robot import MimicCfg
 from internutopia.core.vec_env import Env
 from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg, JointControllerCfg
@@ -282,7 +283,7 @@ class TestJointController:
 
     def test_a_joint_that_mimics_another_one_follows_it(self, run: Run, make_builtin: MakeBuiltin) -> None:
         arm = make_builtin('arm')
-        mimic = {'elbow': {'multipliers': {'shoulder': -0.5}, 'offset': 0.1}}
+        mimic = {'elbow': MimicCfg(multipliers={'shoulder': -0.5}, offset=0.1)}
         joints = JointControllerCfg(name='joints', joint_names=['shoulder'], mimic=mimic)
         env = run(arm.update(controllers=[joints]), env_num=2, substeps=10)
         obs = steps(env, 60, [{'arm': {'joints': [[0.4]]}}, {'arm': {'joints': [None]}}])
@@ -290,9 +291,8 @@ class TestJointController:
         np.testing.assert_allclose(obs[1]['arm']['joint_positions'], [0.5, 0.0], atol=1e-3)  # as they were
 
     def test_a_joint_mimics_only_what_is_driven(self, run: Run, make_builtin: MakeBuiltin) -> None:
-        joints = JointControllerCfg(
-            name='joints', joint_names=['shoulder'], mimic={'elbow': {'multipliers': {'sholder': 1.0}}}
-        )
+        mimic = {'elbow': MimicCfg(multipliers={'sholder': 1.0})}
+        joints = JointControllerCfg(name='joints', joint_names=['shoulder'], mimic=mimic)
         with pytest.raises(KeyError, match="'elbow' mimics joint 'sholder', which is not driven.*mean 'shoulder'"):
             run(make_builtin('arm').update(controllers=[joints]))
 
