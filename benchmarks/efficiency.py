@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CORES = (1, 2, 4, 8, 16, 32, 64, 128)
-_STYLES = {'array API': '-', 'compiled array API': '--', 'list API': ':'}
+_STYLES = {'array API': '-', 'plain array API': '--', 'list API': ':'}
 
 
 def main(saved: Path, picture: Path) -> None:
@@ -58,7 +58,7 @@ def _draw(curves: dict[str, dict[tuple[str, str], list[float]]]) -> Figure:
         axes.set_xticks(CORES, map(str, CORES))
         axes.set(title=workload, xlabel='cores', ylim=(0, 1))
         axes.grid(color='#dddddd', lw=0.6)
-    figure.axes[0].set_ylabel('efficiency\n(dashed: compiled, dotted: list API)', fontsize='small')
+    figure.axes[0].set_ylabel('efficiency\n(dashed: not compiled, dotted: list API)', fontsize='small')
     figure.axes[0].legend()
     return figure
 

@@ -25,7 +25,7 @@ from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 
 _MOST_PROCESSES = 128  # an env each
-_ARRAY, _COMPILED, _LIST, _BARE = 'array API', 'compiled array API', 'list API without reward', 'bare Batch.step'
+_ARRAY, _PLAIN, _LIST, _BARE = 'array API', 'plain array API', 'list API without reward', 'bare Batch.step'
 HUMANOID = GymnasiumRobot('humanoid', 0.003, 17, 0.4, (1.0, 2.0), forward=1.25, alive=5.0, effort=0.1)
 
 
@@ -59,8 +59,8 @@ def _race(robot: GymnasiumRobot, env_num: int, rounds: int, steps: int, bounds: 
     if env_num > _MOST_PROCESSES:
         del others[forked]
     ours = {
-        _ARRAY: _array_api(robot, compiled=False),
-        _COMPILED: _array_api(robot, compiled=True),
+        _ARRAY: _array_api(robot, compiled=True),
+        _PLAIN: _array_api(robot, compiled=False),
         _LIST: functools.partial(_list_api, robot),
         _BARE: functools.partial(_bare_batch, robot),
     }
@@ -74,10 +74,10 @@ def _race(robot: GymnasiumRobot, env_num: int, rounds: int, steps: int, bounds: 
     pairs = [
         (_ARRAY, forked, bounds.get('async')),
         (_ARRAY, looped, None),
-        (_ARRAY, pooled, None),
-        (_ARRAY, _BARE, None),
-        (_COMPILED, pooled, bounds.get('EnvPool')),
-        (_COMPILED, _BARE, bounds.get('bare')),
+        (_ARRAY, pooled, bounds.get('EnvPool')),
+        (_ARRAY, _BARE, bounds.get('bare')),
+        (_PLAIN, pooled, None),
+        (_PLAIN, _BARE, None),
         (_LIST, forked, None),
         (_LIST, pooled, None),
         (_LIST, _BARE, None),

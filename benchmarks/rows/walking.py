@@ -36,8 +36,8 @@ def walking(quick: bool) -> list[Row]:
     size = flatdim(plain.single_observation_space)
     return [
         _list_api(policy, size, env_num, rounds, steps),
-        _array_api('array API', policy, size, plain, rounds, steps),
-        _array_api('compiled array API', policy, size, compiled, rounds, steps, bound=0.92),
+        _array_api('plain array API', policy, size, plain, rounds, steps),
+        _array_api('array API', policy, size, compiled, rounds, steps, bound=0.92),
     ]
 
 

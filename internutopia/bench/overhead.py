@@ -45,7 +45,7 @@ def efficiency(physics: float, serial: float, cores: int) -> float:
 def overhead(quick: bool) -> list[Row]:
     """Return rows by workload, API and number of envs: time of a step outside physics, and physics on one thread.
 
-    `compiled`: with `LearningCfg.compiled`.
+    `plain`: without `LearningCfg.compiled`.
     """
     env_nums = (4,) if quick else ENV_NUMS
     rows: list[Row] = []
@@ -55,8 +55,8 @@ def overhead(quick: bool) -> list[Row]:
             config.simulator.threads = 1
             what, turns = f'{workload}, {env_num} envs', 2 if quick else 20 if env_num < _MANY else 5
             bound = BOUNDS.get((workload, env_num))
-            rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns, compiled=False)))
-            rows.append(_row(f'{what}, compiled array API', *_array_api(config, learning, turns, compiled=True), bound))
+            rows.append(_row(f'{what}, plain array API', *_array_api(config, learning, turns, compiled=False)))
+            rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns, compiled=True), bound))
             rows.append(_row(f'{what}, list API', *_list_api(config, learning, turns)))
     return rows
 

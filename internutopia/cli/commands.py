@@ -18,6 +18,7 @@ from typing_extensions import override
 import internutopia
 from internutopia.cli.asset_files import assets_app
 from internutopia.cli.command import command
+from internutopia.cli.compare import compare
 from internutopia.cli.demo import DemoCommand, demo, init
 from internutopia.cli.evaluate_gait import evaluate_gait
 from internutopia.cli.evaluate_nav import evaluate_nav
@@ -116,6 +117,7 @@ app.command('episodes')(sample_episodes)
 app.command('map')(draw_map)
 app.command('teleop')(teleop)
 app.add_typer(evaluate_app, name='evaluate')
+app.command('compare')(compare)
 app.command('replay')(replay)
 app.command('convert')(convert)
 app.command('serve')(serve)

@@ -146,10 +146,11 @@ class LearningCfg(BaseCfg):
     on_nan: Literal['error', 'cut'] = 'error'
     """Handling of a number that is not finite in a reward or observation (the critic's included): an error that names
     term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
-    compiled: bool = False
+    compiled: bool | Literal['auto'] = 'auto'
     """True if controllers, observations, rewards and ends are compiled to machine code: a step takes less time outside
-    physics, the first one more. Observations and rewards may differ from what is computed otherwise by what float32
-    rounds."""
+    physics, the first one up to half a second more. Observations and rewards may differ from what is computed otherwise
+    by what float32 rounds. `'auto'`: where llvmlite is installed and the engine allows it; what is not compiled is
+    logged as information, with True as a warning."""
 
     @model_validator(mode='after')
     def _check_metrics(self) -> Self:

@@ -1,5 +1,7 @@
 """Configs of robots, their controllers and their sensors."""
 
+import inspect
+
 from pydantic import FiniteFloat, field_validator
 
 from internutopia.config.base import BaseCfg
@@ -20,6 +22,12 @@ class SensorCfg(TypedCfg):
     """Registered name of the sensor class."""
     enable: bool = True
     """True if the sensor runs; one that is switched off costs nothing and has no observation."""
+
+    @property
+    def is_on(self) -> bool:
+        """False if `enable` switches the sensor off; of a subclass that declares it, that is its own business."""
+        classes = type(self).__mro__[: type(self).__mro__.index(SensorCfg)]
+        return self.enable or any('enable' in inspect.get_annotations(cls) for cls in classes)
 
     def bytes_per_env(self) -> int:
         """Return the memory that the data of one env take, bytes, where they are large; 0 if that does not matter."""

@@ -130,6 +130,26 @@ class World(ABC):
             states.append(PhysicsStates(np.array([env_id], np.intp), rows, [PhysicsState(state.model, {})]))
         return states
 
+    def change_scene(self, env_id: int, scene: SceneSpec) -> SceneSpec:
+        """Let an env go on with other objects or joints in its scene; what stays keeps its state to the bit.
+
+        Args:
+            env_id: the env; it runs a scene of the same asset and robots.
+            scene: the spec of its scene, in which objects and joints were added or removed. Poses are those of what is
+                new; what is not given of the frames of new joints is where their bodies are now.
+
+        Returns:
+            The spec, with the frames of its joints.
+
+        Raises:
+            FileNotFoundError, ValueError: what is new cannot be compiled; nothing has changed.
+            NotImplementedError: the engine cannot.
+        """
+        raise NotImplementedError(
+            f"env {env_id}: only backend 'mujoco' adds and removes objects and joints while an env runs; put them into "
+            'the task config, and create joints before the first reset of their env'
+        )
+
     @abstractmethod
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
         """Return why an env cannot be put into a state, None if it can."""

@@ -73,9 +73,9 @@ def _physx_world(config: SimConfig, *arguments: Any, **engine: Any) -> World:
     if config.device != 'cpu':
         raise ValueError(f"SimConfig.device={config.device!r}: backend 'physx' runs on the CPU here; use device='cpu'")
     try:
-        from internutopia.engines.physx.world import PhysxWorld
+        from internutopia.engines.physx.ovphysx_world import OvphysxWorld
     except ModuleNotFoundError as error:
         if error.name not in ('ovphysx', 'ovstage'):
             raise
         raise ImportError(f"backend 'physx' needs the package {error.name}: {install_hint('physx')}") from error
-    return PhysxWorld(*arguments, **engine)
+    return OvphysxWorld(*arguments, **engine)

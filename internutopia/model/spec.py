@@ -204,18 +204,28 @@ class ObjectSpec:
 class JointSpec:
     """A joint that is in the file of neither of its bodies.
 
-    `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'ball'`, or `'free'`, which holds nothing. Bodies that
-    a joint connects do not collide. `bodies`: their prim paths below the env, None for the env itself. `positions` [m,
-    to be multiplied with the scale of the robot, object or scene] and `orientations` place its frame on each of them:
-    what is not given for a body is where the other one has it at the start; if it is given for none, the frame is that
-    of the second body (of the first one if the second is the env). `path` is named in errors.
+    `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'slide'` along it, `'ball'`, or `'free'`, which holds
+    nothing. Bodies that a joint connects do not collide. `bodies`: their prim paths below the env, None for the env
+    itself. `positions` [m, to be multiplied with the scale of the robot, object or scene] and `orientations` place its
+    frame on each of them: what is not given for a body is where the other one has it at the start; if it is given for
+    none, the frame is that of the second body (of the first one if the second is the env). `path` is named in errors. A
+    joint whose force is greater than `break_force` [N], or whose torque than `break_torque` [N·m], at the end of a step
+    is `broken`: it is there no more.
     """
 
-    kind: Literal['fixed', 'hinge', 'ball', 'free']
+    kind: Literal['fixed', 'hinge', 'slide', 'ball', 'free']
     bodies: tuple[str | None, str | None]
     positions: tuple[Vec3 | None, Vec3 | None] = (None, None)
     orientations: tuple[Quat | None, Quat | None] = (None, None)
+    break_force: float | None = None
+    break_torque: float | None = None
+    broken: bool = False
     path: str = field(default='', compare=False, repr=False)
+
+    @property
+    def breakable(self) -> bool:
+        """True if a force or torque can break the joint."""
+        return not self.broken and (self.break_force, self.break_torque) != (None, None)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Warned:
         if record is not None:
             record.append(self)
         if self.once:
-            _log_once(self.text)
+            _log_once(self.text, logging.WARNING)
         else:
             log.warning('%s', self.text)
 
@@ -41,6 +41,11 @@ def warn(message: str, *args: object, lasting: bool = True) -> None:
 def warn_once(message: str, *args: object, lasting: bool = True) -> None:
     """As `warn`; the same one, of equal arguments, only once in a process."""
     Warned(message % args if args else message, once=True, lasting=lasting).emit()
+
+
+def info_once(message: str, *args: object) -> None:
+    """Log an information; the same one, of equal arguments, only once in a process."""
+    _log_once(message % args if args else message, logging.INFO)
 
 
 @contextmanager
@@ -61,5 +66,5 @@ def recorded_warnings() -> Iterator[list[Warned]]:
 
 
 @lru_cache(10_000)
-def _log_once(text: str) -> None:
-    log.warning('%s', text)
+def _log_once(text: str, level: int) -> None:
+    log.log(level, '%s', text)

@@ -62,6 +62,16 @@ class _ParsedAction(np.ndarray):
     """One env's action, as `parse_action` has returned it."""
 
 
+class _Alias:
+    """Another name of an attribute, for objects that have none of that name themselves."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self if instance is None else getattr(instance, self._name)
+
+
 class BaseController(OrderedKeys, ABC):
     """Base class of controllers.
 
@@ -117,6 +127,8 @@ class BaseController(OrderedKeys, ABC):
         if robot is None:
             raise RuntimeError(f'the robot of controller {self.config.name!r} is gone: its env was reset')
         return robot
+
+    _robot = _Alias('robot')  # some extension packages call it so
 
     @abstractmethod
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:

@@ -4,10 +4,11 @@ They are imported with the first `PhysxStage`: then the process is put on the CP
 as stages are stepped on threads of ours.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import warnings
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess
 
 _NAMES = itertools.count()
@@ -27,6 +29,7 @@ _HEADER = (
 
 
 _first: list[tuple[int, Any]] = []  # the process that PhysX was started in, and an instance that is never closed
+_stages: set[PhysxStage] = set()  # those that are open: a fork may not destroy them
 
 
 def _start() -> None:
@@ -45,7 +48,8 @@ def _start() -> None:
     _load_usd()
     import ovphysx
     import ovstage
-    from ovphysx import GlobalConfigKey, LogLevel, PhysX, set_global_config
+    import warp as wp
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, api, set_global_config
     from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 
     PhysX.set_cpu_mode(True)
@@ -55,8 +59,17 @@ def _start() -> None:
     physx = PhysX()
     ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
-    warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
+    wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which devices it found
+    api._CPU_MODE_WARP_BUILD_CHECKED = True  # else there is a warning that Warp looks for CUDA
     _first.append((os.getpid(), physx))
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _leave_to_parent() -> None:
+    """Keep a fork from closing its parent's PhysX when it exits, which crashes."""
+    from ovphysx import api
+
+    atexit.unregister(api._destroy_process_instances_at_exit)
 
 
 def _load_usd() -> None:
@@ -201,11 +214,13 @@ class PhysxStage(TensorAccess):
     Copies do not meet, and each is simulated as it would be alone, to the bit.
 
     Args:
-        text: prims of one env, as USD text in which `@` is the path of the env.
+        layout: prims of one env.
         slots: number of copies.
     """
 
-    def __init__(self, text: str, slots: int):
+    shared = False
+
+    def __init__(self, layout: StageLayout, slots: int):
         _start()
         import ovstage
         from ovphysx import PhysX
@@ -214,7 +229,7 @@ class PhysxStage(TensorAccess):
         self._open: list[PhysxColumns | PhysxContactForces | PhysxContactPoints] = []
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
         self._physx = PhysX()
-        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
+        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{layout.text}}}\n}}\n'
         source = source.replace('@', f'/World/{_slot_name(0)}')
         ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
         self._stage.advance_write_floor(ordinal=1).wait()
@@ -226,6 +241,7 @@ class PhysxStage(TensorAccess):
             self._stage.advance_write_floor(ordinal=ordinal).wait()
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
+        _stages.add(self)
 
     @override
     def step(self, dt: float) -> None:
@@ -274,6 +290,7 @@ class PhysxStage(TensorAccess):
         self._stage.destroy()
         self._physx.destroy()
         self._stage = None
+        _stages.discard(self)
 
     def _contact_query(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
         from ovphysx.types import ContactSelection, SimObjectType

@@ -11,6 +11,9 @@ from internutopia.engines.physx.bodies import Floats
 _GEOM = mujoco.mjtGeom
 _RINGS, _SECTORS = 9, 28  # of an ellipsoid between its poles, about its shortest axis
 _DISC, _DISC_SHARE = 1 / 3, 0.5  # thickness of an ellipsoid that is a disc, and height of the cylinder instead of it
+# Distance at which a cylinder gets contacts [m]. With less, PhysX finds none at some places of wide and thin boxes,
+# such as floors, and the cylinder sinks into them
+_CYLINDER_OFFSET = 0.1
 _MOST_VERTICES = 255  # of a convex hull, on the CPU
 
 
@@ -26,21 +29,14 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
         return 'Sphere', '', f'double radius = {float(size[0])}\n'
     if kind == _GEOM.mjGEOM_BOX:
         return 'Cube', '', 'double size = 2\n'
-    if kind in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
-        name = 'Capsule' if kind == _GEOM.mjGEOM_CAPSULE else 'Cylinder'
-        return (
-            name,
-            '',
-            f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n',
-        )
+    if kind == _GEOM.mjGEOM_CAPSULE:
+        text = f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n'
+        return 'Capsule', '', text
+    if kind == _GEOM.mjGEOM_CYLINDER:
+        return _cylinder(float(size[0]), float(2 * size[1]), 2)
     if kind == _GEOM.mjGEOM_ELLIPSOID:
         if (axis := disc_axis(size)) is not None:
-            radius, height = float(size.max()), float(_DISC_SHARE * size[axis])
-            return (
-                'Cylinder',
-                '',
-                (f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'),
-            )
+            return _cylinder(float(size.max()), float(_DISC_SHARE * size[axis]), axis)
         return _mesh(*_ellipsoid(size), 'convexHull')
     if kind == _GEOM.mjGEOM_MESH:
         return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
@@ -96,6 +92,15 @@ def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]
     place = np.zeros(count, np.intp)
     place[ids] = np.arange(vertices)
     return points[ids], place[faces]
+
+
+def _cylinder(radius: float, height: float, axis: int) -> tuple[str, str, str]:
+    """Return a cylinder about an axis, whose contacts are looked for from afar."""
+    text = (
+        f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'
+        f'float physxCollision:contactOffset = {_CYLINDER_OFFSET}\nfloat physxCollision:restOffset = 0\n'
+    )
+    return 'Cylinder', '"PhysxCollisionAPI", ', text
 
 
 def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:

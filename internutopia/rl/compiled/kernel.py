@@ -204,6 +204,7 @@ def _machine() -> Any:
     )
 
 
+@functools.lru_cache(64)  # envs of one kind have one text, as addresses are arguments
 def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     """Return the engine that holds the code, and the function."""
     from llvmlite import binding

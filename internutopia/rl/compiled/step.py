@@ -38,10 +38,11 @@ from internutopia.rl.observer import ObservationManager, columns
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import is_pure, look_up_term
 from internutopia.util.imports import install_hint
-from internutopia.util.log import warn_once
+from internutopia.util.log import info_once, warn_once
 
 Array = NDArray[np.float32]
 Trace = Callable[[TracedState, Inputs, Any], Kernel]
+Log = Callable[..., None]  # `warn_once` or `info_once`
 
 
 class CompiledStep:
@@ -71,6 +72,7 @@ class CompiledStep:
         observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
     ):
         self._learning, self._state, self._episodes = learning, state, episodes
+        log = _logger_for(learning)
         self._controller, self._rewards = controller, rewards
         n, timers = state.env_num, len(episodes.timers)
         self._actions = np.zeros_like(state.actions)
@@ -81,13 +83,14 @@ class CompiledStep:
         self._in_each_env = as_strided(self._anywhere, (n, 1 + timers), (0, 1))  # the same bytes for all
 
         def kernels(trace: Callable[..., Kernel], *arguments: Any) -> _Kernels:
-            return _Kernels(world, state, functools.partial(trace, *arguments))
+            return _Kernels(world, _PlainTerms(state, log), functools.partial(trace, *arguments))
 
         self._evaluate = kernels(self._trace_evaluation)
+        self._evaluate.outputs = [self._rewarded, *self._masks]
         self._observe = {manager: kernels(self._trace_observer, manager, terms) for manager, terms in observers}
         self._first_command = self._command = kernels(self._trace_command, True)
         self._repeated_command = kernels(self._trace_command, False)
-        self.commands = self._can_command()
+        self.commands = self._can_command(log)
 
     def take(self, actions: Array) -> None:
         """Take the actions `(n, k)` of the next step; rows of envs that do not run are ignored."""
@@ -113,8 +116,8 @@ class CompiledStep:
         manager.before, manager.last = manager.last, manager.before
         self._observe[manager].run()
 
-    def _can_command(self) -> bool:
-        """Return True if the controller can be compiled; a warning gives the reason if not."""
+    def _can_command(self, log: Log) -> bool:
+        """Return True if the controller can be compiled; log the reason if not."""
         if not vars(type(self._controller)).get('pure', False):
             reason = 'its class is not `pure`'
         else:
@@ -123,7 +126,7 @@ class CompiledStep:
                 return True
             except Exception as error:
                 reason = f'{type(error).__name__}: {error}'
-        warn_once('LearningCfg.compiled: controller %r is not compiled: %s', self._controller.config.name, reason)
+        log('LearningCfg.compiled: controller %r is not compiled: %s', self._controller.config.name, reason)
         return False
 
     def _trace_command(self, first: bool, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:
@@ -189,7 +192,7 @@ def compile_step(
     rewards: RewardManager,
     observers: Iterable[tuple[ObservationManager, Sequence[ObservationTermCfg]]],
 ) -> CompiledStep | None:
-    """Compile the supported parts of a step, see `CompiledStep`; None, and a warning with the reason, if none is."""
+    """Compile the supported parts of a step, see `CompiledStep`; None, and a logged reason, if none is."""
     world = state.world
     if state.arrays.on_device or not isinstance(world, BatchedWorld):
         reason = "the arrays are a device's" if state.arrays.on_device else 'the physics engine shows no arrays'
@@ -197,8 +200,13 @@ def compile_step(
         reason = f'llvmlite is not installed: {install_hint("compile")}'
     else:
         return CompiledStep(learning, state, world, episodes, controller, rewards, observers)
-    warn_once('LearningCfg.compiled: terms are not compiled, %s', reason)
+    _logger_for(learning)('LearningCfg.compiled: terms are not compiled, %s', reason)
     return None
+
+
+def _logger_for(learning: LearningCfg) -> Log:
+    """Return the log function for what is not compiled: a warning where compilation was requested."""
+    return warn_once if learning.compiled is True else info_once
 
 
 class _Kernels:
@@ -206,13 +214,16 @@ class _Kernels:
 
     Args:
         world: has the batches.
-        state: of its envs.
+        plain: terms that are not compiled.
         trace: traces what is computed, with what looks up terms for managers.
+
+    Attributes:
+        outputs: arrays that are zero for envs without a scene.
     """
 
-    def __init__(self, world: BatchedWorld, state: RobotState, trace: Trace):
-        self._world, self._state, self._trace = world, state, trace
-        self._plain = _PlainTerms(state)
+    def __init__(self, world: BatchedWorld, plain: _PlainTerms, trace: Trace):
+        self._world, self._plain, self._trace = world, plain, trace
+        self.outputs: Sequence[NDArray[Any]] = ()
         self._kernels: dict[int, Kernel] = {}  # by id of the batch
         self._calls: list[Callable[[], None]] = []
         self._placement = b''  # of the envs when the calls were found
@@ -227,6 +238,8 @@ class _Kernels:
 
     def find_calls(self) -> None:
         """Trace a kernel for each batch, and note the envs that it is called for."""
+        for output in self.outputs:
+            output[:] = 0
         kernels, self._kernels, self._calls = self._kernels, {}, []
         for batch in self._world.env_batches:
             if batch.id in kernels:
@@ -240,7 +253,7 @@ class _Kernels:
 
     def _compiled(self, batch: EnvBatch) -> Kernel:
         inputs = Inputs()
-        state = TracedState(self._state, batch, inputs)
+        state = TracedState(self._plain.state, batch, inputs)
         look_up = functools.partial(self._plain.look_up, inputs, itertools.count())
         return self._trace(state, inputs, look_up)
 
@@ -248,8 +261,8 @@ class _Kernels:
 class _PlainTerms:
     """Terms that are called without compilation; their values are inputs."""
 
-    def __init__(self, state: RobotState):
-        self._state = state
+    def __init__(self, state: RobotState, log: Log):
+        self.state, self._log = state, log
         self._functions: dict[int, Callable[[], NDArray[Any]]] = {}
         self._values: dict[int, NDArray[Any]] = {}
 
@@ -276,8 +289,8 @@ class _PlainTerms:
                         return traced
                     except Exception as error:
                         reason = f'{type(error).__name__}: {error}'
-                warn_once('LearningCfg.compiled: %s term %r is not compiled: %s', kind, name, reason)
-                self._functions[key] = lambda: np.ascontiguousarray(check(function(self._state), self._state))
+                self._log('LearningCfg.compiled: %s term %r is not compiled: %s', kind, name, reason)
+                self._functions[key] = lambda: np.ascontiguousarray(check(function(self.state), self.state))
                 self._values[key] = self._functions[key]()
             return inputs.add(lambda: self._values[key])
 

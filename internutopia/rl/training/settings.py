@@ -57,8 +57,9 @@ class TrainingCfg(BaseCfg):
     than random."""
     save_every: Count = 25
     """Updates between two checkpoints."""
-    compiled: bool = False
-    """True to step envs with `LearningCfg.compiled`: faster, other last bits. Needs llvmlite, and engine `mujoco`."""
+    compiled: bool | Literal['auto'] = 'auto'
+    """`LearningCfg.compiled` of the envs; `'auto'` leaves what the task says. True needs llvmlite, and an engine on the
+    CPU."""
     mixed_precision: bool = False
     """True to compute updates in bfloat16: faster on processors (AVX-512 BF16, AMX) and GPUs that have it, slower on
     others, and less precise. Policies always run in float32."""

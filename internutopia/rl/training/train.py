@@ -194,8 +194,9 @@ def train_rank(
     if workers is not None:
         config = _distributed(config, workers)
     engine = Engine.of(config)
-    if record.training.compiled:
-        config = _compiled(config, engine)
+    if record.training.compiled != 'auto':
+        config = _compiled(config, engine, record.training.compiled)
+    if importlib.util.find_spec('llvmlite') is not None:
         record.versions |= _versions(('llvmlite',))
     envs = RslRlVecEnv(config)
     try:
@@ -234,11 +235,11 @@ def _distributed(config: Config, workers: int) -> Config:
     return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
 
 
-def _compiled(config: Config, engine: Engine) -> Config:
+def _compiled(config: Config, engine: Engine, compiled: bool) -> Config:
     """Return the same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
-    if engine.backend != 'mujoco':
+    if compiled and engine.backend != 'mujoco':
         raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: leave that setting out")
-    return with_learning(config, compiled=True)
+    return with_learning(config, compiled=compiled)
 
 
 def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -> RunRecord:
@@ -273,7 +274,7 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
 def _check_packages(settings: TrainingCfg) -> None:
     if settings.logger == 'wandb' and importlib.util.find_spec('wandb') is None:
         raise ImportError(f"logger 'wandb' needs the package wandb: {install_hint('wandb')}")
-    if settings.compiled and importlib.util.find_spec('llvmlite') is None:
+    if settings.compiled is True and importlib.util.find_spec('llvmlite') is None:
         raise ImportError(f'compiled=True needs the package llvmlite: {install_hint("compile")}')
 
 

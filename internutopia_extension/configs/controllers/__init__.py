@@ -9,7 +9,6 @@ from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat,
 from internutopia.config.robot import ControllerCfg, MimicCfg
 from internutopia.macros import gm
 from internutopia.util import did_you_mean
-from internutopia_extension import keep_paths
 from internutopia_extension.configs.joint_names import H1_19
 
 
@@ -295,14 +294,3 @@ def ground_moves(
         DiscreteMoveControllerCfg(name='move_by_discrete', sub_controllers=[move_by_speed]),
         FlashControllerCfg(name='move_by_flash'),
     )
-
-
-keep_paths(
-    __name__,
-    __name__,
-    *('actuator_controller', 'aliengo_move_by_speed_controller', 'dd_controller', 'franka_mocap_teleop_controller'),
-    *('g1_move_by_speed_controller', 'gr1_move_by_speed_controller', 'gr1_teleop_controller', 'gripper_controller'),
-    *('h1_move_by_speed_controller', 'ik_controller', 'joint_controller', 'layout_edit_mocap_controller'),
-    *('move_along_path_points_controller', 'move_to_point_by_speed_controller', 'recover_controller'),
-    *('rmpflow_controller', 'rotate_controller'),
-)

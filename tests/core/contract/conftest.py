@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import isaac_sim
 import numpy as np
 import pytest
-from markers import slow_but
+from markers import need_physx, slow_but
 from warp_device import DEVICE
 
 from internutopia.config import Config
@@ -39,7 +38,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     'physx': {
         'test_going_on_from_a_saved_state': _CONTACTS_KEPT,
         'test_in_another_env_object_and_another_process': _CONTACTS_KEPT,
-        'test_gymnasiums_vector_envs_run_it': 'it forks, which PhysX does not survive',
+        'test_gymnasiums_vector_envs_run_it[physx-AsyncVectorEnv]': 'it forks, which PhysX does not survive',
         'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-1-diverge_by_effort]': _BOUNDED,
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-2-diverge_by_effort]': _BOUNDED,
@@ -62,8 +61,8 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     exceptions = EXCEPTIONS.get(name, {})
     if reason := exceptions.get(request.node.originalname) or exceptions.get(request.node.name):
         pytest.skip(reason)
-    if name == 'physx' and not os.environ.get('CI'):
-        pytest.importorskip('ovphysx')
+    if name == 'physx':
+        need_physx()
     if name == 'isaac_sim':
         isaac_sim.install(monkeypatch, version)
     return BACKENDS[request.param]

@@ -14,13 +14,14 @@ import pytest
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 
 DT = 1 / 240
+_NEEDING = {'make_world', 'physx_script'}  # PhysX
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests on PhysX with the slow ones, which `make test-all` installs it for."""
     missing = importlib.util.find_spec('ovphysx') is None and not os.environ.get('CI')
     for item in items:
-        if Path(__file__).parent in item.path.parents and 'make_world' in getattr(item, 'fixturenames', ()):
+        if Path(__file__).parent in item.path.parents and _NEEDING & {*getattr(item, 'fixturenames', ())}:
             item.add_marker(pytest.mark.slow)
             if missing:
                 item.add_marker(pytest.mark.skip(reason='ovphysx is not installed, see docs/physx.md'))
@@ -29,12 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def make_world() -> Iterator[Callable[..., Any]]:
     """Makes worlds of `env_num` envs, closed after the test."""
-    from internutopia.engines.physx.world import PhysxWorld
+    from internutopia.engines.physx.ovphysx_world import OvphysxWorld
 
-    worlds: list[PhysxWorld] = []
+    worlds: list[OvphysxWorld] = []
 
-    def make(env_num: int = 1, dt: float = DT, substeps: int = 1, threads: int = 1) -> PhysxWorld:
-        worlds.append(PhysxWorld(env_num, np.zeros((env_num, 3)), dt, substeps, threads))
+    def make(env_num: int = 1, dt: float = DT, substeps: int = 1, threads: int = 1) -> OvphysxWorld:
+        worlds.append(OvphysxWorld(env_num, np.zeros((env_num, 3)), dt, substeps, threads))
         return worlds[-1]
 
     yield make

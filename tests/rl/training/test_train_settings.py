@@ -91,7 +91,7 @@ def test_wandb_is_not_imported_where_nobody_logs_to_it(tmp_path: Path) -> None:
     assert not (tmp_path / 'imported').exists()
 
 
-def test_steps_of_a_run_are_compiled_if_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_of_a_run_are_compiled_unless_it_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('llvmlite')
     compiled, evaluate = list[CompiledStep](), CompiledStep.evaluate
 
@@ -101,15 +101,16 @@ def test_steps_of_a_run_are_compiled_if_it_says_so(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(CompiledStep, 'evaluate', evaluated)
     plain, same = tmp_path / 'plain', tmp_path / 'compiled'
-    assert train('--iterations', 2, '--out', plain).exit_code == 0 and not compiled
-    result = train('--setting', 'compiled=true', '--iterations', 2, '--out', same)
+    assert train('--setting', 'compiled=false', '--iterations', 2, '--out', plain).exit_code == 0 and not compiled
+    result = train('--iterations', 2, '--out', same)
     assert result.exit_code == 0 and compiled, result.output
     record = read_run(same)
-    assert record.training.compiled and 'llvmlite' in record.versions and not read_run(plain).training.compiled
+    assert record.training.compiled == 'auto' and 'llvmlite' in record.versions
+    assert read_run(plain).training.compiled is False
     for one, other in zip(read_progress(plain), read_progress(same), strict=True):
         assert other.mean_return == pytest.approx(one.mean_return, rel=1e-4)
     result = train('--setting', 'compiled=false', '--out', same, '--resume')
-    assert result.exit_code == 2 and 'compiled = True instead of False' in result.stderr
+    assert result.exit_code == 2 and "compiled = 'auto' instead of False" in result.stderr
 
 
 def test_what_cannot_be_compiled_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
