@@ -2,13 +2,13 @@
 
 import inspect
 
-from pydantic import field_validator
+from pydantic import FiniteFloat, field_validator
 
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import PathStr, Quaternion, Scale, Vector
 from internutopia.config.typed import TypedCfg, items_by_type
 
-__all__ = ['BaseCfg', 'ControllerCfg', 'RobotCfg', 'SensorCfg']
+__all__ = ['BaseCfg', 'ControllerCfg', 'MimicCfg', 'RobotCfg', 'SensorCfg']
 
 
 class SensorCfg(TypedCfg):
@@ -50,6 +50,15 @@ class ControllerCfg(TypedCfg):
     @classmethod
     def _sub_controllers_by_type(cls, items: object) -> object:
         return ControllerCfg.from_items(items)
+
+
+class MimicCfg(BaseCfg):
+    """Target of a joint that follows others: `offset` plus the sum of `multipliers` times their targets."""
+
+    multipliers: dict[str, FiniteFloat] = {}
+    """Factors by the names of the joints that it follows; none for a joint that is held at `offset`."""
+    offset: FiniteFloat = 0.0
+    """Target where those of the others are 0, rad or m."""
 
 
 class RobotCfg(TypedCfg):

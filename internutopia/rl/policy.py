@@ -22,6 +22,7 @@ from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import NonNegativeFloat, PositiveFloat
 from internutopia.config.learning import ObservationTermCfg
+from internutopia.config.robot import MimicCfg
 from internutopia.config.yaml_file import portable, read_mapping
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.recurrent import OnnxRecurrent, ScriptNetwork, State, in_blocks
@@ -66,6 +67,8 @@ class PolicyMetadata(BaseCfg):
     """Stiffness of the joints' drives, N·m/rad; one number, or one per joint. None means that of the robot."""
     damping: NonNegativeFloat | list[NonNegativeFloat] | None = None
     """Damping of the joints' drives, N·m·s/rad, likewise."""
+    mimic: dict[str, MimicCfg] = {}
+    """Further joints, whose targets follow from those of `joint_names`, such as arms that swing with the legs."""
     training: dict[str, Any] = {}
     """Origin of the policy: command line, seed, env steps, wall time."""
 
@@ -76,6 +79,13 @@ class PolicyMetadata(BaseCfg):
             raise ValueError(f'joint_names has {", ".join(twice)} more than once')
         if len(self.offset) != len(self.joint_names):
             raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
+        for name, cfg in self.mimic.items():
+            for joint in (name, *cfg.multipliers):
+                if (joint in self.joint_names) == (joint is name):
+                    what = (
+                        'is among joint_names' if joint is name else f'follows {joint!r}, which is not in joint_names'
+                    )
+                    raise ValueError(f'mimic: joint {name!r} {what}')
         for name in ('scale', 'stiffness', 'damping'):
             value = getattr(self, name)
             if isinstance(value, list) and len(value) != len(self.joint_names):

@@ -225,6 +225,11 @@ class RobotState:
         """Return the position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
         return self._view.body(link).get_poses()[0]
 
+    def link_clearances(self, links: Sequence[str]) -> Array:
+        """Return the heights of links' origins above the ground `(n, k)` [m]. KeyError with close matches."""
+        places = self._view.get_link_poses(links)[0]
+        return places[..., 2] - self.ground_height(places)
+
     def chain(self, link: str) -> KinematicChain:
         """Return the joints between the root and a link. KeyError with close matches."""
         return self._view.chain('', link, self._learner(f'link {link!r}'))

@@ -14,6 +14,7 @@ from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.mimic_joints import MimicJoints
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
@@ -50,9 +51,10 @@ class MoveBySpeedController(BoxActionController):
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home. If the policy has the gains that it learned
-    with, the drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in
-    any scene, see `GroundBelow`.
+    of `config.joint_names` that the policy does not drive are held at home, but for those that mimic driven ones, as
+    arms may; joints that are not among them are left alone. If the policy has the gains that it learned with, the
+    drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in any scene,
+    see `GroundBelow`.
 
     With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
     began: the policy is commanded to turn back by 1.5 times the error per second.
@@ -79,9 +81,13 @@ class MoveBySpeedController(BoxActionController):
         device = arrays.device if isinstance(arrays, DeviceArrays) else None
         self.policy = load_policy(resolve(config.policy_file, POLICY_SUFFIXES), device)
         metadata = self.policy.metadata
-        self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names or metadata.joint_names)
+        joints = config.joint_names or [*metadata.joint_names, *metadata.mimic]
+        self.joint_subset = ArticulationSubset(robot.articulation, joints)
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
-        self._driven = arrays.index(self.columns_of(metadata.joint_names, 'drives'))
+        mimic = {name: cfg for name, cfg in metadata.mimic.items() if name in joints}
+        if mimic:
+            self.mimic_joints = MimicJoints(mimic, metadata.joint_names, arrays)
+        self._driven = arrays.index(self.columns_of([*metadata.joint_names, *mimic], 'drives'))
         self._driven_dofs = [robot.articulation.get_dof_index(name) for name in metadata.joint_names]
         if world.step_dt > _LONGEST_STEP * metadata.step_dt:
             raise ValueError(
@@ -133,6 +139,9 @@ class MoveBySpeedController(BoxActionController):
             self._decide(self._robot_state.select(due), command, now)
         elif due.any():
             self._decide(EnvIdSelection(rows[due]), command[due], now[due])
+        return self._held_targets(rows)
+
+    def _held_targets(self, rows: Any) -> ArticulationAction:
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 
@@ -227,6 +236,8 @@ class MoveBySpeedController(BoxActionController):
         selection.put(state.actions, actions)
         selection.put(state.steps, selection.take(state.steps) + 1)
         targets, places = self._offset + self._scale * actions, (selection.ids[:, None], self._driven)
+        if self.mimic_joints is not None:
+            targets = xp.concat([targets, self.mimic_joints.positions(targets)], axis=-1)
         if self._on_device:
             targets = xp.where(selection.index[:, None], targets, self._targets[places])
         self._targets[places] = targets

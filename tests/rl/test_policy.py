@@ -161,6 +161,12 @@ def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None
         ('scale', -1.0, 'scale'),
         ('scal', 1.0, 'scal'),
         ('observations', [{'name': 'command'}], 'term'),
+        ('mimic', {'tail': {'offset': 1.0}}, "mimic: joint 'tail' is among joint_names"),
+        (
+            'mimic',
+            {'arm': {'multipliers': {'hop': 1.0}}},
+            "mimic: joint 'arm' follows 'hop', which is not in joint_names",
+        ),
     ],
 )
 def test_a_card_must_be_whole(field: str, value: Any, message: str) -> None:

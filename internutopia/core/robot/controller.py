@@ -40,6 +40,7 @@ from internutopia.core.registry import OrderedKeys, is_batched, look_up, registe
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.context import RobotContext
+from internutopia.core.robot.mimic_joints import MimicJoints
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.arrays import ArrayMaker, HostArrays, masked_assign
@@ -86,12 +87,14 @@ class BaseController(OrderedKeys, ABC):
         commands: what it sets: position or velocity targets of joint `'drives'`, or raw controls of the `'actuators'`
             that a model brings. A `GenericRobot` whose model has nothing but motors gets drives if a controller
             commands them, and none commands actuators. None: neither, or efforts.
+        mimic_joints: joints that it moves along with those of its `joint_subset`; None for none.
     """
 
     batched: ClassVar[bool] = False
     pure: ClassVar[bool] = False
     controllers: ClassVar[dict[str, type[BaseController]]] = {}
     commands: ClassVar[Literal['drives', 'actuators'] | None] = None
+    mimic_joints: MimicJoints | None = None
 
     def __init__(self, config: ControllerCfg, robot: RobotContext, scene: IScene):
         self.config = config

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import FiniteFloat, model_validator
 
 from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
-from internutopia.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg, MimicCfg
 from internutopia.macros import gm
 from internutopia.util import did_you_mean
 from internutopia_extension.configs.joint_names import H1_19
@@ -170,6 +170,8 @@ class JointControllerCfg(ControllerCfg):
     type: str = 'JointController'
     joint_names: list[str]
     """Joints that actions command, in their order."""
+    mimic: dict[str, MimicCfg] = {}
+    """Further joints, which follow those, by name."""
 
 
 class ActuatorControllerCfg(ControllerCfg):
