@@ -110,7 +110,7 @@ class Physics:
     """PhysX on a copy of a stage, by `ovphysx`."""
 
     def __init__(self, stage: Usd.Stage):
-        runtime._start()
+        runtime._start('cpu')
         import ovstage
         from ovphysx import PhysX
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config import SimConfig
-from internutopia.engines.base import SceneHandle
+from internutopia.engines.base import SceneHandle, World
 from internutopia.engines.batched.env_batch import EnvBatch, Slots
 from internutopia.engines.isaac.cameras import IsaacCameraView
 from internutopia.engines.isaac.kit import KitStage
@@ -42,6 +42,7 @@ class IsaacWorld(PhysxWorld):
     """Envs on the stage of the process's Isaac Sim, which is one world's from its first `load` to `close`."""
 
     engine = 'PhysX (Isaac Sim)'
+    change_scene = World.change_scene  # refuses: its stage is drawn once per load
     _open: ClassVar[WeakSet[IsaacWorld]] = WeakSet()  # the world that has the stage
 
     def __init__(self, config: SimConfig, env_num: int, env_origins: NDArray[np.float64], *args: Any, **options: Any):

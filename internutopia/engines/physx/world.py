@@ -13,6 +13,7 @@ from typing import cast
 from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import EnvBatch
+from internutopia.engines.batched.world import BatchedWorld
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.engines.physx.env_batch import PhysxEnvBatch
 from internutopia.engines.physx.physx_scene import physx_scene
@@ -24,6 +25,8 @@ from internutopia.model.spec import SceneSpec
 
 class PhysxWorld(MujocoWorld):
     """Envs on PhysX."""
+
+    _break_joints = BatchedWorld._break_joints  # so joints that break are refused: nobody reads PhysX's forces in them
 
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:

@@ -192,5 +192,5 @@ def test_other_engines_refuse(falling, make_block, monkeypatch):
 
     env = falling()
     monkeypatch.setattr(type(env.runner.world), 'change_scene', World.change_scene)
-    with pytest.raises(NotImplementedError, match='only backend'):
+    with pytest.raises(NotImplementedError, match='only backends'):
         env.runner.add_object(make_block('late'))

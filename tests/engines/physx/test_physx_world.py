@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
+from internutopia.model.spec import Drives, JointSpec, ObjectSpec, Probe, RobotSpec, SceneSpec
 
 G = 9.81
 ALONE = pytest.mark.parametrize('host', ['ovphysx'], indirect=True)  # Isaac Sim has one stage for all
@@ -88,6 +88,29 @@ def test_a_batch_grows(start: Any, hopper: RobotSpec, models: dict[str, str]) ->
         world.load({env_id: (handle, crates)})
         assert not world.step(np.arange(3))
     assert trajectory(world, 5).shape == (5, 3, 9)
+
+
+@ALONE
+def test_an_object_joins_an_env_that_runs(start: Any, hopper: RobotSpec, models: dict[str, str]) -> None:
+    """The robot keeps its state, to the bit, and the other env does not know of it."""
+    expected = trajectory(start(hopper, env_num=2), 60)
+    world = start(hopper, env_num=2)
+    trajectory(world, 20)
+    before = world.articulation('hopper', 0).get_joint_velocities()
+    stone = ObjectSpec('stone', position=(2.0, 0.0, 10.0), mass=3.0)
+    spec = SceneSpec(models['floor'], robots=(hopper,), objects=(stone,))
+    world.change_scene(1, spec)
+    view = world.articulation('hopper', 0)
+    np.testing.assert_array_equal(view.get_joint_velocities(), before)
+    for step in range(20, 60):
+        wave(world, step)
+        assert not world.step(np.arange(2))
+        np.testing.assert_array_equal(view.get_joint_positions()[0], expected[step, 0, :2])
+    assert view.get_joint_positions()[1] == pytest.approx(expected[59, 1, :2], abs=0.02)
+    assert 10 - world.body('stone', 1).get_poses()[0][1, 2] == pytest.approx(G / 2 * (40 * world.step_dt) ** 2, rel=0.03)
+    joint = JointSpec('fixed', ('/objects/stone', None), break_force=10.0)
+    with pytest.raises(NotImplementedError, match="only backend 'mujoco' has joints that break"):
+        world.change_scene(1, dataclasses.replace(spec, joints=(joint,)))
 
 
 def test_envs_that_are_not_stepped_stay(start: Any, hopper: RobotSpec) -> None:
