@@ -121,7 +121,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/recording/recorder.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/compiled/step.py': {'importlib.util.find_spec': 1},
         'internutopia/rl/training/rsl_rl.py': {'importlib.import_module': 1},
-        'internutopia/rl/training/train.py': {'importlib.util.find_spec': 2},
+        'internutopia/rl/training/train.py': {'importlib.util.find_spec': 3},
         'internutopia/templates/package/tests/test_my_robots.py': {'gymnasium.make': 1},
         'internutopia_extension/__init__.py': {'importlib.import_module': 1, 'importlib.util.find_spec': 1},
     },

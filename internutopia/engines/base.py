@@ -146,8 +146,8 @@ class World(ABC):
             NotImplementedError: the engine cannot.
         """
         raise NotImplementedError(
-            f"env {env_id}: only backends 'mujoco' and 'physx' add and remove objects and joints while an env runs; put them into "
-            'the task config, and create joints before the first reset of their env'
+            f"env {env_id}: only backends 'mujoco' and 'physx' add and remove objects and joints while an env runs; "
+            'put them into the task config, and create joints before the first reset of their env'
         )
 
     @abstractmethod

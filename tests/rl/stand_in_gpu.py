@@ -146,7 +146,7 @@ class _Network:
 
     def __init__(self, network: Any):
         self._network = network
-        self.eval = network.eval
+        self.eval, self.buffers = network.eval, network.buffers
 
     def __call__(self, observations: GpuTensor) -> GpuTensor:
         return GpuTensor(self._network(observations.values))

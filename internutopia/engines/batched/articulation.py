@@ -53,7 +53,7 @@ class MujocoArticulationView(View, ArticulationView):
         self._layout = layout
         self._root = MujocoBodyView(world, name, lambda scene: (r := find(scene)) and r.root)
         self._bodies: dict[str, MujocoBodyView] = {}
-        self._target_check = TargetCheck(self)
+        self.target_check = TargetCheck(self)
         self._per_joint = ((len(layout.dof_names),),)  # shapes of what there is one of for each joint
 
     @override
@@ -193,10 +193,10 @@ class MujocoArticulationView(View, ArticulationView):
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
             kept = None
-            largest = self._target_check.bounds[joints] if kind == 'position' else LARGEST_NUMBER
+            largest = self.target_check.bounds[joints] if kind == 'position' else LARGEST_NUMBER
             if arrays.on_device or not (np.abs(values) <= largest).all():  # values on a device are not read
                 if kind == 'position':
-                    self._target_check.check(env_ids, values, joints)
+                    self.target_check.check(env_ids, values, joints)
                 kept = arrays.xp.isnan(values)
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
             key = kind, joints_key(joints)

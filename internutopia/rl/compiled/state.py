@@ -15,10 +15,11 @@ from typing_extensions import override
 
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.controller import BaseController
-from internutopia.engines.base import World
+from internutopia.engines.base import EnvIds, World
 from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.engines.batched.bodies import MujocoBodyView
 from internutopia.engines.batched.env_batch import EnvBatch, Index
+from internutopia.engines.setter_checks import TargetCheck
 from internutopia.rl.compiled.kernel import Inputs
 from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.compiled.traced import Traced, TracedArrays
@@ -110,6 +111,23 @@ class TracedScene:
 
     def __init__(self, world: World):
         self.world = world
+
+
+class TracedTargetCheck(TargetCheck):
+    """Flag for the targets that a `TargetCheck` is for, since a kernel cannot log.
+
+    Args:
+        view: the articulation.
+        flag: traced bool `(1, 1)`, set where a target is out of bounds.
+    """
+
+    def __init__(self, view: MujocoArticulationView, flag: Traced):
+        super().__init__(view)
+        self._flag = flag
+
+    @override
+    def check(self, env_ids: EnvIds, targets: Any, joints: Any) -> None:
+        self._flag |= (np.abs(targets) > self.bounds[joints]).any(axis=-1, keepdims=True)
 
 
 class TracedState(RobotState):

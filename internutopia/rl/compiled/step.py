@@ -25,7 +25,7 @@ from internutopia.engines.batched.world import BatchedWorld
 from internutopia.engines.env_selection import EnvIdSelection
 from internutopia.rl.action_format import command
 from internutopia.rl.compiled.kernel import Inputs, Kernel
-from internutopia.rl.compiled.state import TracedState
+from internutopia.rl.compiled.state import TracedState, TracedTargetCheck
 from internutopia.rl.managers import (
     EpisodeArrays,
     RewardManager,
@@ -74,6 +74,7 @@ class CompiledStep:
         self._learning, self._state, self._episodes = learning, state, episodes
         log = _logger_for(learning)
         self._controller, self._rewards = controller, rewards
+        self._shape = controller.action_space().shape or ()
         n, timers = state.env_num, len(episodes.timers)
         self._actions = np.zeros_like(state.actions)
         self._rewarded = np.zeros(n, np.float32)
@@ -88,6 +89,7 @@ class CompiledStep:
         self._evaluate = kernels(self._trace_evaluation)
         self._evaluate.outputs = [self._rewarded, *self._masks]
         self._observe = {manager: kernels(self._trace_observer, manager, terms) for manager, terms in observers}
+        self._far = np.zeros(1, bool)  # whether a target is far outside of its joint's limits
         self._first_command = self._command = kernels(self._trace_command, True)
         self._repeated_command = kernels(self._trace_command, False)
         self.commands = self._can_command(log)
@@ -101,6 +103,10 @@ class CompiledStep:
         """Apply the actions to the robots of the running envs."""
         self._command.run()
         self._command = self._repeated_command
+        if self._far[0]:  # numpy does it again, and says where
+            self._far[0] = False
+            selection = EnvIdSelection(np.flatnonzero(self._episodes.running))
+            command(self._state, self._controller, self._shape, self._learning.action.scale is not None, selection)
 
     def evaluate(self) -> StepEvaluation:
         """See `evaluate_step`."""
@@ -136,8 +142,11 @@ class CompiledStep:
             last[...] = state.actions
             state.actions[...] = inputs.add(self._actions)
         controller = state.controller(self._controller)
-        shape, scaled = controller.action_space().shape or (), self._learning.action.scale is not None
-        command(state, controller, shape, scaled, EnvIdSelection(np.zeros(1, np.intp)))
+        far = inputs.add(as_strided(self._far, (real.env_num, 1), (0, 1)), written=True)
+        view: Any = state.articulation.view
+        view.target_check = TracedTargetCheck(view, far)
+        scaled = self._learning.action.scale is not None
+        command(state, controller, self._shape, scaled, EnvIdSelection(np.zeros(1, np.intp)))
         return Kernel(inputs, where=inputs.add(self._episodes.running))
 
     def _trace_evaluation(self, state: TracedState, inputs: Inputs, look_up: Any) -> Kernel:

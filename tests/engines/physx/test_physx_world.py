@@ -107,7 +107,9 @@ def test_an_object_joins_an_env_that_runs(start: Any, hopper: RobotSpec, models:
         assert not world.step(np.arange(2))
         np.testing.assert_array_equal(view.get_joint_positions()[0], expected[step, 0, :2])
     assert view.get_joint_positions()[1] == pytest.approx(expected[59, 1, :2], abs=0.02)
-    assert 10 - world.body('stone', 1).get_poses()[0][1, 2] == pytest.approx(G / 2 * (40 * world.step_dt) ** 2, rel=0.03)
+    assert 10 - world.body('stone', 1).get_poses()[0][1, 2] == pytest.approx(
+        G / 2 * (40 * world.step_dt) ** 2, rel=0.03
+    )
     joint = JointSpec('fixed', ('/objects/stone', None), break_force=10.0)
     with pytest.raises(NotImplementedError, match="only backend 'mujoco' has joints that break"):
         world.change_scene(1, dataclasses.replace(spec, joints=(joint,)))

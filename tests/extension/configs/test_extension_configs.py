@@ -56,7 +56,6 @@ CONTROLLER_CLASSES = {
     'GR1TeleOpController': 'gr1_teleop_controller.GR1TeleOpControllerCfg',
     'FrankaMocapTeleopController': 'franka_mocap_teleop_controller.FrankaMocapTeleopControllerCfg',
     'LayoutEditMocapController': 'layout_edit_mocap_controller.LayoutEditMocapControllerCfg',
-    'ActuatorController': 'actuator_controller.ActuatorControllerCfg',
 }
 
 
