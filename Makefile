@@ -30,6 +30,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/make_robots.py --check
 	$(BIN)/python tools/make_terrain.py --check
 	$(BIN)/python tools/make_reference.py --check
+	$(BIN)/python tools/make_porting.py --check
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -6,7 +6,8 @@ Each part is a program of its own with a time limit: what fails or takes too lon
 gets the output of each part, the table of `python -m benchmarks`, and `summary.md`, written anew after each part.
 `--device cpu --quick` tries the whole course in a few minutes on Warp's CPU device; its figures mean nothing.
 
-What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`. The kernels of
+What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`, and PhysX, whose
+GPU path has not been run yet and comes first, as `make test-all` installs it (`docs/physx.md`). The kernels of
 a fresh machine are compiled by the tests, which come first.
 """
 
@@ -52,6 +53,7 @@ def parts(device: str, quick: bool, out: Path) -> list[Part]:
     judged = ['--envs', '4', '--seconds', '0.2'] if quick else []
     return [
         *found,
+        Part('physx', [python, str(ROOT / 'benchmarks' / 'gpu_physx.py'), device, '8' if quick else '1024'], 60),
         Part('first', [python, str(ROOT / 'benchmarks' / 'gpu_first.py'), device, '8' if quick else '4096'], 60),
         Part('tests', [python, '-m', 'pytest', '-q', *processes, *tests], 180),
         Part('figures', [*bench, *(['--quick'] if quick else [])], 150),
@@ -113,7 +115,7 @@ def main() -> int:
         print(f'{part.name}: at most {part.limit:.0f} s', flush=True)
         run(part, arguments.device, out)
         print(f'{part.name}: {part.outcome}, {part.seconds:.0f} s', flush=True)
-        if part.name == 'first':
+        if part.name in ('physx', 'first'):
             print('\n'.join(part.tail), flush=True)
         write_summary(chosen[: index + 1], out)
     print((out / 'summary.md').read_text())

@@ -17,9 +17,9 @@ import numpy as np
 
 from internutopia.engines.base import World
 from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.engines.physx.ovphysx_world import OvphysxWorld
 from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.engines.physx.runtime import PhysxStage
-from internutopia.engines.physx.world import PhysxWorld
 from internutopia.model.spec import SceneSpec
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg
@@ -56,8 +56,8 @@ def compare(env_num: int) -> None:
     robot = H1Robot.model(H1RobotCfg(position=(0.0, 0.0, 1.05), controllers=[]))
     scenes = [SceneSpec(scene, robots=(robot,)) for scene in SCENES]
     origins = np.zeros((env_num, 3))
-    mujoco, physx = (engine(env_num, origins, DT, SUBSTEPS, 1) for engine in (MujocoWorld, PhysxWorld))
-    bare = PhysxStage(physx_scene(mujoco.prepare(scenes[0])).layout.text, env_num)
+    mujoco, physx = (engine(env_num, origins, DT, SUBSTEPS, 1) for engine in (MujocoWorld, OvphysxWorld))
+    bare = PhysxStage(physx_scene(mujoco.prepare(scenes[0])).layout, env_num)
     with closing(mujoco), closing(physx), closing(bare):
         worlds = mujoco, physx
         start = [load(world, scenes[:1], range(env_num)) for world in worlds]

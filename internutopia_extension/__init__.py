@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import sys
 
 _PACKAGES = ('controllers', 'interactions', 'metrics', 'objects', 'rewards', 'robots', 'sensors', 'tasks', 'terms')
 
@@ -13,8 +12,3 @@ def import_extensions() -> None:
         package = f'{__name__}.{name}'
         if importlib.util.find_spec(package):
             importlib.import_module(package)
-
-
-def keep_paths(package: str, module: str, *names: str) -> None:
-    """Make earlier modules importable, `package.name`; their contents are in `module`, which has to be imported."""
-    sys.modules.update({f'{package}.{name}': sys.modules[module] for name in names})

@@ -64,8 +64,8 @@ _ON_OTHER_ROBOTS: dict[str, tuple[type[RobotCfg], list[ControllerCfg]]] = {
 
 def registered() -> set[str]:
     """Types of the controllers of the package."""
-    classes = BaseController.controllers.items()
-    return {name for name, cls in classes if cls.__module__.startswith('internutopia')}
+    classes = ((name, cls.__module__) for name, cls in BaseController.controllers.items())
+    return {name for name, module in classes if module.startswith(('internutopia.core', 'internutopia_extension'))}
 
 
 def _ready_made() -> Iterator[tuple[str, type[RobotCfg], list[ControllerCfg]]]:

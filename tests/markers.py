@@ -1,5 +1,6 @@
-"""Parameters that make a test slow: one of a kind is enough for `make test`."""
+"""Markers of tests: parameters that make one slow, as one of a kind is enough for `make test`, and what one needs."""
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,3 +18,9 @@ def slow_but(*quick: Any, of: Iterable[Any]) -> list[Any]:
 def _slow(value: Any) -> Any:
     values = value if isinstance(value, tuple) else (value,)
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def need_physx() -> None:
+    """Skip the test where `ovphysx` is not installed; with `CI` set it has to be."""
+    if not os.environ.get('CI'):
+        pytest.importorskip('ovphysx', reason='ovphysx is not installed, see docs/physx.md')

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from markers import slow_but
+from markers import need_physx, slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
@@ -100,6 +100,8 @@ def test_commands_work_one_after_the_other(
         assert program == 'internutopia', f'{name_of(page)}: how shall {command!r} be checked?'
         if (arguments[0] in ('play', 'show') or '--video' in arguments) and not can_render():
             continue
+        if arguments[0] == 'compare':
+            need_physx()
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f'{command}: {result.output}'
 
@@ -120,8 +122,9 @@ def test_no_page_is_bound_to_a_machine(page: Path):
     assert str(ROOT) not in page.read_text()
 
 
-def test_the_reference_is_what_the_tool_writes_on_any_machine():
+@pytest.mark.parametrize('name', ['make_reference.py', 'make_porting.py'])
+def test_generated_pages_are_what_the_tools_write_on_any_machine(name: str):
     environment = {**os.environ, 'INTERNUTOPIA_ASSETS_PATH': '/somewhere/else', 'INTERNUTOPIA_COMPAT': '2.x'}
-    tool = [sys.executable, ROOT / 'tools' / 'make_reference.py', '--check']
+    tool = [sys.executable, ROOT / 'tools' / name, '--check']
     result = subprocess.run(tool, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

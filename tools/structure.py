@@ -85,8 +85,9 @@ def circles(trees: Mapping[str, ast.Module]) -> list[str]:
 
 
 def _is_table_of_names(module: str) -> bool:
-    """True for a package whose names are imported when a user asks for them, and for the table of names of 2.x."""
-    return module in ('internutopia', 'internutopia.rl', 'internutopia.remote', 'internutopia.compat.v2.gone')
+    """True for a package whose names are imported when a user asks for them, and for the tables of names of 2.x."""
+    of_2x = (f'internutopia.compat.v2.{name}' for name in ('gone', 'moved'))
+    return module in ('internutopia', 'internutopia.rl', 'internutopia.remote', *of_2x)
 
 
 def hosts(trees: Mapping[str, ast.Module]) -> tuple[list[str], list[str]]:

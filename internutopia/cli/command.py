@@ -58,8 +58,9 @@ def _exit_code(title: str, body: Callable[[], int]) -> int:
 def is_mistake(error: Exception) -> bool:
     """Return True if a config, an action or a file is wrong, rather than code.
 
-    InternUtopia raises ValueError, KeyError and OSError for these. The same raised under a class that an extension
-    package registered is a crash: its author needs the traceback.
+    InternUtopia raises ValueError, KeyError and OSError for these, and NotImplementedError with a message for what an
+    engine cannot do. The same raised under a class that an extension package registered is a crash: its author needs
+    the traceback.
     """
     from internutopia.core.registries import REGISTRIES
 
@@ -67,7 +68,9 @@ def is_mistake(error: Exception) -> bool:
         return COMMAND in str(error)  # an extra is missing
     if isinstance(error, NoOpenGLError):
         return True
-    if not isinstance(error, ValueError | KeyError | OSError):
+    if not (
+        isinstance(error, ValueError | KeyError | OSError) or (isinstance(error, NotImplementedError) and error.args)
+    ):
         return False
     modules = {cls.__module__ for registry in REGISTRIES.values() for cls in registry.values()}
     foreign = {module for module in modules if module.partition('.')[0] not in _OUR_PACKAGES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,9 +38,11 @@ from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation
+    from internutopia.rl.training.gait_meter import Gait
 
 _MAX_VELOCITY = 10.0  # m/s and rad/s: more than any robot does
 _SECONDS = 10.0  # s, of a picture or video
+_NAMED = 4  # links, at most
 
 
 @command('play {source}')
@@ -197,6 +200,13 @@ def _parsed_velocity(text: str | None) -> tuple[float, float, float] | None:
     return forward, lateral, yaw_rate
 
 
+def _contacts(gait: Gait) -> str:
+    """Return the share of the time in which other links than feet touch something, and their names."""
+    links = sorted(gait.touching, key=lambda link: -gait.touching[link])
+    named = f' ({", ".join(links[:_NAMED])})' if links else ''
+    return 'not measured' if gait.other_contacts is None else f'{gait.other_contacts:.1%}{named}'
+
+
 def _print(result: Evaluation, title: str) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -229,7 +239,23 @@ def _print(result: Evaluation, title: str) -> None:
             'height of a swing [m]': f'{gait.swing_height:.3f}',
             'slip of feet on the ground [m/s]': f'{gait.slip:.3f}',
             'feet on the ground': ', '.join(f'{share:.0%}' for share in gait.contact),
+            'contacts other than feet': _contacts(gait),
+            'roll, pitch, largest lean [degrees]': ', '.join(
+                f'{math.degrees(angle):.1f}' for angle in (gait.roll, gait.pitch, gait.lean)
+            ),
+            'peak force on a foot / weight': f'{gait.impact:.2f}',
+            'joint jerk [rad/s³]': f'{gait.jerk:.0f}',
+            'cost of transport': f'{gait.cost_of_transport:.2f}',
         }
+        if gait.asymmetry is not None:
+            rows['asymmetry of left and right'] = f'{gait.asymmetry:.3f}'
+    if result.heading_error is not None:
+        rows['heading error [degrees]'] = f'{math.degrees(result.heading_error):.1f}'
+    for still, when in ((result.still, 'standing'), (result.still_pushed, 'after pushes')):
+        if still is not None:
+            rows[f'{when}: drift, foot lift [m], turn [degrees]'] = (
+                f'{still.drift:.3f}, {still.foot_lift:.3f}, {math.degrees(still.turn):.1f}'
+            )
     if result.failed:
         rows['simulation diverged'] = f'{result.failed:.1%}'
     for name, figure in rows.items():

@@ -1,12 +1,14 @@
 """Configs of robots, their controllers and their sensors."""
 
-from pydantic import field_validator
+import inspect
+
+from pydantic import FiniteFloat, field_validator
 
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import PathStr, Quaternion, Scale, Vector
 from internutopia.config.typed import TypedCfg, items_by_type
 
-__all__ = ['BaseCfg', 'ControllerCfg', 'RobotCfg', 'SensorCfg']
+__all__ = ['BaseCfg', 'ControllerCfg', 'MimicCfg', 'RobotCfg', 'SensorCfg']
 
 
 class SensorCfg(TypedCfg):
@@ -20,6 +22,12 @@ class SensorCfg(TypedCfg):
     """Registered name of the sensor class."""
     enable: bool = True
     """True if the sensor runs; one that is switched off costs nothing and has no observation."""
+
+    @property
+    def is_on(self) -> bool:
+        """False if `enable` switches the sensor off; of a subclass that declares it, that is its own business."""
+        classes = type(self).__mro__[: type(self).__mro__.index(SensorCfg)]
+        return self.enable or any('enable' in inspect.get_annotations(cls) for cls in classes)
 
     def bytes_per_env(self) -> int:
         """Return the memory that the data of one env take, bytes, where they are large; 0 if that does not matter."""
@@ -42,6 +50,15 @@ class ControllerCfg(TypedCfg):
     @classmethod
     def _sub_controllers_by_type(cls, items: object) -> object:
         return ControllerCfg.from_items(items)
+
+
+class MimicCfg(BaseCfg):
+    """Target of a joint that follows others: `offset` plus the sum of `multipliers` times their targets."""
+
+    multipliers: dict[str, FiniteFloat] = {}
+    """Factors by the names of the joints that it follows; none for a joint that is held at `offset`."""
+    offset: FiniteFloat = 0.0
+    """Target where those of the others are 0, rad or m."""
 
 
 class RobotCfg(TypedCfg):

@@ -22,7 +22,7 @@ from internutopia.util.conventions import conventions_of, version_of_process
 class ContactCfg(BaseCfg):
     """Contact settings of MuJoCo, on the CPU or on Warp; None leaves a setting to the models of a scene.
 
-    MuJoCo's documentation describes each option, under `option`. Isaac Sim has no counterpart.
+    MuJoCo's documentation describes each option, under `option`. PhysX has no counterpart.
     """
 
     integrator: Literal['Euler', 'RK4', 'implicit', 'implicitfast', 'discrete'] | None = None
@@ -50,7 +50,7 @@ class AssetLimitsCfg(BaseCfg):
 
     Sizes are checked before MuJoCo's and USD's readers open a file. `time` and `memory` are for files of unknown
     origin: with one of them, files are first read and compiled in a process of its own, so that one that hangs or
-    crashes a reader is an error, too. Isaac Sim, which reads files itself, has no limits.
+    crashes a reader is an error, too.
     """
 
     time: PositiveFloat | None = None
@@ -98,8 +98,7 @@ class SimConfig(BaseCfg):
     """Longest time that the engine integrates in one go, s, written like `physics_dt`.
 
     A longer physics step is computed in as many equal parts as it takes: by default, 1/60 s in four of 1/240 s. Nothing
-    else changes with it. Contacts need this: what moves by its own size in one go is not stopped by a wall. Isaac Sim
-    ignores it.
+    else changes with it. Contacts need this: what moves by its own size in one go is not stopped by a wall.
     """
     contact: ContactCfg = ContactCfg()
     """Contact settings, where they should not follow from the models."""
@@ -123,10 +122,10 @@ class SimConfig(BaseCfg):
     native: bool = False
     """Deprecated, without effect."""
     backend: Literal['mujoco', 'mujoco_warp', 'physx', 'isaac_sim'] = 'mujoco'
-    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX on the CPU (extra
-    `physx`), or Isaac Sim."""
+    """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX (extra `physx`),
+    or the same in Isaac Sim."""
     device: str = 'cpu'
-    """Device the engine computes on: `'cpu'`, or with `'mujoco_warp'` and `'isaac_sim'` a GPU such as `'cuda:0'`."""
+    """Device the engine computes on: `'cpu'`, or a GPU such as `'cuda:0'`, but for `'mujoco'`."""
     substeps: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = Field(default=None, le=MAX_THREADS)
@@ -141,6 +140,11 @@ class SimConfig(BaseCfg):
     omni_compat: bool = False
     """True if an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
     `Config(compat='2.x')` it does so in any case."""
+
+    @property
+    def has_tensors(self) -> bool:
+        """True if the engine computes on tensors, which the array API can return as they are."""
+        return self.backend == 'mujoco_warp' or (self.backend == 'physx' and self.device != 'cpu')
 
     @model_validator(mode='before')
     @classmethod

@@ -41,6 +41,11 @@ class SimulationApp:
         """False when nothing is left to do: the env is closed, or no episode runs and none is left."""
         return not self._env.closed and not self._env.done
 
+    def update(self) -> None:
+        """Let time pass without commands, for a physics step, in all envs that run; see `Env.warm_up`."""
+        if self._env.runner.scenes.loaded:
+            self._env.warm_up(1)
+
     def close(self) -> None:
         """Close the env."""
         self._env.close()

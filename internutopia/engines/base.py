@@ -1,8 +1,8 @@
 """Physics world contract: `env_num` scenes side by side, stepped together.
 
 The runner, the robots and the sensors access physics only through this module and its `views`.
-Implementations: `mujoco/` (CPU) and `warp/` (GPU) on what they share, `batched/`. An Isaac Sim world keeps a stage and
-works in world coordinates underneath.
+Implementations: `mujoco/` (CPU), `warp/` (GPU) and `physx/`, with `isaac/` as another host, on what they share,
+`batched/`.
 
 Frames. Physics runs in env coordinates: every pose here is in the frame of its env. `World.env_origins` is where the
 env frames stand in the world; add it to get world coordinates. A trajectory does not depend on the env id.
@@ -129,6 +129,26 @@ class World(ABC):
             rows = {name: array[None] for name, array in state.arrays.items()}
             states.append(PhysicsStates(np.array([env_id], np.intp), rows, [PhysicsState(state.model, {})]))
         return states
+
+    def change_scene(self, env_id: int, scene: SceneSpec) -> SceneSpec:
+        """Let an env go on with other objects or joints in its scene; what stays keeps its state to the bit.
+
+        Args:
+            env_id: the env; it runs a scene of the same asset and robots.
+            scene: the spec of its scene, in which objects and joints were added or removed. Poses are those of what is
+                new; what is not given of the frames of new joints is where their bodies are now.
+
+        Returns:
+            The spec, with the frames of its joints.
+
+        Raises:
+            FileNotFoundError, ValueError: what is new cannot be compiled; nothing has changed.
+            NotImplementedError: the engine cannot.
+        """
+        raise NotImplementedError(
+            f"env {env_id}: only backend 'mujoco' adds and removes objects and joints while an env runs; put them into "
+            'the task config, and create joints before the first reset of their env'
+        )
 
     @abstractmethod
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:

@@ -51,9 +51,9 @@ def create_world(
     if config.backend == 'isaac_sim':
         from internutopia.engines.isaac.world import IsaacWorld
 
-        return IsaacWorld(config, env_num, env_origins)
+        return IsaacWorld(config, *arguments, **engine)
     if config.backend == 'physx':
-        return _physx_world(config, *arguments, **engine)
+        return _physx_world(config, device_arrays, *arguments, **engine)
     if config.device != 'cpu':
         raise ValueError(
             f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "
@@ -69,13 +69,18 @@ def create_world(
     return MujocoWorld(*arguments, **engine)
 
 
-def _physx_world(config: SimConfig, *arguments: Any, **engine: Any) -> World:
-    if config.device != 'cpu':
-        raise ValueError(f"SimConfig.device={config.device!r}: backend 'physx' runs on the CPU here; use device='cpu'")
+def _physx_world(config: SimConfig, device_arrays: bool, *arguments: Any, **engine: Any) -> World:
     try:
-        from internutopia.engines.physx.world import PhysxWorld
+        if config.device == 'cpu':
+            from internutopia.engines.physx.ovphysx_world import OvphysxWorld
+
+            return OvphysxWorld(*arguments, **engine)
+        from internutopia.engines.physx.device_world import PhysxDeviceWorld, PhysxGpuWorld
+
+        on_gpu = PhysxDeviceWorld if device_arrays else PhysxGpuWorld
+        return on_gpu(*arguments, **engine, device=config.device, raytrace=config.renderer != 'opengl')
     except ModuleNotFoundError as error:
-        if error.name not in ('ovphysx', 'ovstage'):
+        if error.name not in ('ovphysx', 'ovstage', 'mujoco_warp', 'warp', 'torch'):
             raise
-        raise ImportError(f"backend 'physx' needs the package {error.name}: {install_hint('physx')}") from error
-    return PhysxWorld(*arguments, **engine)
+        extra = 'physx' if error.name in ('ovphysx', 'ovstage') else 'gpu'
+        raise ImportError(f"backend 'physx' needs the package {error.name}: {install_hint(extra)}") from error

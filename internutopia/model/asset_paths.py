@@ -1,10 +1,10 @@
 """Asset look-up: from the path in a config to a file on this machine.
 
-A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged
-with InternUtopia; in each place also with the suffix `.xml`. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own
-H1, and the packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they
-have in InternUtopia's asset pack (`PACKAGED_AS`). `package:<package>/<file>` and `assets:<file>` are those of
-`internutopia.config.yaml_file`.
+A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged with
+InternUtopia; in each place also with the suffix `.xml`, among the packaged ones first. So
+`<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own H1, and the packaged `robots/h1/h1.xml` on a machine that has
+none. Packaged models also answer to the names that they have in InternUtopia's asset pack (`PACKAGED_AS`).
+`package:<package>/<file>` and `assets:<file>` are those of `internutopia.config.yaml_file`.
 
 `menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`, is a model of MuJoCo Menagerie. They come
 with the package `mujoco-menagerie`, which downloads a model when it is first used and keeps it. Where there is no
@@ -71,6 +71,13 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     raise FileNotFoundError(f'asset {os.fspath(path)!r} not found; tried:{places}{hint}')
 
 
+def packaged_as(path: str | os.PathLike[str]) -> Path | None:
+    """Return the packaged file for one of the asset pack, wherever that lies; None for any other."""
+    known_as = os.path.splitext(os.path.abspath(path))[0]
+    names = (name for name in PACKAGED_AS if known_as.endswith(f'/{name}'))
+    return next((PACKAGED_ASSETS / PACKAGED_AS[name] for name in names), None)
+
+
 @lru_cache(4096)  # every reset resolves the same few files
 def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[str, ...]:
     """Return the absolute paths to try, in order."""
@@ -83,7 +90,13 @@ def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[s
         if known_as in PACKAGED_AS:
             places.append(str(PACKAGED_ASSETS / PACKAGED_AS[known_as]))
     # a dict keeps the order and drops duplicates
-    return tuple(dict.fromkeys(path for place in places for path in (place, os.path.splitext(place)[0] + '.xml')))
+    return tuple(dict.fromkeys(path for place in places for path in _forms(place)))
+
+
+def _forms(place: str) -> tuple[str, str]:
+    """Return a path and the same with the suffix `.xml`, which comes first where it is the packaged original."""
+    forms = place, os.path.splitext(place)[0] + '.xml'
+    return forms[::-1] if place.startswith(f'{PACKAGED_ASSETS}{os.sep}') else forms
 
 
 @lru_cache(4096)

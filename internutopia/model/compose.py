@@ -213,8 +213,10 @@ def _check_contact_links(robot: RobotSpec, links: list[str]) -> None:
 
 def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotSpec) -> None:
     """Measure the net contact force on links, in world axes; MuJoCo gives that of the link on what it touches."""
-    for link in robot.contact_links:
-        body = robot_prefix(robot.name) + link
+    prefix = robot_prefix(robot.name)
+    links = [body.name.removeprefix(prefix) for body in spec.bodies if body.name.startswith(prefix)]
+    for link in robot.measured_links(links):
+        body = prefix + link
         sensor = spec.add_sensor(name=contact_sensor(robot.name, link), type=mujoco.mjtSensor.mjSENS_CONTACT)
         sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_BODY, body
         # what is extracted, how contacts are reduced (3: their net force), number of values kept

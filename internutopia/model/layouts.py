@@ -93,7 +93,8 @@ def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
         if model.actuator(a).name.startswith(prefix)
     }
     root = next((b for b in bodies.values() if b.qpos >= 0), None)
-    sensors = (model.sensor(contact_sensor(robot.name, link)) for link in robot.contact_links)
+    contact_links = robot.measured_links(bodies)
+    sensors = (model.sensor(contact_sensor(robot.name, link)) for link in contact_links)
     return _layout(
         model,
         robot.name,
@@ -101,7 +102,7 @@ def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
         {names[i]: joints[i] for i in order},
         bodies,
         actuators,
-        contact_links=robot.contact_links,
+        contact_links=contact_links,
         contacts=np.array([sensor.adr[0] + i for sensor in sensors for i in range(3)], np.intp),
         probes={
             probe: addresses[order] if probe == Probe('effort') else addresses

@@ -50,7 +50,7 @@ class _LoneRobot:
     """A robot with nothing around it."""
 
     def __init__(self, robot: RobotSpec, timestep: float):
-        robot = dataclasses.replace(robot, contact_excludes=(), contact_links=())
+        robot = dataclasses.replace(robot, contact_excludes=(), contact_links=(), all_contacts=False)
         spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
         remove_surroundings(child, robot, in_scene=True)
         keep_base_contacts(spec, attach_robot(spec, robot, child))

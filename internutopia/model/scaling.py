@@ -9,6 +9,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from internutopia.model.options import adopt_settings
+
 
 def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
     """Scale every length of a spec in place."""
@@ -59,7 +61,10 @@ def scale_spec(spec: mujoco.MjSpec, scale: float) -> None:
 
 def scale_mass(spec: mujoco.MjSpec, mass: float) -> None:
     """Scale all masses and inertias of a spec in place to a total of `mass` [kg]."""
-    total = float(np.sum(spec.copy().compile().body_mass))
+    whole, part = mujoco.MjSpec(), spec.copy()
+    adopt_settings(part, whole)
+    whole.attach(part, frame=whole.worldbody.add_body().add_frame(), prefix='part/')  # what stands still, too
+    total = float(np.sum(whole.compile().body_mass))
     if total <= 0:
         raise ValueError(f'the model has no mass that could be scaled to {mass} kg')
     factor = mass / total

@@ -1,9 +1,8 @@
 """Scene specs: the scene of a task, in terms that every physics backend supports.
 
 A `SceneSpec` is built from a `TaskCfg` (see `internutopia.core.task.scene_spec`) and handed to `World.prepare`. It
-holds no engine objects: the MuJoCo worlds compile it to one `MjModel` (`internutopia.model.compose`), the Isaac
-Sim world references its assets on a stage. Lengths in metres, angles in radians, quaternions `(w, x, y, z)`, poses in
-the env frame.
+holds no engine objects: worlds compile it to one `MjModel` (`internutopia.model.compose`). Lengths in metres, angles in
+radians, quaternions `(w, x, y, z)`, poses in the env frame.
 
 Poses are state, not model: two scene specs that differ only in poses or initial joint positions compile to the same
 thing.
@@ -11,7 +10,7 @@ thing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -109,7 +108,8 @@ class RobotSpec:
 
     `fixed_base`: True bolts the root to the env (its pose is still state), False gives it six free degrees of freedom,
     None follows the asset (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
-    `contact_links`: links whose contact forces are measured. `frozen`: joints that are left out, fixed at zero.
+    `contact_links`: links whose contact forces are measured; with `all_contacts`, those of the others after them.
+    `frozen`: joints that are left out, fixed at zero.
     `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
     `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
@@ -132,6 +132,7 @@ class RobotSpec:
     drives: Drives = Drives()
     joint_positions: Mapping[str, float] = field(default_factory=dict)
     contact_links: tuple[str, ...] = ()
+    all_contacts: bool = False
     frozen: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
     cameras: tuple[CameraSpec, ...] = ()
@@ -151,12 +152,18 @@ class RobotSpec:
         """Prim path below its env."""
         return self.prim_path or f'/robots/{self.name}'
 
+    def measured_links(self, links: Iterable[str]) -> tuple[str, ...]:
+        """Return those of its links whose contact forces are measured, in their order."""
+        others = (link for link in links if self.all_contacts and link not in self.contact_links)
+        return (*self.contact_links, *others)
+
     @cached_property
     def build(self) -> str:
         """Key that differs for robots of one asset that compile differently, `contact_excludes` and poses apart."""
         return repr(
             (
-                *(self.name, self.scale, self.fixed_base, self.contact_links, self.frozen, self.probes, self.cameras),
+                *(self.name, self.scale, self.fixed_base, self.contact_links, self.all_contacts, self.frozen),
+                *(self.probes, self.cameras),
                 *(self.drives, self.synonyms, self.frames, self.weightless, self.at_root, self.joint_order),
                 *(self.raw_lengths, self.ignore_usd_defaults, self.self_collisions),
             )
@@ -196,18 +203,28 @@ class ObjectSpec:
 class JointSpec:
     """A joint that is in the file of neither of its bodies.
 
-    `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'ball'`, or `'free'`, which holds nothing. Bodies that
-    a joint connects do not collide. `bodies`: their prim paths below the env, None for the env itself. `positions` [m,
-    to be multiplied with the scale of the robot, object or scene] and `orientations` place its frame on each of them:
-    what is not given for a body is where the other one has it at the start; if it is given for none, the frame is that
-    of the second body (of the first one if the second is the env). `path` is named in errors.
+    `kind`: `'fixed'`, `'hinge'` about the x axis of its frame, `'slide'` along it, `'ball'`, or `'free'`, which holds
+    nothing. Bodies that a joint connects do not collide. `bodies`: their prim paths below the env, None for the env
+    itself. `positions` [m, to be multiplied with the scale of the robot, object or scene] and `orientations` place its
+    frame on each of them: what is not given for a body is where the other one has it at the start; if it is given for
+    none, the frame is that of the second body (of the first one if the second is the env). `path` is named in errors. A
+    joint whose force is greater than `break_force` [N], or whose torque than `break_torque` [N·m], at the end of a step
+    is `broken`: it is there no more.
     """
 
-    kind: Literal['fixed', 'hinge', 'ball', 'free']
+    kind: Literal['fixed', 'hinge', 'slide', 'ball', 'free']
     bodies: tuple[str | None, str | None]
     positions: tuple[Vec3 | None, Vec3 | None] = (None, None)
     orientations: tuple[Quat | None, Quat | None] = (None, None)
+    break_force: float | None = None
+    break_torque: float | None = None
+    broken: bool = False
     path: str = field(default='', compare=False, repr=False)
+
+    @property
+    def breakable(self) -> bool:
+        """True if a force or torque can break the joint."""
+        return not self.broken and (self.break_force, self.break_torque) != (None, None)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,10 @@ from pydantic import Field, FiniteFloat, ValidationError, model_validator
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import NonNegativeFloat, PositiveFloat
 from internutopia.config.learning import ObservationTermCfg
+from internutopia.config.robot import MimicCfg
 from internutopia.config.yaml_file import portable, read_mapping
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
+from internutopia.rl.recurrent import OnnxRecurrent, ScriptNetwork, State, in_blocks
 from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
@@ -35,7 +37,6 @@ METADATA_KEY = 'internutopia'
 TORCHSCRIPT = '.pt'
 """Suffix of files that are programs."""
 _OF_JOINTS = ('joint_positions', 'joint_velocities')  # observation terms
-_BLOCK = 16  # rows that a TorchScript policy is given at once
 _LONGEST_STEP = 1.0  # s: what takes longer was given in milliseconds
 
 
@@ -66,6 +67,8 @@ class PolicyMetadata(BaseCfg):
     """Stiffness of the joints' drives, N·m/rad; one number, or one per joint. None means that of the robot."""
     damping: NonNegativeFloat | list[NonNegativeFloat] | None = None
     """Damping of the joints' drives, N·m·s/rad, likewise."""
+    mimic: dict[str, MimicCfg] = {}
+    """Further joints, whose targets follow from those of `joint_names`, such as arms that swing with the legs."""
     training: dict[str, Any] = {}
     """Origin of the policy: command line, seed, env steps, wall time."""
 
@@ -76,6 +79,13 @@ class PolicyMetadata(BaseCfg):
             raise ValueError(f'joint_names has {", ".join(twice)} more than once')
         if len(self.offset) != len(self.joint_names):
             raise ValueError(f'offset must have {len(self.joint_names)} numbers, one per joint, has {len(self.offset)}')
+        for name, cfg in self.mimic.items():
+            for joint in (name, *cfg.multipliers):
+                if (joint in self.joint_names) == (joint is name):
+                    what = (
+                        'is among joint_names' if joint is name else f'follows {joint!r}, which is not in joint_names'
+                    )
+                    raise ValueError(f'mimic: joint {name!r} {what}')
         for name in ('scale', 'stiffness', 'damping'):
             value = getattr(self, name)
             if isinstance(value, list) and len(value) != len(self.joint_names):
@@ -102,6 +112,21 @@ class Policy:
         In numpy a row's result does not depend on the other rows; on a device it may, by rounding.
         """
         return self._infer(observations)
+
+    def initial_state(self, observations: Any) -> State:
+        """Return the state of one env at the start of an episode, given its observation `(1, dim)`.
+
+        It is empty for a network whose actions follow from an observation alone. ValueError for a state that cannot be
+        kept for several envs.
+        """
+        return self._infer.initial(observations) if isinstance(self._infer, ScriptNetwork | OnnxRecurrent) else ()
+
+    def step(self, observations: Any, state: State) -> tuple[Any, State]:
+        """Compute actions `(n, k)` and the next states, for observations `(n, dim)` and states `(n, ...)` of envs."""
+        if not state:
+            return self(observations), ()
+        assert isinstance(self._infer, ScriptNetwork | OnnxRecurrent)
+        return self._infer.step(observations, state)
 
 
 def load_policy(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Policy:
@@ -236,8 +261,9 @@ def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:
     except Exception as error:  # its exceptions have no common base
         raise ValueError(f'policy {file} cannot be read: {error}') from error
     inputs = session.get_inputs()
+    metadata = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
     if len(inputs) != 1:
-        raise ValueError(f'policy {file} must have one input, the observations; it has {len(inputs)}')
+        return metadata, OnnxRecurrent(file, session)
     name, rows = inputs[0].name, (inputs[0].shape or [None])[0]
 
     def run(observations: Array) -> Array:
@@ -248,12 +274,12 @@ def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:
     def infer(observations: Array) -> Array:
         n = len(observations)
         if isinstance(rows, int):  # exported without dynamic axes
-            return _in_blocks(run, observations, rows)
+            return in_blocks(lambda block, _: (run(block), ()), observations, (), rows)[0]
         if n == 1:  # one row alone may go another way, with other rounding
             observations = np.repeat(observations, 2, axis=0)
         return run(observations)[:n]
 
-    return session.get_modelmeta().custom_metadata_map.get(METADATA_KEY), infer
+    return metadata, infer
 
 
 def _load_onnx_network(file: Path, device: str) -> tuple[str | None, Infer]:
@@ -292,47 +318,20 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
         raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
 
     module.eval()  # it may have been saved while it was trained
-
-    def run(rows: Array) -> Array:
-        with torch.inference_mode():
-            return module(torch.from_numpy(rows)).numpy()
-
+    network = ScriptNetwork(file, module)
     stateless = False
 
-    def infer(observations: Array) -> Array:
-        nonlocal stateless
-        if not stateless:
-            _check_stateless(file, module, torch.from_numpy(observations[:1]))
-            stateless = True
-        # in blocks of one size: how sums are ordered, and so rounded, depends on the number of rows
-        return _in_blocks(run, observations, _BLOCK)
-
     def infer_on_device(observations: torch.Tensor) -> torch.Tensor:
+        nonlocal stateless
         with torch.no_grad():
-            return module(observations)
+            before = [] if stateless else [buffer.clone() for buffer in module.buffers()]
+            actions = module(observations)
+            if not all(map(torch.equal, before, module.buffers())):
+                raise ValueError(f'policy {file} keeps a state: on a device, recurrent networks cannot be run')
+            stateless = True
+        return actions
 
-    return extra[f'{METADATA_KEY}.json'] or None, infer if device is None else infer_on_device
-
-
-def _check_stateless(file: Path, module: torch.nn.Module, observation: torch.Tensor) -> None:
-    """Raise ValueError if a network is recurrent: its state would mix up the envs that it is run for."""
-    import torch
-
-    before = {name: buffer.clone() for name, buffer in module.named_buffers()}
-    with torch.inference_mode():
-        module(observation)
-    changed = [name for name, buffer in module.named_buffers() if not torch.equal(buffer, before[name])]
-    if changed:
-        raise ValueError(
-            f'policy {file} keeps a state ({", ".join(changed)}): recurrent networks cannot be run, only those whose '
-            'actions follow from an observation alone'
-        )
-
-
-def _in_blocks(run: Callable[[Array], Array], observations: Array, size: int) -> Array:
-    """Compute actions for observations that are given to a network so many at a time."""
-    padded = np.pad(observations, ((0, -len(observations) % size), (0, 0)))
-    return np.concatenate([run(rows) for rows in padded.reshape(-1, size, padded.shape[1])])[: len(observations)]
+    return extra[f'{METADATA_KEY}.json'] or None, network if device is None else infer_on_device
 
 
 LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {

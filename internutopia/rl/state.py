@@ -171,12 +171,29 @@ class RobotState:
     @property
     def feet_forces(self) -> Array:
         """Net contact forces on the robot's `feet` links in the last substep `(n, k, 3)` [N]."""
-        return self._view.get_contact_forces()
+        forces, feet = self._view.get_contact_forces(), len(self.robot.feet)
+        return forces if len(self._view.contact_links) == feet else forces[:, :feet]
 
     @cached_property
     def feet_contacts(self) -> NDArray[np.bool_]:
         """Which of the robot's `feet` touch something `(n, k)`."""
         return squared_length(self.feet_forces) > CONTACT_FORCE**2
+
+    @property
+    def other_links(self) -> tuple[str, ...]:
+        """Links besides the feet. ValueError if their contacts are not measured: the robot has no `LinkContacts`."""
+        links = self._view.contact_links[len(self.robot.feet) :]
+        if not links:
+            raise ValueError(
+                f'robot {self.robot.name!r} has no sensor of type LinkContacts: only contacts of its feet are measured'
+            )
+        return links
+
+    @cached_property
+    def other_contacts(self) -> NDArray[np.bool_]:
+        """Which of the `other_links` touch something, links of the robot included `(n, k)`."""
+        forces = self._view.get_contact_forces()[:, -len(self.other_links) :]
+        return squared_length(forces) > CONTACT_FORCE**2
 
     @cached_property
     def feet_ground(self) -> Array:
@@ -207,6 +224,11 @@ class RobotState:
     def link_position(self, link: str) -> Array:
         """Return the position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
         return self._view.body(link).get_poses()[0]
+
+    def link_clearances(self, links: Sequence[str]) -> Array:
+        """Return the heights of links' origins above the ground `(n, k)` [m]. KeyError with close matches."""
+        places = self._view.get_link_poses(links)[0]
+        return places[..., 2] - self.ground_height(places)
 
     def chain(self, link: str) -> KinematicChain:
         """Return the joints between the root and a link. KeyError with close matches."""

@@ -95,7 +95,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         probe = EnvProbe.of(config, learning)
         self.action_format = probe.action_format
         distributed = isinstance(config, DistributedConfig) and config.distribution_config is not None
-        on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp' and not distributed
+        on_device = arrays == 'torch' and config.simulator.has_tensors and not distributed
         if distributed and render_mode is not None:
             raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
         self.core: BatchedRLEnv

@@ -95,6 +95,10 @@ class Conventions:
         """Return a `SceneSpec` whose assets are read in this version's lengths and joint order."""
         return spec
 
+    def runtime_config(self, config: T) -> T:
+        """Return a `TaskCfg` as classes inside an env get it; the given one stays as it is."""
+        return config
+
     def takes_raw_lengths(self, *scale: float) -> bool:
         """Return True if a file of this scale is read in the lengths that it has, whatever its unit."""
         return False

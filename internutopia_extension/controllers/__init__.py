@@ -1,6 +1,5 @@
 """Built-in controllers; importing this package registers them."""
 
-from internutopia_extension import keep_paths
 from internutopia_extension.controllers import (
     differential_drive_controller,
     discrete_controllers,
@@ -22,8 +21,3 @@ __all__ = [
     'recover_controller',
     'walking_controllers',
 ]
-
-_WALKING = ('h1', 'g1', 'gr1', 'aliengo')
-keep_paths(__name__, walking_controllers.__name__, *(f'{robot}_move_by_speed_controller' for robot in _WALKING))
-keep_paths(__name__, joint_controllers.__name__, 'joint_controller', 'gripper_controller')
-keep_paths(__name__, ground_controllers.__name__, 'move_to_point_by_speed_controller', 'rotate_controller')

@@ -24,6 +24,7 @@ from internutopia_extension.configs.controllers import (
     FlashControllerCfg,
 )
 from internutopia_extension.controllers.batch_values import observed
+from internutopia_extension.controllers.ground_controllers import walks_sideways
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
 """Actions, by the numbers of Habitat and VLN-CE."""
@@ -91,6 +92,11 @@ class DiscreteController(BaseController):
 _SLOWING = 0.1  # m or rad, before the end, from where on a robot slows down
 _SLOWEST = 0.3  # of the full speed
 _STEERING = 2.0  # [1/s], turning rate for a heading error during a step forward
+_WALKED = 0.018, 0.03  # m, rad: largest distance from the end of an action of a robot that walks sideways, too
+_NEAR, _STAYS = 0.008, 0.05  # m, from where on it goes back during an action, and when told to stop
+_LEAST, _RETURN = 0.12, 0.3  # m/s or rad/s, with which it does; policies take less than 0.1 for a command to stand
+_ELSEWHERE = 0.5  # m, from where on a robot that is told to stop has been moved by others, and stays there
+_CORRECTING = 4.0  # s, that such a robot has in addition
 _ENOUGH = 0.5  # part of a step; a robot that went less when its time was over was obstructed
 
 
@@ -101,6 +107,9 @@ class DiscreteMoveController(DiscreteController):
     Send the action at each step of the env until `finished`; what is sent before is ignored, the action that was
     begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step
     forward that has not come half of its way in `config.patience` times the time that it takes has `collided`.
+
+    A robot that can walk sideways also corrects what it drifts, and where it went too far, for up to 4 s more: it has
+    arrived within 1.8 cm and 0.03 rad of where the action leads to. Told to stop, it stays where it got that action.
     """
 
     batched = True
@@ -118,15 +127,19 @@ class DiscreteMoveController(DiscreteController):
         """Compute speeds of the action that is under way, or of a new one."""
         action = self.numbers_of(self.parsed(action, env_ids))
         fresh = self.finished()[env_ids] | (self.action[env_ids] < 0)
+        stays = (action == STOP) & (self.action[env_ids] == STOP) & (self._left_spot()[env_ids] < _ELSEWHERE)
         self.action[env_ids] = np.where(fresh, action, self.action[env_ids])
         self.actions[env_ids] += fresh
-        self.start[env_ids] = np.where(fresh[..., None], self._pose()[env_ids], self.start[env_ids])
-        end_time = self._times()[env_ids] + self._patience[action]
+        begins = (fresh & ~stays)[..., None]
+        self.start[env_ids] = np.where(begins, self._pose()[env_ids], self.start[env_ids])
+        end_time = self._times()[env_ids] + self._patience[action] + _CORRECTING * walks_sideways(self)
         self.end_time[env_ids] = np.where(fresh, end_time, self.end_time[env_ids])
         left, heading_error = (values[env_ids] for values in self._left())
         forward = self.action[env_ids] == FORWARD
         turns = TURNS[self.action[env_ids]]
         share = np.clip(left / _SLOWING, _SLOWEST, 1.0)
+        if walks_sideways(self):
+            return self._walk(share, env_ids)
         return self.forward_to(
             0,
             env_ids,
@@ -134,11 +147,46 @@ class DiscreteMoveController(DiscreteController):
             rotation_speed=np.where(forward, _STEERING * heading_error, turns * share * self.cfg.rotation_speed),
         )
 
+    def _walk(self, share: NDArray[np.float64], env_ids: Any) -> ArticulationAction:
+        """Go straight to where the action leads to, and turn as it says."""
+        way, turn = (values[env_ids] for values in self._rest())
+        action = self.action[env_ids]
+        distance = np.linalg.norm(way, axis=-1)
+        fastest = np.where(action == FORWARD, np.maximum(share * self.cfg.forward_speed, _LEAST), _RETURN)
+        near = (distance < _NEAR) | ((action == STOP) & (distance < _STAYS))
+        speed = np.where(near, 0.0, np.clip(_STEERING * distance, _LEAST, fastest))
+        ahead = yaw_rotate(-self._pose()[env_ids][..., 2], way) * (speed / np.maximum(distance, 1e-6))[..., None]
+        rate = np.clip(_STEERING * np.abs(turn), _LEAST, self.cfg.rotation_speed)
+        close = np.abs(turn) < np.where(action == STOP, _WALKED[1], 0.5 * _WALKED[1])
+        return self.forward_to(
+            0,
+            env_ids,
+            forward_speed=ahead[..., 0],
+            rotation_speed=np.where(close, 0.0, np.sign(turn) * rate),
+            lateral_speed=ahead[..., 1],
+        )
+
+    def _rest(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the way `(..., 2)` [m] and the turn to the left [rad] to where each action leads to."""
+        pose, heading = self._pose(), self.start[..., 2]
+        length = np.where(self.action == FORWARD, self.forward_distance, 0.0)
+        ahead = np.stack([np.cos(heading), np.sin(heading)], axis=-1) * length[..., None]
+        due = heading + TURNS[np.maximum(self.action, 0)] * self.turn_angle
+        return self.start[..., :2] + ahead - pose[..., :2], wrap_angle(due - pose[..., 2])
+
+    def _left_spot(self) -> NDArray[np.float64]:
+        """Return the distance from where each action began [m]."""
+        return np.linalg.norm(self._pose()[..., :2] - self.start[..., :2], axis=-1)
+
     @override
     def finished(self) -> NDArray[np.bool_]:
         """Return True if the robot has arrived, or the time of the action is over."""
-        left, _ = self._left()
-        return (self.action >= 0) & ((self.action == STOP) | (left <= self._tolerance()) | self._late())
+        if walks_sideways(self):
+            way, turn = self._rest()
+            arrived = (np.linalg.norm(way, axis=-1) <= _WALKED[0]) & (np.abs(turn) <= _WALKED[1])
+        else:
+            arrived = self._left()[0] <= self._tolerance()
+        return (self.action >= 0) & ((self.action == STOP) | arrived | self._late())
 
     @override
     def collided(self) -> NDArray[np.bool_]:

@@ -1,9 +1,16 @@
-"""Motion over the ground to a goal, by commands to a move-by-speed controller: to a point, and turns on the spot."""
+"""Motion over the ground to a goal, by commands to a move-by-speed controller: to a point, and turns on the spot.
+
+Robots that can walk sideways, those whose move-by-speed controller takes a `lateral_speed`, drift: they stay at a goal
+that they have reached by going back when they stray, and it counts as reached until they are twice the threshold away
+(hysteresis).
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +22,22 @@ from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.util.arrays import namespace_of
-from internutopia.util.rotations import ZERO_LENGTH, unit_quat, wrap_angle, yaw_of
+from internutopia.util.rotations import ZERO_LENGTH, unit_quat, wrap_angle, yaw_of, yaw_rotate
 from internutopia_extension.controllers.batch_values import BoxActionController, has_direction, observed
-
-if TYPE_CHECKING:
-    pass
-
 
 FORWARD_SPEED = 1.0  # [m/s], where a config has None
 ROTATION_SPEED = 8.0  # [rad/s]
 THRESHOLD = 0.02  # [m or rad]
 _TURNING_SPEED = 3.0  # [rad/s], on the spot
 _IN_PLANE = (1.0, 1.0, 0.0)
+_RELEASE = 2.0  # times the threshold, from where on a goal that was reached is not any more
+_STRAYED, _BACK = 0.6, 0.3  # times the threshold, from where on a robot goes back to its goal, and until where
+_NEAR = 0.6  # [m], within which a robot goes back to a goal that it has reached, without a turn
+_BRAKING = 0.3  # [m/s²], with which one that walks comes to a goal
+_RETURN_RATE = 1.0  # [1/s], speed of going back, per distance
+_RETURN_SPEEDS = 0.12, 0.4  # [m/s], slowest and fastest; policies take less than 0.1 for a command to stand
+_TURN_SPEED = 0.12  # [rad/s], slowest of turning back
+_SPOT = 0.05  # [m], that a robot which turns may be away from where it began
 
 
 def setting(config: ControllerCfg, name: str, default: float) -> float:
@@ -41,6 +52,36 @@ def planar_distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[n
     return namespace_of(x).sqrt(x * x + y * y)
 
 
+def stays(reached: Any, distance: Any, threshold: Any) -> Any:
+    """Return True `(...)` where a goal at a distance is reached, given where it was before."""
+    return (distance < threshold) | (reached & (distance < _RELEASE * threshold))
+
+
+def strays(strayed: Any, distance: Any, threshold: Any) -> Any:
+    """Return True `(...)` where a robot that reached a goal should go back, given where it does so already."""
+    xp = namespace_of(distance)
+    return distance > threshold * xp.where(strayed, _BACK, _STRAYED)
+
+
+def speeds_to(way: Any, heading: Any) -> Any:
+    """Return forward and lateral speed `(..., 2)` [m/s] straight to a place that is `way` `(..., 2)` [m] away."""
+    xp = namespace_of(way)
+    distance = xp.sqrt((way * way).sum(axis=-1))
+    speed = (_RETURN_RATE * distance).clip(*_RETURN_SPEEDS)
+    return yaw_rotate(-heading, way) * (speed / distance.clip(min=1e-6))[..., None]
+
+
+def walks_sideways(controller: BaseController) -> bool:
+    """Return True if a controller commands one that takes a lateral speed, through others perhaps."""
+    subs = controller.sub_controllers[:1]
+    return any(_takes_lateral_speed(type(sub)) or walks_sideways(sub) for sub in subs)
+
+
+@functools.cache
+def _takes_lateral_speed(cls: type[Any]) -> bool:
+    return hasattr(cls, 'forward') and 'lateral_speed' in inspect.signature(cls.forward).parameters
+
+
 def as_array(values: Any) -> Any:
     """Return numbers as an array; an array of any kind as it is."""
     return values if hasattr(values, 'device') else np.asarray(values)
@@ -52,13 +93,18 @@ class MoveToPointBySpeedController(BoxActionController):
 
     Action: `[goal]`, a point `(3,)` [m] in the env frame whose z does not count. With heading error a, planar
     distance d and threshold t: rotation is `rotation_speed * clip(a, -1, 1)`; forward is
-    `forward_speed * (1 - 2|a|/pi)^3 * min(d/2t, 1)^3`, and 0 beyond a quarter turn; both are 0 once d < t.
+    `forward_speed * (1 - 2|a|/pi)^3 * min(d/2t, 1)^3`, and 0 beyond a quarter turn; both are 0 once d < t. A robot that
+    can walk sideways brakes at 0.3 m/s², and then stays: straight back to the goal from 0.6 t on, without a turn.
 
-    Observation: `finished`, whether d < t; False before the first action.
+    Observation: `finished`, whether d < t, or of such a robot, the goal was reached and d < 2t still; False before the
+    first action.
 
     Attributes:
         goal_position: the goal `(3,)` with z = 0; NaN before the first action.
         last_threshold: the threshold of the last call [m]; NaN before the first action.
+        reached: whether that goal was reached.
+        holds: whether the robot stays there, without a turn.
+        strayed: whether it goes back.
     """
 
     batched = True
@@ -73,6 +119,9 @@ class MoveToPointBySpeedController(BoxActionController):
         self.threshold = setting(config, 'threshold', THRESHOLD)
         self.goal_position = self.state((3,), np.nan)
         self.last_threshold = self.state((), np.nan)
+        self.reached = self.state(dtype=np.bool_)
+        self.holds = self.state(dtype=np.bool_)
+        self.strayed = self.state(dtype=np.bool_)
 
     @staticmethod
     def get_angle(start_position: Any, start_orientation: Any, goal_position: Any) -> NDArray[np.float32]:
@@ -109,24 +158,37 @@ class MoveToPointBySpeedController(BoxActionController):
         xp = self.arrays.xp
         goal = self.arrays.asarray(goal_position, 'float32') * self.arrays.constant(_IN_PLANE)
         distance = planar_distance(start_position, goal)
+        same = xp.all(goal == self.goal_position[env_ids], axis=-1)
+        reached = stays(self.reached[env_ids] & same, distance, threshold)
         self.goal_position[env_ids] = goal
         self.last_threshold[env_ids] = xp.full_like(distance, threshold)
         angle = self.get_angle(start_position, start_orientation, goal)
         aligned = (1.0 - 2.0 / np.pi * xp.abs(angle)).clip(min=0.0)
         near = (distance / max(2.0 * threshold, 1e-9)).clip(max=1.0)  # a threshold of 0 is allowed
         factor = aligned * near
-        reached = distance < threshold
+        ahead, turn = forward_speed * (factor * factor * factor), rotation_speed * angle.clip(-1.0, 1.0)
+        if not walks_sideways(self):
+            there = distance < threshold
+            speeds = {'forward_speed': xp.where(there, 0.0, ahead), 'rotation_speed': xp.where(there, 0.0, turn)}
+            return self.forward_to(0, env_ids, **speeds)
+        holds = reached | (self.holds[env_ids] & same & (distance < _NEAR))
+        strayed = holds & strays(self.strayed[env_ids], distance, threshold)
+        self.reached[env_ids], self.holds[env_ids], self.strayed[env_ids] = reached, holds, strayed
+        back = speeds_to((goal - start_position)[..., :2], yaw_of(as_array(start_orientation)))
+        back = xp.where(strayed[..., None], back, 0.0)
         return self.forward_to(
             0,
             env_ids,
-            forward_speed=xp.where(reached, 0.0, forward_speed * (factor * factor * factor)),
-            rotation_speed=xp.where(reached, 0.0, rotation_speed * angle.clip(-1.0, 1.0)),
+            forward_speed=xp.where(holds, back[..., 0], xp.minimum(ahead, xp.sqrt(2.0 * _BRAKING * distance))),
+            rotation_speed=xp.where(holds, 0.0, turn),
+            lateral_speed=back[..., 1],
         )
 
     @override
     def get_obs(self) -> dict[str, Any]:
         position, _ = self.robot.get_pose()
-        return {'finished': observed(planar_distance(position, self.goal_position) < self.last_threshold)}
+        distance = planar_distance(position, self.goal_position)
+        return {'finished': observed(stays(self.reached, distance, self.last_threshold))}
 
 
 @BaseController.register('RotateController')
@@ -136,12 +198,19 @@ class RotateController(BoxActionController):
     Action: `[goal]`, a quaternion `(4,)` of any length but zero; only its yaw counts. With yaw error e and threshold t,
     rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, as the array API sends it,
     a quaternion of length zero (shorter than 1e-15) means no goal: the robot does not turn. In a list it is refused.
+    A robot that can walk sideways turns on the spot: it goes back to where it got the goal, and turns back from 0.6 t.
 
-    Observation: `finished`, whether |e| < t; False before the first action.
+    Observation: `finished`, whether |e| < t, or of such a robot, the goal was reached and |e| < 2t still; False before
+    the first action.
 
     Attributes:
         goal_orientation: the goal `(4,)`, unit length; NaN before the first action.
         last_threshold: the threshold of the last call [rad]; NaN before the first action.
+        reached: whether that goal was reached.
+        turns_back: whether the robot turns back to it.
+        spot: where it got the goal, or was commanded again after a pause `(2,)` [m].
+        strayed: whether it goes back there.
+        last_time: of the last call [s].
     """
 
     batched = True
@@ -155,6 +224,11 @@ class RotateController(BoxActionController):
         self.threshold = setting(config, 'threshold', THRESHOLD)
         self.goal_orientation = self.state((4,), np.nan)
         self.last_threshold = self.state((), np.nan)
+        self.reached = self.state(dtype=np.bool_)
+        self.turns_back = self.state(dtype=np.bool_)
+        self.spot = self.state((2,))
+        self.strayed = self.state(dtype=np.bool_)
+        self.last_time = self.state((), -np.inf, np.float64)
 
     @staticmethod
     def get_delta_z_rot(start_orientation: Any, goal_orientation: Any) -> NDArray[np.float32]:
@@ -203,17 +277,41 @@ class RotateController(BoxActionController):
         xp = self.arrays.xp
         goal = unit_quat(self.arrays.asarray(goal_orientation, 'float32'))
         error = self.get_delta_z_rot(start_orientation, goal)
+        away = xp.abs(error)
+        turn = xp.where(away >= threshold, rotation_speed * error.clip(-1.0, 1.0), 0.0)  # also if the error is NaN
+        same = xp.all(goal == self.goal_orientation[env_ids], axis=-1)
+        reached = stays(self.reached[env_ids] & same, away, threshold)
         self.goal_orientation[env_ids] = goal
         self.last_threshold[env_ids] = xp.full_like(error, threshold)
+        if not walks_sideways(self):
+            return self.forward_to(0, env_ids, forward_speed=xp.zeros_like(error), rotation_speed=turn)
+        turns_back = reached & strays(self.turns_back[env_ids], away, threshold)
+        self.reached[env_ids], self.turns_back[env_ids] = reached, turns_back
+        turning_back = xp.where(error < 0.0, -1.0, 1.0) * (rotation_speed * away).clip(_TURN_SPEED, rotation_speed)
+        back = self._back_to_spot(same, start_orientation, env_ids)
         return self.forward_to(
             0,
             env_ids,
-            forward_speed=xp.zeros_like(error),
-            rotation_speed=xp.where(xp.abs(error) >= threshold, rotation_speed * error.clip(-1.0, 1.0), 0.0),
+            forward_speed=back[..., 0],
+            rotation_speed=xp.where(reached, xp.where(turns_back, turning_back, 0.0), turn),
+            lateral_speed=back[..., 1],
         )
+
+    def _back_to_spot(self, same: Any, orientation: Any, env_ids: Any) -> Any:
+        """Return forward and lateral speed `(..., 2)` [m/s] to the spot; `same` is False where the goal is new."""
+        xp, world = self.arrays.xp, self.scene.world
+        position = self.robot.get_pose()[0][env_ids][..., :2]
+        now = world.times[self.scene.env_id][env_ids] if self.batch_shape else world.times[self.scene.env_id]
+        same = same & (now - self.last_time[env_ids] < 1.5 * world.step_dt)
+        self.last_time[env_ids] = now
+        spot = xp.where(same[..., None], self.spot[env_ids], position)
+        self.spot[env_ids] = spot
+        strayed = same & strays(self.strayed[env_ids], planar_distance(position, spot), _SPOT / _STRAYED)
+        self.strayed[env_ids] = strayed
+        return xp.where(strayed[..., None], speeds_to(spot - position, yaw_of(as_array(orientation))), 0.0)
 
     @override
     def get_obs(self) -> dict[str, Any]:
         _, orientation = self.robot.get_pose()
-        error = self.get_delta_z_rot(orientation, self.goal_orientation)
-        return {'finished': observed(self.arrays.xp.abs(error) < self.last_threshold)}
+        error = self.arrays.xp.abs(self.get_delta_z_rot(orientation, self.goal_orientation))
+        return {'finished': observed(stays(self.reached, error, self.last_threshold))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController, box_action
+from internutopia.core.robot.mimic_joints import MimicJoints
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia_extension.configs.controllers import GripperControllerCfg, JointControllerCfg
@@ -22,7 +23,7 @@ from internutopia_extension.controllers.batch_values import BoxActionController,
 
 @BaseController.register('JointController')
 class JointController(BaseController):
-    """Controller that sets drive targets of the joints `config.joint_names`.
+    """Controller that sets drive targets of the joints `config.joint_names`, and of those that mimic them.
 
     Action: `[]` (no new command), `[positions]` or `[positions, velocities]`, each `(k,)` [rad or m, rad/s or m/s] in
     the order of `joint_names`, or None to leave them. `[None, velocities]` holds the current positions.
@@ -34,7 +35,10 @@ class JointController(BaseController):
 
     def __init__(self, config: JointControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
-        self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names)
+        self.joint_subset = self._moved = ArticulationSubset(robot.articulation, config.joint_names)
+        if config.mimic:
+            self.mimic_joints = MimicJoints(config.mimic, config.joint_names, self.arrays)
+            self._moved = ArticulationSubset(robot.articulation, [*config.joint_names, *config.mimic])
 
     @classmethod
     @override
@@ -83,7 +87,17 @@ class JointController(BaseController):
             velocities = np.asarray(joint_velocities, np.float32)
             positions = np.asarray(np.nan if joint_positions is None else joint_positions, np.float32)
             joint_positions = np.where(np.isnan(positions) & ~np.isnan(velocities), current, positions)
-        return self.joint_subset.make_articulation_action(joint_positions, joint_velocities)
+        if self.mimic_joints is not None:
+            joint_positions = self._with_followers(joint_positions, self.mimic_joints.positions)
+            joint_velocities = self._with_followers(joint_velocities, self.mimic_joints.velocities)
+        return self._moved.make_articulation_action(joint_positions, joint_velocities)
+
+    def _with_followers(self, targets: Any, follow: Callable[[Any], Any]) -> Any:
+        """Return targets of the commanded joints and of those that mimic them; None for None."""
+        if targets is None:
+            return None
+        targets = self.arrays.asarray(targets, 'float32')
+        return self.arrays.xp.concat([targets, follow(targets)], axis=-1)
 
     @override
     def action_space(self) -> Space[Any]:

@@ -28,6 +28,8 @@ from internutopia_extension.controllers.ground_controllers import (
     THRESHOLD,
     planar_distance,
     setting,
+    stays,
+    walks_sideways,
 )
 
 _AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
@@ -97,12 +99,14 @@ class MoveAlongPathPointsController(BaseController):
     `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
-    `total_points`, and `finished`: whether the last point is current and reached.
+    `total_points`, and `finished`: whether the last point is current and reached; of a robot that walks sideways, once
+    it was, while it is less than twice the `threshold` away.
 
     Attributes:
         path_points: the points `(longest path so far, 3)`, NaN behind the last one.
         path_point_idx: index of the current point.
         current_path_point: the current point `(3,)` with z = 0; NaN before the first action.
+        reached: whether the last point of the path was reached.
         path_start: where the robot was when it got its path `(3,)`; NaN before.
         total_points: number of points.
     """
@@ -121,6 +125,7 @@ class MoveAlongPathPointsController(BaseController):
         self.current_path_point = self.state((3,), np.nan)
         self.path_start = self.state((3,), np.nan)
         self.last_threshold = self.state((), np.nan)
+        self.reached = self.state(dtype=np.bool_)
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
@@ -188,6 +193,8 @@ class MoveAlongPathPointsController(BaseController):
             index, goal = pursue(start_position, start, points, index, total - 1, look_ahead)
             point = _at(points, index)
         point[..., 2] = 0.0
+        there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
+        self.reached[env_ids] = there & (index == total - 1) & walks_sideways(self)
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index
         self.current_path_point[env_ids] = point
@@ -206,7 +213,7 @@ class MoveAlongPathPointsController(BaseController):
     @override
     def get_obs(self) -> dict[str, Any]:
         position, _ = self.robot.get_pose()
-        reached = planar_distance(position, self.current_path_point) < self.last_threshold
+        reached = stays(self.reached, planar_distance(position, self.current_path_point), self.last_threshold)
         return {
             'current_index': observed(self._copy(self.path_point_idx)),
             'current_point': self._observed_point(),

@@ -14,6 +14,7 @@ from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.mimic_joints import MimicJoints
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
@@ -23,15 +24,22 @@ from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
+from internutopia.rl.recurrent import State
 from internutopia.rl.state import RobotState
+from internutopia.rl.terms.gait import STANDING
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
+from internutopia.util.rotations import length, wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.batch_values import BoxActionController
 
 Floats = NDArray[Any]
 
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+_HEADING_RATE = 1.5  # [1/s], turning rate per heading error, of a robot that holds its heading
+_FASTEST_TURN = 0.4  # [rad/s], with which it turns back
+_TURNING = 0.05  # [rad/s], from where on a command means to turn
+_LOST = 0.5  # [rad], from the heading, of a robot that was turned by something: it holds that heading then
 _SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
@@ -43,9 +51,13 @@ class MoveBySpeedController(BoxActionController):
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home. If the policy has the gains that it learned
-    with, the drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in
-    any scene, see `GroundBelow`.
+    of `config.joint_names` that the policy does not drive are held at home, but for those that mimic driven ones, as
+    arms may; joints that are not among them are left alone. If the policy has the gains that it learned with, the
+    drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in any scene,
+    see `GroundBelow`.
+
+    With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
+    began: the policy is commanded to turn back by 1.5 times the error per second.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
@@ -58,6 +70,7 @@ class MoveBySpeedController(BoxActionController):
     commands = 'drives'
     action_shape = (3,)
     action_meaning = 'forward speed, lateral speed, rotation speed'
+    _initial: State  # of a recurrent policy, in one env
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)
@@ -68,9 +81,13 @@ class MoveBySpeedController(BoxActionController):
         device = arrays.device if isinstance(arrays, DeviceArrays) else None
         self.policy = load_policy(resolve(config.policy_file, POLICY_SUFFIXES), device)
         metadata = self.policy.metadata
-        self.joint_subset = ArticulationSubset(robot.articulation, config.joint_names or metadata.joint_names)
+        joints = config.joint_names or [*metadata.joint_names, *metadata.mimic]
+        self.joint_subset = ArticulationSubset(robot.articulation, joints)
         where = self._where = f'controller {config.name!r}, policy {self.policy.path}'
-        self._driven = arrays.index(self.columns_of(metadata.joint_names, 'drives'))
+        mimic = {name: cfg for name, cfg in metadata.mimic.items() if name in joints}
+        if mimic:
+            self.mimic_joints = MimicJoints(mimic, metadata.joint_names, arrays)
+        self._driven = arrays.index(self.columns_of([*metadata.joint_names, *mimic], 'drives'))
         self._driven_dofs = [robot.articulation.get_dof_index(name) for name in metadata.joint_names]
         if world.step_dt > _LONGEST_STEP * metadata.step_dt:
             raise ValueError(
@@ -96,8 +113,11 @@ class MoveBySpeedController(BoxActionController):
         home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
+        self._holds_heading = config.hold_heading
+        self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
         self._stuck = None if self._on_device else StuckDetector(self)
         self._check_fit()
+        self._recurrent = [np.tile(each, (world.env_num, *[1] * each.ndim)) for each in self._initial]
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -119,6 +139,9 @@ class MoveBySpeedController(BoxActionController):
             self._decide(self._robot_state.select(due), command, now)
         elif due.any():
             self._decide(EnvIdSelection(rows[due]), command[due], now[due])
+        return self._held_targets(rows)
+
+    def _held_targets(self, rows: Any) -> ArticulationAction:
         targets = self._targets[rows]
         return self.joint_subset.make_articulation_action(targets if self.batch_shape else targets[0])
 
@@ -130,6 +153,9 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
+        self._heading[rows] = np.nan
+        for state, initial in zip(self._recurrent, self._initial, strict=True):
+            state[rows] = initial
         metadata = self.policy.metadata
         if metadata.stiffness is not None or metadata.damping is not None:
             selection = self._robot_state.select(env_ids) if self._on_device else EnvIdSelection(rows)
@@ -198,19 +224,43 @@ class MoveBySpeedController(BoxActionController):
         if not self._on_device and not np.array_equal(clamped, command):
             self._warn_of_clamping(selection, command, clamped)
         state.changed()
+        due = selection.take(self._due)
+        on_time = xp.abs(now - due) < metadata.step_dt  # else it was not called for a while
+        if self._holds_heading:
+            clamped = self._with_heading(selection, clamped, on_time)
         selection.put(state.commands[metadata.command], clamped)
-        actions = self.policy(selection.take(self._observations.compute()))
+        observations = selection.take(self._observations.compute())
+        actions = self._remembering(selection, observations) if self._recurrent else self.policy(observations)
         if metadata.action_clip is not None:
             actions = actions.clip(-metadata.action_clip, metadata.action_clip)
         selection.put(state.actions, actions)
         selection.put(state.steps, selection.take(state.steps) + 1)
         targets, places = self._offset + self._scale * actions, (selection.ids[:, None], self._driven)
+        if self.mimic_joints is not None:
+            targets = xp.concat([targets, self.mimic_joints.positions(targets)], axis=-1)
         if self._on_device:
             targets = xp.where(selection.index[:, None], targets, self._targets[places])
         self._targets[places] = targets
-        # a whole number of policy steps after the last action, unless it was not called for a while
-        due = selection.take(self._due)
-        selection.put(self._due, xp.where(xp.abs(now - due) < metadata.step_dt, due, now) + metadata.step_dt)
+        # a whole number of policy steps after the last action
+        selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
+
+    def _remembering(self, selection: EnvSelection, observations: Any) -> Any:
+        """Run a recurrent policy, with a state for each env."""
+        actions, state = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
+        for rows, after in zip(self._recurrent, state, strict=True):
+            selection.put(rows, after)
+        return actions
+
+    def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+        """Return commands `(m, 3)` that also turn back to the heading that is held."""
+        xp, yaw = self._robot_state.xp, selection.take(yaw_of(self._robot_state.base_orientation))
+        walks = (length(command[:, :2]) >= STANDING) & (xp.abs(command[:, 2]) < _TURNING)
+        error = wrap_angle(selection.take(self._heading) - yaw)
+        error = xp.where(walks & on_time & (xp.abs(error) < _LOST), error, 0.0)  # NaN is no error
+        selection.put(self._heading, xp.where(walks, yaw + error, xp.nan))
+        turn = (_HEADING_RATE * error).clip(-_FASTEST_TURN, _FASTEST_TURN)
+        command = xp.stack([command[:, 0], command[:, 1], command[:, 2] + turn], axis=-1)
+        return xp.clip(command, self._lowest, self._highest)
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
         """Warn once per robot and controller of a clamped command, and name the commanding controller."""
@@ -235,7 +285,8 @@ class MoveBySpeedController(BoxActionController):
 
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
-        return [self._targets, self._due, state.steps, state.actions, state.commands[self.policy.metadata.command]]
+        commands = state.commands[self.policy.metadata.command]
+        return [self._targets, self._due, self._heading, state.steps, state.actions, commands, *self._recurrent]
 
     def _rows(self, env_ids: Any) -> Any:
         """Return ids of the envs, in the form that indexes the state; a mask on a device stays one."""
@@ -257,7 +308,8 @@ class MoveBySpeedController(BoxActionController):
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         try:
-            actions = self.policy(observations)
+            self._initial = self.policy.initial_state(observations)
+            actions, _ = self.policy.step(observations, tuple(each[None] for each in self._initial))
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         except Exception as error:  # those of the libraries have no common base

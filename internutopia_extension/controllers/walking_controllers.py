@@ -32,9 +32,10 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
     """Walking on the legs, with targets of the action for the joints above them.
 
     Action: forward, lateral [m/s], rotation speed [rad/s], then optionally the base height [m] and the targets of the
-    joints `upper_joints` [rad]; None stands for the default of each. Targets of joints that the policy itself drives
-    are passed over. The policies of this package walk at one height: another one is checked, a warning is logged once
-    (on a device none), and nothing else happens.
+    joints `upper_joints` [rad]; None stands for the default of each: arms swing with the legs if the policy's do
+    (`PolicyMetadata.mimic`). Targets of joints that the policy itself drives are passed over. The policies of this
+    package walk at one height: another one is checked, a warning is logged once (on a device none), and nothing else
+    happens.
     """
 
     upper_joints: ClassVar[Sequence[str]]
@@ -45,9 +46,12 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
         super().__init__(config, robot, scene)
         arrays, columns = scene.world.arrays, self.columns_of(self.upper_joints, 'moves')
         # of the upper body's joints, those that the policy leaves alone
-        free = np.flatnonzero(~np.isin(columns, to_host(self._driven)))
+        driven = self.columns_of(self.policy.metadata.joint_names, 'drives')
+        free = np.flatnonzero(~np.isin(columns, driven))
         self._free, self._upper = arrays.index(free), arrays.index(columns[free])
-        self._upper_default = arrays.asarray(self.upper_default)
+        follow = [] if self.mimic_joints is None else list(self.mimic_joints.configs)
+        default = np.where(np.isin(self.upper_joints, follow), np.nan, self.upper_default).astype(np.float32)
+        self._upper_default = arrays.asarray(default)
 
     def parse_action(self, action: Any) -> NDArray[np.float32]:
         """Return one env's action as `(4 + k,)`: speeds, height, upper-body targets."""
@@ -57,12 +61,15 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
                 f'targets (optional), got {action!r}'
             )
         height = action[3] if len(action) > 3 and action[3] is not None else self.default_height
-        upper = action[4] if len(action) > 4 and action[4] is not None else self.upper_default
+        if len(action) > 4 and action[4] is not None:
+            upper = box_action(action[4], (len(self.upper_joints),), ' (upper-body joint targets)')
+        else:
+            upper = to_host(self._upper_default)
         return np.concatenate(
             [
                 box_action(list(action[:3]), (3,), f' ({self.action_meaning})'),
                 box_action([height], (1,), ' (base height)'),
-                box_action(upper, (len(self.upper_joints),), ' (upper-body joint targets)'),
+                upper,
             ]
         )
 
@@ -90,8 +97,10 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
             _warn_of_height(type(self).__name__, self.default_height)
         rows = self._rows(env_ids)
         upper = self._upper_default if upper is None else self._robot_state.arrays.asarray(upper)
-        self._targets[rows[:, None], self._upper] = upper[..., self._free]
-        return super().forward(forward_speed, rotation_speed, lateral_speed, env_ids)
+        super().forward(forward_speed, rotation_speed, lateral_speed, env_ids)
+        xp, places, wanted = self._robot_state.xp, (rows[:, None], self._upper), upper[..., self._free]
+        self._targets[places] = xp.where(xp.isnan(wanted), self._targets[places], wanted)
+        return self._held_targets(rows)
 
 
 @functools.cache

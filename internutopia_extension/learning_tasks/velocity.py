@@ -64,12 +64,13 @@ def config(
 ) -> Config:
     """Return envs with one legged robot each, at 48 steps per second.
 
-    The action `(k,)` moves the targets of the robot's leg joints around the home pose. The observation is the base's
-    angular velocity (scaled by 0.25), the direction of gravity in its frame, the command (forward, lateral [m/s], yaw
-    rate [rad/s]), positions relative to home of all joints that it drives and of those that are held in some pose
-    (`Walker.held`), velocities of the former (scaled by 0.05), the last action, and the clock of the gait (cosine,
-    sine). A critic also sees the base's velocity and height and the feet's contacts. An episode ends when the base is
-    lower than 0.6 of its height at home or leans by more than 0.9 rad.
+    The action `(k,)` moves the targets of the robot's leg joints around the home pose; arms may swing with them
+    (`Walker.arms`). The observation is the base's angular velocity (scaled by 0.25), the direction of gravity in its
+    frame, the command (forward, lateral [m/s], yaw rate [rad/s]), positions relative to home of all joints that it
+    drives and of those that are held in some pose (`Walker.held`), velocities of the former (scaled by 0.05), the last
+    action, and the clock of the gait (cosine, sine; zeros while the command is to stand). A critic also sees the base's
+    velocity and height and the feet's contacts. An episode ends when the base is lower than 0.6 of its height at home
+    or leans by more than 0.9 rad.
 
     Args:
         num_envs: number of envs.
@@ -92,7 +93,8 @@ def config(
     walker = look_up_walker(robot)
     if terrain not in SCENES:
         raise ValueError(f'there is no terrain {terrain!r}; {did_you_mean(terrain, SCENES)}')
-    body = walker.standing(JointControllerCfg(name='legs', joint_names=list(walker.joints)))
+    legs = JointControllerCfg(name='legs', joint_names=list(walker.joints), mimic=dict(walker.arms))
+    body = walker.standing(legs)
     if walker.learns_as is not None:
         body = body.update(type=walker.learns_as)
     rough = terrain == 'rough'
@@ -129,8 +131,8 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
         'forward': robot.forward,
         'lateral': robot.lateral,
         'yaw_rate': robot.yaw_rate,
-        'standing': 0.15,
-        'turning': 0.2,
+        'standing': 0.25,
+        'turning': 0.15,
         'by_level': curriculum,
     }
     if rough:
@@ -144,7 +146,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             ObservationTermCfg(term='joint_positions', params=seen | {'relative': True}, noise=0.01 * randomize),
             ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
             ObservationTermCfg(term='last_action'),
-            ObservationTermCfg(term='phase', params={'period': robot.period}),
+            ObservationTermCfg(term='gait_phase', params={'name': COMMAND, 'period': robot.period}),
             *([_sight(robot, randomize)] if rough and robot.sole_ends else []),
         ],
         critic_observations=[
@@ -189,6 +191,8 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
     # wide tolerances to the end, besides a narrow one: far off, too, there must be a gradient
     tracking = {'name': COMMAND, 'tolerance': 0.5}
+    height = robot.base_height if robot.walking_height is None else robot.walking_height
+    standing = {'name': COMMAND, 'joints': list(robot.joints), 'positions': dict(robot.stance)}
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
         RewardTermCfg(term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=1.0),
@@ -201,21 +205,28 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
         RewardTermCfg(term='slip_cost', weight=-0.2),
         RewardTermCfg(term='vertical_velocity_cost', weight=-2.0),
         RewardTermCfg(term='tilt_rate_cost', weight=-0.05),
-        RewardTermCfg(term='tilt_cost', weight=-1.0),
-        RewardTermCfg(term='height_cost', params={'target': robot.base_height}, weight=-robot.height_cost),
+        RewardTermCfg(term='tilt_cost', weight=-1.0 if rough else -10.0),  # slopes are leaned into
+        RewardTermCfg(term='height_cost', params={'target': height}, weight=-robot.height_cost),
         RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
+        RewardTermCfg(term='standing_posture_cost', params=standing, weight=-2.0),
+        RewardTermCfg(term='standing_motion_cost', params={'name': COMMAND}, weight=-0.02),
         RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
         RewardTermCfg(term='power_cost', weight=-5e-4),
         RewardTermCfg(term='action_rate_cost', weight=-0.01),
         RewardTermCfg(term='joint_limit_cost', weight=-5.0),
     ]
-    if rough and not robot.knees:  # four legs find their way up steps crouched and splayed, too, and go on like that
+    if robot.lifted:
+        lifted = {'links': robot.lifted, 'height': robot.clearance}
+        terms.append(RewardTermCfg(term='low_links_cost', params=lifted, weight=-10.0))
+    if not robot.knees:  # four legs find their way crouched and splayed, too, and go on like that
         legs = [name for name in robot.joints if name not in robot.straight]
         terms.append(RewardTermCfg(term='posture_cost', params={'joints': legs}, weight=-0.3))
     if rough and robot.sole_ends:
         sole = [(x, 0.0, -robot.sole) for x in np.linspace(*robot.sole_ends, 5).tolist()]
         terms.append(RewardTermCfg(term='foothold_cost', params={'sole': sole}, weight=-2.0))
     if robot.knees:
+        stance = gait | {'joints': robot.knees, 'bend': robot.knee_bend}
+        terms.append(RewardTermCfg(term='stance_bend_cost', params=stance, weight=-2.0))
         bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
     if robot.feet_apart is not None:

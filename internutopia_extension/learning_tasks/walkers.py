@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from internutopia.config.robot import ControllerCfg, RobotCfg
+from internutopia.config.robot import ControllerCfg, MimicCfg, RobotCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.util import did_you_mean
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
@@ -27,12 +27,18 @@ class Walker:
         knees: for a biped, the knees in the order of the class's `feet`.
         root_height: height of the root when the robot stands at home [m].
         base_height: height of its base link then [m].
+        walking_height: height that the base shall be kept at; None means `base_height` [m].
         straight_height: height of the root when it stands on straight legs, its leg joints at 0 [m], if some episodes
             shall begin like that; None if all begin near home. Robots of 2.x begin straight.
         sole: height of the origins of its feet links then [m].
         period: duration of a gait cycle [s].
         offsets: phases of the feet in the cycle, in the order of the class's `feet`.
         swing_height: how far a foot is lifted [m].
+        arms: joints of the arms that follow those of the legs, so that they swing against them.
+        stance: joint positions that it stands with, of those that are not at home then [rad].
+        knee_bend: for a biped, how far a knee may be bent while its foot stands [rad].
+        lifted: links that shall stay away from the ground, such as knees.
+        clearance: how far their origins shall stay from it [m].
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
         held: ranges that joints above the legs are held in, sampled anew for every episode [rad]; the policy sees them.
@@ -59,10 +65,16 @@ class Walker:
     root_height: float
     base_height: float
     sole: float
+    walking_height: float | None = None
     straight_height: float | None = None
     period: float = 0.8
     offsets: tuple[float, ...] = (0.0, 0.5)
     swing_height: float = 0.08
+    arms: Mapping[str, MimicCfg] = field(default_factory=dict)
+    stance: Mapping[str, float] = field(default_factory=dict)
+    knee_bend: float = 0.35
+    lifted: tuple[str, ...] = ()
+    clearance: float = 0.12
     action_scale: float | Mapping[str, float] = 0.25
     forward: tuple[float, float] = (-0.5, 1.0)
     lateral: tuple[float, float] = (-0.3, 0.3)
@@ -94,6 +106,24 @@ def _legs(names: Sequence[str]) -> tuple[str, ...]:
 
 def _sideways(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if 'hip' in name and ('yaw' in name or 'roll' in name))
+
+
+def _both(joint: str, angle: float) -> dict[str, float]:
+    return {f'{side}_{joint}': angle for side in ('left', 'right')}
+
+
+def _outwards(joint: str, angle: float) -> dict[str, float]:
+    return {f'left_{joint}': angle, f'right_{joint}': -angle}
+
+
+def _arms(held: Mapping[str, float], swing: float = 0.7) -> dict[str, MimicCfg]:
+    """Return arms that swing against the legs, by this factor of the angle between the hips, and are `held` else."""
+    hips = {side: f'{side}_hip_pitch_joint' for side in ('left', 'right')}
+    shoulders = {
+        f'{side}_shoulder_pitch_joint': MimicCfg(multipliers={hips[other]: swing, hips[side]: -swing})
+        for side, other in (('left', 'right'), ('right', 'left'))
+    }
+    return shoulders | {name: MimicCfg(offset=angle) for name, angle in held.items()}
 
 
 @BaseRobot.register('GR1FixedHandsRobot')
@@ -134,8 +164,12 @@ WALKERS = {
         knees=('left_knee_joint', 'right_knee_joint'),
         root_height=0.981,
         base_height=0.981,
+        walking_height=1.03,
+        height_cost=40.0,
         sole=0.07,
         straight_height=1.05,
+        arms=_arms(_both('elbow_joint', 1.2) | _outwards('shoulder_roll_joint', 0.08)),
+        stance=_both('hip_pitch_joint', -0.2) | _both('knee_joint', 0.4) | _both('ankle_joint', -0.2),
         period=0.65,
         updates=1000,
     ),
@@ -150,6 +184,7 @@ WALKERS = {
         sole=0.0266,
         period=0.5,
         offsets=(0.0, 0.5, 0.5, 0.0),
+        lifted=tuple(f'{leg}_calf' for leg in ('FL', 'FR', 'RL', 'RR')),  # their origins are the knees
         damping=(0.0, 0.5),
         height_cost=70.0,
         updates=500,
@@ -168,6 +203,7 @@ WALKERS = {
         root_height=0.785,
         base_height=0.785,
         sole=0.0358,
+        arms=_arms(_both('elbow_joint', 1.1) | _outwards('shoulder_roll_joint', 0.2)),
         period=0.6,
         updates=800,
         sole_ends=(-0.05, 0.125),  # too short to stand on the edge of a step
@@ -185,6 +221,7 @@ WALKERS = {
         root_height=0.898,
         base_height=1.226,
         sole=0.0547,
+        arms=_arms({}),
         period=0.65,
         updates=1000,
         # between the straight arms of the model and the bent ones of its walking controller
@@ -196,7 +233,7 @@ WALKERS = {
 WALKERS['h1_robust'] = replace(
     WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}, feet_apart=0.22
 )
-WALKERS['g1_fixed_arms'] = replace(WALKERS['g1'], learns_as='G1FixedArmsRobot')
+WALKERS['g1_fixed_arms'] = replace(WALKERS['g1'], learns_as='G1FixedArmsRobot', arms={})
 WALKERS['h1_with_hand'] = replace(
     WALKERS['h1'],
     config=h1_with_hand.H1WithHandRobotCfg(),

@@ -13,7 +13,6 @@ from internutopia.config.task import TaskCfg
 from internutopia.core.task import BaseMetric
 from internutopia.navigation import metrics
 from internutopia.util import did_you_mean
-from internutopia_extension import keep_paths
 from internutopia_extension.configs.metrics import NavigationMetricCfg, RecordingMetricCfg, TraveledDistanceMetricCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 
@@ -167,6 +166,3 @@ class TraveledDistanceMetric(BaseMetric):
     def calc(self) -> float:
         """Return the path length [m]."""
         return self.distance
-
-
-keep_paths(__name__, __name__, 'recording_metric', 'traveled_distance_metric')

@@ -8,7 +8,6 @@ from typing_extensions import override
 
 from internutopia.core.object import BaseObject
 from internutopia.model.spec import ObjectSpec
-from internutopia_extension import keep_paths
 
 _MASS = 1.0  # [kg], of an object from a model file
 
@@ -74,6 +73,3 @@ def _object(config: Any, **fields: Any) -> ObjectSpec:
 
 def _cube(config: Any, **fields: Any) -> ObjectSpec:
     return _object(config, color=config.color or ObjectSpec.color, **fields)
-
-
-keep_paths(__name__, __name__, 'dynamic_cube', 'visual_cube', 'usd_object')

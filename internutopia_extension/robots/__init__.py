@@ -1,8 +1,5 @@
 """Built-in robots; importing this package registers them."""
 
-from internutopia_extension import keep_paths
 from internutopia_extension.robots import aliengo, franka, g1, generic, gr1, h1, h1_with_hand, jetbot
 
 __all__ = ['aliengo', 'franka', 'g1', 'generic', 'gr1', 'h1', 'h1_with_hand', 'jetbot']
-
-keep_paths(__name__, franka.__name__, 'mocap_controlled_franka')

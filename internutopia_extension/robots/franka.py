@@ -43,13 +43,16 @@ class ParallelGripper:
         return self._articulation.get_joint_positions(self.active_joint_indices)
 
     def forward(self, action: Literal['open', 'close']) -> ArticulationAction:
-        """Return targets that are one step nearer to open or closed. ValueError for another word."""
+        """Return targets of all dofs, one step nearer to open or closed, None for the arm. ValueError."""
         if action not in ('open', 'close'):
             raise ValueError(f"gripper: expected 'open' or 'close', got {action!r}")
         step = self._deltas if action == 'open' else -self._deltas
         low, high = np.sort([self.joint_closed_positions, self.joint_opened_positions], axis=0)
-        targets = np.clip(self.get_joint_positions() + step, low, high)
-        return ArticulationAction(targets, joint_indices=self.active_joint_indices)
+        targets: list[float | None] = [None] * self._articulation.num_dof
+        fingers = np.clip(self.get_joint_positions() + step, low, high).tolist()
+        for index, target in zip(self.active_joint_indices, fingers, strict=True):
+            targets[index] = target
+        return ArticulationAction(targets)
 
     def open(self) -> None:
         """Drive the fingers one step apart."""
@@ -127,6 +130,13 @@ _MENAGERIE = {
 }
 
 
+def _with_none(values: list[Any]) -> list[Any]:
+    """Return nested lists with None in place of NaN."""
+    if not np.isnan(np.asarray(values, np.float64)).any():
+        return values
+    return [_with_none(each) if isinstance(each, list) else None if np.isnan(each) else each for each in values]
+
+
 @dataclass(frozen=True)
 class Commanded:
     """Last commands of controllers in one env; replaced, never changed, because observations hold the same dicts."""
@@ -175,9 +185,10 @@ class FrankaRobot(BaseRobot):
 
     @staticmethod
     def action_to_dict(action: ArticulationAction) -> dict[str, Any]:
-        """Return an action as lists, None where there are none."""
+        """Return an action as lists, None where there are none, and for a joint that is left alone."""
         indices = action.joint_indices
-        return action.get_dict() | {'joint_indices': None if indices is None else list(map(int, indices))}
+        lists = {name: None if values is None else _with_none(values) for name, values in action.get_dict().items()}
+        return lists | {'joint_indices': None if indices is None else list(map(int, indices))}
 
     def get_robot_ik_base(self) -> IRigidBody:
         """Return the link that arm targets of reference `arm_base` are relative to."""

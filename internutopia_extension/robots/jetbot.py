@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.model.spec import Drives
+from internutopia.model.spec import Drives, RobotSpec
 
 
 class WheeledRobot(IsaacsimArticulation):
@@ -87,15 +89,28 @@ class WheeledRobot(IsaacsimArticulation):
         return self._wheel_dof_names, self._wheel_dof_indices
 
 
+_DAMPING = 0.1  # N·m·s/rad
+
+
 @BaseRobot.register('JetbotRobot')
 class JetbotRobot(BaseRobot):
     """Jetbot with a velocity drive on each wheel."""
 
     batched = True
     # Stiff enough to hold a commanded wheel speed within 1 % under the robot's own weight, within the motor's 0.08 N·m
-    drives = Drives(stiffness=0.0, damping=0.1)
+    drives = Drives(stiffness=0.0, damping=_DAMPING)
     fixed_base = False
     at_root = True
+
+    @classmethod
+    @override
+    def model(cls, config: RobotCfg) -> RobotSpec:
+        """Return the spec of the robot, with wheels that hold their speed as well at any scale."""
+        spec = super().model(config)
+        if cls.drives is not JetbotRobot.drives:
+            return spec
+        # masses stay: loads at a wheel grow with its radius, and its speeds become less as much
+        return replace(spec, drives=Drives(stiffness=0.0, damping=_DAMPING * spec.scale**2))
 
     @property
     def prim_path(self) -> str:

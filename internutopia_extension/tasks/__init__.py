@@ -7,7 +7,6 @@ from typing_extensions import override
 from internutopia.core.datahub import DataHub
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
-from internutopia_extension import keep_paths
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg, ManipulationTaskCfg
 from internutopia_extension.tasks.navigation_task import NavigationTask
 
@@ -72,6 +71,3 @@ class ManipulationTask(BaseTask):
         """Clear the report: another Env may run a task of the same name."""
         DataHub.clear(self.name)
         super().cleanup()
-
-
-keep_paths(__name__, __name__, 'single_inference_task', 'finite_step_task', 'manipulation_task')

@@ -1,21 +1,15 @@
-"""Stand-in for Isaac Sim: its Python modules with their recorded signatures, on this project's CPU engine.
+"""Stand-in for Isaac Sim: its Python modules with their recorded signatures, on PhysX itself by `ovphysx`.
 
-`install` puts the modules of one version into `sys.modules`, for one test. It has what the adapter calls, with the
-behaviour that is known of Isaac Sim (github.com/isaac-sim/IsaacSim, Apache-2.0, tags v5.0.0, v5.1.0 and v6.0.1) where
-an adapter could go wrong:
+`install` puts the modules of one version into `sys.modules`, for one test. It has what the backend calls, with the
+behaviour that is known of Isaac Sim (github.com/isaac-sim/IsaacSim, Apache-2.0, tags v5.0.0, v5.1.0 and v6.0.1;
+github.com/NVIDIA-Omniverse/PhysX, BSD-3) where a backend could go wrong:
 
-- rows of a view are not in the order of envs, joints are those nearer to the root first, velocities are those of
-  centres of mass; setting joint positions or velocities sets their targets, and in 5.x efforts of some joints are the
-  only ones;
-- poses are those of the world; all envs are stepped and reset together;
-- links follow joints and roots that are set with the next step;
+- rows of a view are not in the order of its paths; poses are those of the world;
+- all envs are stepped together, in the time step of the stage, which is kept as a whole number of steps per second;
 - what is stopped goes back to where the stage has it; 6.x makes two steps before anybody can look;
-- a view that was made before the stage was changed, or physics stopped, cannot be used;
-- of what lies below the base of a replication only the clones are there, each as its source says;
-- the time step is kept as a whole number of steps per second;
+- a view that was made before physics stopped cannot be used;
+- cameras see what is on the stage and nothing else; there is no picture before the first frame;
 - there is one World, and closing the app ends the process.
-
-Robots and scenes are MJCF files: what Isaac Sim would do with a USD file of the same thing.
 """
 
 from __future__ import annotations
@@ -27,69 +21,45 @@ from typing import Any
 
 import pytest
 
-from internutopia.engines.isaac import launch, usd_assets
-from isaac_sim import app, cameras, cloner, experimental, managers, objects, prims, utils
-from isaac_sim.recorded import recording
+from internutopia.engines.isaac import launch
+from isaac_sim import app, cameras, tensors
 from isaac_sim.simulator import Simulator, start
 
-_CORE: dict[str, Mapping[str, Any]] = {
-    'isaacsim': {'SimulationApp': app.SimulationApp},
-    'isaacsim.core.api': {'World': app.World},
-    'isaacsim.core.api.objects': {
-        'DynamicCuboid': objects.DynamicCuboid,
-        'FixedCuboid': objects.FixedCuboid,
-        'VisualCuboid': objects.VisualCuboid,
+_TENSORS = {'omni.physics.tensors': {'create_simulation_view': tensors.create_simulation_view}}
+_MODULES: dict[bool, dict[str, Mapping[str, Any]]] = {
+    True: {
+        'isaacsim': {'SimulationApp': app.SimulationApp},
+        'isaacsim.core.api': {'World': app.World},
+        'isaacsim.core.utils.extensions': {'enable_extension': app.enable_legacy_extension},
+        'isaacsim.core.utils.stage': app.stage_functions('isaacsim.core.utils.stage'),
+        'isaacsim.sensors.camera': {'CameraView': cameras.CameraView},
+        **_TENSORS,
     },
-    'isaacsim.core.prims': {
-        'Articulation': prims.Articulation,
-        'RigidPrim': prims.RigidPrim,
-        'XFormPrim': prims.XFormPrim,
+    False: {
+        'isaacsim': {'SimulationApp': app.SimulationApp},
+        'isaacsim.core.experimental.utils.app': {
+            name: getattr(app, name) for name in ('play', 'stop', 'update_app', 'enable_extension')
+        },
+        'isaacsim.core.experimental.utils.stage': app.stage_functions('isaacsim.core.experimental.utils.stage'),
+        'isaacsim.core.simulation_manager': {'SimulationManager': app.SimulationManager},
+        'isaacsim.core.rendering_manager': {'RenderingManager': app.RenderingManager},
+        'isaacsim.sensors.experimental.rtx': {'TiledCameraSensor': cameras.TiledCameraSensor},
+        **_TENSORS,
     },
-    'isaacsim.core.utils.extensions': vars(utils.extensions),
-    'isaacsim.core.utils.prims': vars(utils.prims),
-    'isaacsim.core.utils.stage': vars(utils.stage),
-    'isaacsim.core.cloner': {'GridCloner': cloner.GridCloner},
-    'isaacsim.sensors.camera': {'CameraView': cameras.CameraView},
-}
-_NEW: dict[str, Mapping[str, Any]] = {
-    'isaacsim.core.experimental.prims': {
-        'Articulation': experimental.Articulation,
-        'GeomPrim': experimental.GeomPrim,
-        'RigidPrim': experimental.RigidPrim,
-        'XformPrim': experimental.XformPrim,
-    },
-    'isaacsim.core.experimental.objects': {'Camera': cameras.Camera, 'Cube': experimental.Cube},
-    'isaacsim.core.experimental.utils.app': vars(managers.app),
-    'isaacsim.core.experimental.utils.stage': vars(managers.stage),
-    'isaacsim.core.simulation_manager': {'SimulationManager': managers.SimulationManager},
-    'isaacsim.core.rendering_manager': {'RenderingManager': managers.RenderingManager},
-    'isaacsim.sensors.experimental.rtx': {'TiledCameraSensor': cameras.TiledCameraSensor},
 }
 
 
-def install(monkeypatch: pytest.MonkeyPatch, version: str, old_names: bool = False) -> Simulator:
+def install(monkeypatch: pytest.MonkeyPatch, version: str) -> Simulator:
     """Let the running test find Isaac Sim of a version, `'5.1.0'` or `'6.0.1'`, in its Python.
 
-    With `old_names`, what it has is called `omni.isaac...`, as in 4.x. The adapter has no app yet, takes MJCF files as
-    if they were USD, and what it wants done at the end of the process is kept in `Simulator.at_exit`.
+    The backend has no app yet, and what it wants done at the end of the process is kept in `Simulator.at_exit`.
     """
     simulator = start(version)
     monkeypatch.setattr(launch, '_app', None)
     monkeypatch.setattr(launch, 'atexit', SimpleNamespace(register=simulator.at_exit.append))
-    monkeypatch.setattr(usd_assets, 'ASSET_SUFFIXES', (*usd_assets.USD_SUFFIXES, '.xml'))
-    modules = _CORE if simulator.legacy else {**_CORE, **_NEW}
-    contents = {f'{name}.{key}': value for name, values in modules.items() for key, value in values.items()}
-    contents = {name: value for name, value in contents.items() if not name.rpartition('.')[2].startswith('_')}
-    if old_names:
-        contents = {
-            name.replace(new, old): value
-            for old, new in recording()['aliases'].items()
-            for name, value in contents.items()
-            if name == new or name.startswith(f'{new}.')
-        }
-    for name, value in contents.items():
-        module, _, own = name.rpartition('.')
-        setattr(_module(monkeypatch, module), own, getattr(value, '__func__', value))
+    for module, values in _MODULES[simulator.legacy].items():
+        for name, value in values.items():
+            setattr(_module(monkeypatch, module), name, value)
     return simulator
 
 

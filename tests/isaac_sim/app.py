@@ -1,12 +1,13 @@
-"""App of Isaac Sim, and what of 5.x makes time pass: `SimulationApp`, `World`, `Scene`, `PhysicsContext`."""
+"""App of Isaac Sim, and what makes time pass: `World` of 5.x, the managers of 6.x, functions for app and stage."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
-from pxr import Usd
+from pxr import Usd, UsdGeom
 
-from isaac_sim.recorded import class_standing_for
+from isaac_sim.recorded import class_standing_for, stands_for
 from isaac_sim.simulator import current
 
 
@@ -22,9 +23,6 @@ class SimulationApp:
         self._running = True
         current().app = self
         current().calls['apps'] += 1
-
-    def update(self) -> None:
-        current().update()
 
     def set_setting(self, setting: str, value: Any) -> None:
         self.settings[setting] = value
@@ -45,24 +43,6 @@ class PhysicsContext:
 
     def get_physics_dt(self) -> float:
         return current().dt
-
-
-@class_standing_for('isaacsim.core.api.scenes.Scene')
-class Scene:
-    def __init__(self) -> None:
-        self._objects: dict[str, Any] = {}
-
-    def add(self, obj: Any) -> Any:
-        if obj.name in self._objects:
-            raise Exception(f'the scene has an object called {obj.name!r} already')
-        self._objects[obj.name] = obj
-        return obj
-
-    def get_object(self, name: str) -> Any:
-        return self._objects.get(name)
-
-    def object_exists(self, name: str) -> bool:
-        return name in self._objects
 
 
 @class_standing_for('isaacsim.core.api.World')
@@ -97,20 +77,7 @@ class World:
         simulator.stage.DefinePrim(physics_prim_path, 'PhysicsScene')
         self.backend = 'torch' if backend == 'numpy' and 'cuda' in (device or '') else backend
         self.device = device
-        self.scene = Scene()
         self._context = PhysicsContext()
-
-    @property
-    def stage(self) -> Usd.Stage:
-        return current().stage
-
-    @property
-    def current_time_step_index(self) -> int:
-        return current().running_physics().steps
-
-    @property
-    def current_time(self) -> float:
-        return current().running_physics().steps * current().dt
 
     @classmethod
     def clear_instance(cls) -> None:
@@ -123,26 +90,99 @@ class World:
         if not soft:
             current().stop()
         current().play()
-        for obj in self.scene._objects.values():
-            obj.initialize()
 
     def step(self, render: bool = True) -> None:
-        if render:
-            current().update()
-        else:
-            current().step()
+        assert not render, 'physics alone is stepped'
+        current().step()
 
     def render(self) -> None:
         current().render()
 
-    def play(self) -> None:
-        current().play()
-
     def stop(self) -> None:
         current().stop()
 
-    def is_playing(self) -> bool:
-        return current().playing
 
-    def is_stopped(self) -> bool:
-        return not current().playing
+@class_standing_for('isaacsim.core.simulation_manager.SimulationManager')
+class SimulationManager:
+    @classmethod
+    def setup_simulation(cls, dt: float | None = None, device: Any = None) -> None:
+        current().set_dt(dt or 1 / 60)
+        current().stage.DefinePrim('/PhysicsScene', 'PhysicsScene')
+        if device not in (None, 'cpu'):
+            raise NotImplementedError(f'the stand-in has no device {device!r}')
+
+    @classmethod
+    def get_physics_scenes(cls) -> list[SimpleNamespace]:
+        return [SimpleNamespace(path='/PhysicsScene')]
+
+    @classmethod
+    def step(cls, *, steps: int = 1) -> None:
+        current().step(steps)
+
+    @classmethod
+    def enable_fabric(cls, enable: bool) -> None:
+        current().fabric = enable
+
+
+@class_standing_for('isaacsim.core.rendering_manager.RenderingManager')
+class RenderingManager:
+    @classmethod
+    def render(cls) -> None:
+        current().render()
+
+    @classmethod
+    def set_dt(cls, dt: float) -> None:
+        current().rendering_dt = dt
+
+
+@stands_for('isaacsim.core.experimental.utils.app.play')
+def play(*, commit: bool = True) -> None:
+    current().play()
+
+
+@stands_for('isaacsim.core.experimental.utils.app.stop')
+def stop(*, commit: bool = True) -> None:
+    current().stop()
+
+
+@stands_for('isaacsim.core.experimental.utils.app.update_app')
+def update_app(*, steps: int = 1) -> None:
+    for _ in range(steps):
+        current().step()
+        current().render()
+
+
+@stands_for('isaacsim.core.experimental.utils.app.enable_extension')
+def enable_extension(name: str) -> bool:
+    current().extensions.append(name)
+    return True
+
+
+@stands_for('isaacsim.core.utils.extensions.enable_extension')
+def enable_legacy_extension(extension_name: str) -> None:
+    current().extensions.append(extension_name)
+
+
+def stage_functions(package: str) -> dict[str, Any]:
+    """Functions of a module for stages."""
+
+    @stands_for(f'{package}.create_new_stage')
+    def create_new_stage() -> Usd.Stage:
+        return current().new_stage()
+
+    @stands_for(f'{package}.get_current_stage')
+    def get_current_stage() -> Usd.Stage:
+        return current().stage
+
+    @stands_for(f'{package}.set_stage_up_axis')
+    def set_stage_up_axis(up_axis: str) -> None:
+        UsdGeom.SetStageUpAxis(current().stage, up_axis)
+
+    @stands_for(f'{package}.set_stage_units')
+    def set_stage_units(*, meters_per_unit: float) -> None:
+        UsdGeom.SetStageMetersPerUnit(current().stage, meters_per_unit)
+
+    return {
+        function.__name__: function
+        for function in (create_new_stage, get_current_stage, set_stage_up_axis, set_stage_units)
+    }

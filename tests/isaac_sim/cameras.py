@@ -1,50 +1,62 @@
-"""Cameras of both generations: what they see is rendered by this project's own renderer, when a frame is rendered."""
+"""Cameras of both generations: what is on the stage, read and rendered by this project when a frame is rendered."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
+import mujoco
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
+from pxr import Usd, UsdGeom
 
-from internutopia.rendering.camera import PictureKind
-from isaac_sim import stage as stages
-from isaac_sim.physics import Floats
-from isaac_sim.prims import LegacyPrims, PosedPrims
+from internutopia.model.scene_cache import SCENES
+from internutopia.model.spec import SceneSpec
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
+from internutopia.rendering.renderer import RendererPool
 from isaac_sim.recorded import class_standing_for
 from isaac_sim.simulator import current
 
-# Annotators by name: what the renderer calls it, and number of channels
-_ANNOTATORS: dict[str, tuple[PictureKind, int]] = {
-    'rgb': ('rgba', 3),
-    'rgba': ('rgba', 4),
-    'depth': ('depth', 1),
-    'distance_to_image_plane': ('depth', 1),
-}
+# Annotators by name: what the renderer calls it
+_ANNOTATORS: dict[str, PictureKind] = {'rgba': 'rgba', 'distance_to_image_plane': 'depth'}
 
 
 class Pictures:
     """The pictures of cameras at some prims, `size` (width, height); none before the first frame."""
 
     def __init__(self, paths: list[str], size: tuple[int, int], annotators: list[str]):
-        if unknown := [name for name in annotators if name not in _ANNOTATORS]:
-            raise ValueError(f'the stand-in has no annotators {unknown}')
-        self._simulator = current()
         self._paths, self._size, self._annotators = paths, size, annotators
         self._taken: dict[str, NDArray[Any]] = {}
-        self._simulator.cameras.add(self)
+        current().cameras.add(self)
 
     def take_picture(self) -> None:
         """Draw what the cameras see now."""
-        physics = self._simulator.running_physics()
-        kinds: tuple[PictureKind, ...] = tuple(dict.fromkeys(_ANNOTATORS[name][0] for name in self._annotators))
-        views = [physics.camera(path) for path in self._paths]
-        rendered = {view: view.pictures(self._size, kinds) for view in dict.fromkeys(view for view, _ in views)}
+        stage = current().stage
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / 'seen.usda'
+            seen = stage.Flatten()
+            del seen.GetPrimAtPath('/World').nameChildren['physics']  # invisible
+            seen.Export(str(file))
+            compiled = SCENES.get(SceneSpec(str(file)), 1 / 60)
+        data = mujoco.MjData(compiled.model)
+        mujoco.mj_forward(compiled.model, data)
+        kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.zeros(mujoco.mj_stateSize(compiled.model, kind))
+        mujoco.mj_getState(compiled.model, data, state, kind)
+        frames = Frame.blank(self._size, [_ANNOTATORS[name] for name in self._annotators], len(self._paths))
+        requests = [
+            RenderRequest(0, _camera(stage.GetPrimAtPath(path)), frames.row(row))
+            for row, path in enumerate(self._paths)
+        ]
+        pool = RendererPool(1, 'fast')
+        pool.render(requests, None, lambda _: (compiled.model, state, compiled.labels.geom_labels))
+        pool.close()
         for name in self._annotators:
-            kind, channels = _ANNOTATORS[name]
-            rows = np.stack([np.asarray(rendered[view][kind])[env] for view, env in views])
-            self._taken[name] = rows.reshape(*rows.shape[:3], -1)[..., :channels]
+            picture = frames.pictures[_ANNOTATORS[name]]
+            self._taken[name] = picture if name == 'rgba' else picture[..., None]
 
     def last(self, annotator: str) -> wp.array | None:
         """The pictures `(n, height, width, channels)` of the last frame."""
@@ -54,109 +66,45 @@ class Pictures:
         return None if picture is None else wp.array(np.ascontiguousarray(picture), device='cpu')
 
 
-class CameraPrims(PosedPrims):
-    """Camera prims in the axes of USD; those on links follow them while physics runs."""
-
-    def _camera_poses(self, indices: Any) -> tuple[Floats, Floats]:
-        physics = self._simulator.physics
-        if physics is None:
-            return self._poses(stages.get_world_pose, indices)
-        paths = [self._paths[row] for row in (range(len(self._paths)) if indices is None else np.asarray(indices))]
-        rows = [(*physics.camera(path), physics.offset(path)) for path in paths]
-        positions = [view.get_poses()[0][env] + offset for view, env, offset in rows]
-        orientations = [view.get_poses()[1][env] for view, env, _ in rows]
-        return np.array(positions, np.float32), np.array(orientations, np.float32)
-
-    def _optics(self, attribute: str) -> Floats:
-        return np.array([prim.GetAttribute(attribute).Get() for prim in self._prims], np.float32)
-
-    def _set_optics(self, attribute: str, values: Any) -> None:
-        for prim, value in zip(self._prims, np.broadcast_to(values, len(self._prims)), strict=True):
-            prim.GetAttribute(attribute).Set(float(value))
-
-    def _move_cameras(self, positions: Any, orientations: Any, indices: Any) -> None:
-        physics = self._simulator.running_physics()
-        rows = range(len(self._paths)) if indices is None else np.asarray(indices)
-        for k, row in enumerate(rows):
-            view, env = physics.camera(self._paths[row])
-            position = None if positions is None else np.array([positions[k] - physics.offset(self._paths[row])])
-            view.set_poses(np.array([env]), position, None if orientations is None else orientations[k : k + 1])
+def _camera(prim: Usd.Prim) -> CameraPose:
+    matrix = np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(Usd.TimeCode.Default()))
+    camera = UsdGeom.Camera(prim)
+    focal, width, height = (
+        float(attribute.Get())
+        for attribute in (
+            camera.GetFocalLengthAttr(),
+            camera.GetHorizontalApertureAttr(),
+            camera.GetVerticalApertureAttr(),
+        )
+    )
+    return CameraPose(matrix[3, :3], matrix[:3, :3].T, Intrinsics(width / focal / 2, height / focal / 2))
 
 
 @class_standing_for('isaacsim.sensors.camera.CameraView')
-class CameraView(CameraPrims, LegacyPrims):
+class CameraView:
     def __init__(
         self,
         prim_paths_expr: Any = None,
         name: str = 'camera_prim_view',
         camera_resolution: tuple[int, int] = (256, 256),
         output_annotators: list[str] | None = None,
+        reset_xform_properties: bool = True,
     ):
-        self._find(prim_paths_expr, name)
-        self._pictures = Pictures(self._paths, camera_resolution, output_annotators or ['rgb', 'depth'])
+        assert not reset_xform_properties, 'poses are written to the stage'
+        self._pictures = Pictures(list(prim_paths_expr), camera_resolution, output_annotators or ['rgb', 'depth'])
 
     def initialize(self, physics_sim_view: Any = None) -> None:
         current().running_physics()
 
-    def get_world_poses(self, indices: Any = None, camera_axes: str = 'world') -> tuple[Floats, Floats]:
-        _check_axes(camera_axes)
-        return self._camera_poses(indices)
-
-    def set_world_poses(
-        self, positions: Any = None, orientations: Any = None, indices: Any = None, camera_axes: str = 'world'
-    ) -> None:
-        _check_axes(camera_axes)
-        self._move_cameras(positions, orientations, indices)
-
-    def get_vertical_apertures(self) -> list[float]:
-        return self._optics('verticalAperture').tolist()
-
-    def set_horizontal_apertures(self, values: list[float]) -> None:
-        self._set_optics('horizontalAperture', values)
-
-    def get_data(self, annotator_type: str, *, tiled: bool = False) -> tuple[Any, dict[str, Any]]:
+    def get_data(self, annotator_type: str) -> tuple[Any, dict[str, Any]]:
         return self._pictures.last(annotator_type), {}
-
-
-@class_standing_for('isaacsim.core.experimental.objects.Camera')
-class Camera(CameraPrims):
-    def __init__(self, paths: Any):
-        self._find(paths, 'cameras')
-
-    @property
-    def paths(self) -> list[str]:
-        return list(self._paths)
-
-    def get_world_poses(self) -> tuple[wp.array, wp.array]:
-        positions, orientations = self._camera_poses(None)
-        return wp.array(positions, device='cpu'), wp.array(orientations, device='cpu')
-
-    def set_world_poses(self, positions: Any = None, orientations: Any = None, *, indices: Any = None) -> None:
-        self._move_cameras(positions, orientations, indices)
-
-    def get_apertures(self) -> tuple[wp.array, wp.array]:
-        apertures = (self._optics(name) for name in ('horizontalAperture', 'verticalAperture'))
-        horizontal, vertical = (wp.array(aperture, device='cpu') for aperture in apertures)
-        return horizontal, vertical
-
-    def set_apertures(self, horizontal_apertures: Any = None) -> None:
-        self._set_optics('horizontalAperture', horizontal_apertures)
-
-    def set_focal_lengths(self, focal_lengths: Any) -> None:
-        self._set_optics('focalLength', focal_lengths)
 
 
 @class_standing_for('isaacsim.sensors.experimental.rtx.TiledCameraSensor')
 class TiledCameraSensor:
     def __init__(self, paths: Any, *, resolution: tuple[int, int], annotators: Any):
-        self.camera = Camera(paths)
-        annotators = [annotators] if isinstance(annotators, str) else list(annotators)
-        self._pictures = Pictures(self.camera.paths, (resolution[1], resolution[0]), annotators)
+        self.camera = SimpleNamespace(paths=list(paths))
+        self._pictures = Pictures(list(paths), (resolution[1], resolution[0]), list(annotators))
 
-    def get_data(self, annotator: str, *, tiled: bool = False) -> tuple[wp.array | None, dict[str, Any]]:
+    def get_data(self, annotator: str) -> tuple[wp.array | None, dict[str, Any]]:
         return self._pictures.last(annotator), {}
-
-
-def _check_axes(camera_axes: str) -> None:
-    if camera_axes != 'usd':
-        raise NotImplementedError(f'the stand-in has cameras in the axes of USD, not camera_axes={camera_axes!r}')

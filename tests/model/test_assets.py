@@ -161,4 +161,4 @@ def test_a_built_in_scene_has_a_ground_names_and_boxes_of_one_to_five_kilograms(
 def test_built_in_scenes_are_these_and_their_images():
     names = {os.path.splitext(file.name)[0] for file in SCENES}
     assert names == {'empty', 'warehouse', 'obstacles', 'rooms', 'rough', 'terrain', 'course', 'apartment'}
-    assert {file.suffix for file in (PACKAGED_ASSETS / 'scenes').iterdir()} == {'.xml', '.usda', '.md', '.png'}
+    assert {file.suffix for file in (PACKAGED_ASSETS / 'scenes').iterdir()} == {'.xml', '.usd', '.usda', '.md', '.png'}

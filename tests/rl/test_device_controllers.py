@@ -9,6 +9,7 @@ from stand_in_gpu import no_waiting, stand_in_gpu
 
 from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.model.inverse_kinematics import POSITION_TOLERANCE
 from internutopia.rl import VectorEnv
 from internutopia.util.arrays import to_host
 from internutopia.util.rotations import quat_from_yaw
@@ -23,7 +24,6 @@ from internutopia_extension.configs.controllers import (
     RotateControllerCfg,
 )
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
-from internutopia_extension.controllers.inverse_kinematics import POSITION_TOLERANCE
 from internutopia_extension.robots.generic import GenericRobot
 
 torch = pytest.importorskip('torch')

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -16,6 +16,7 @@ from types import ModuleType
 from typing_extensions import override
 
 from internutopia.util import did_you_mean, log
+from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
 
 _HERE = 'internutopia.compat.omni'
 _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`
@@ -27,17 +28,51 @@ _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.i
     'prims': f'{_HERE}.prims',
     'stage': f'{_HERE}.stage_utils',
     'types': 'internutopia.core.robot.articulation_action',
+    'mesh': f'{_HERE}.prim_shapes:MESH',
+    'bounds': f'{_HERE}.prim_shapes:BOUNDS',
+    'semantics': f'{_HERE}.prim_shapes:SEMANTICS',
+    'xforms': f'{_HERE}.xforms:XFORMS',
+    'transformations': f'{_HERE}.xforms:TRANSFORMATIONS',
+    'viewports': f'{_HERE}.simulation:VIEWPORTS',
+    'carb': f'{_HERE}.kit:CARB_UTILS',
+    'extensions': f'{_HERE}.kit:EXTENSIONS',
+}
+_API = {  # below `omni.isaac.core` and `isaacsim.core.api`
+    '': f'{_HERE}.simulation:CONTEXTS',
+    '.world': f'{_HERE}.simulation:CONTEXTS',
+    '.simulation_context': f'{_HERE}.simulation:CONTEXTS',
+    '.objects': f'{_HERE}.handles:OBJECTS',
 }
 MODULES = {
     **{f'omni.isaac.core.utils.{name}': source for name, source in _UTILS.items()},
     **{f'isaacsim.core.utils.{name}': source for name, source in _UTILS.items()},
+    **{f'omni.isaac.core{name}': source for name, source in _API.items()},
+    **{f'isaacsim.core.api{name}': source for name, source in _API.items()},
+    'omni.isaac.core.prims': f'{_HERE}.views:SINGLE_NAMES',
+    'omni.isaac.core.articulations': f'{_HERE}.views:ARTICULATIONS',
+    'isaacsim.core.prims': f'{_HERE}.views:VIEWS',
+    'omni.isaac.motion_generation': f'{_HERE}.motion_generation:NAMES',
+    'isaacsim.robot_motion.motion_generation': f'{_HERE}.motion_generation:NAMES',
+    'carb': f'{_HERE}.kit:LOGGING',
+    'carb.settings': f'{_HERE}.kit:SETTINGS',
+    'pxr.PhysxSchema': f'{_HERE}.physx_schema:SCHEMAS',
     'omni.usd': f'{_HERE}.mirror:USD',
     'omni.replicator.core': f'{_HERE}.replicator:REPLICATOR',
 }
-"""Importable modules, and the module whose own names each has; `module:TUPLE` if only the names of that tuple."""
-_PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)}
+"""Importable modules, and the module whose own names each has; `module:NAMES` if only those of that tuple, or of
+that dict, under other names."""
+_PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in range(1, name.count('.') + 1)} | {
+    'omni.isaac.kit'
+}
+_ROOTS = ('omni', 'isaacsim', 'carb', 'pxr')
+_SIGNPOSTED = ('omni', 'isaacsim')
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
 _MIRROR = f'{_HERE}.mirror'
+for _package in ('isaacsim', 'omni.isaac.kit'):
+    GONE_NAMES[_package]['SimulationApp'] = (
+        f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself; '
+        'env.simulation_app has is_running, update and close'
+    )
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -48,7 +83,7 @@ class _Finder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the stand-in of that name. ModuleNotFoundError with close matches for another module of Isaac Sim."""
-        if fullname.partition('.')[0] not in ('omni', 'isaacsim') or _is_probe(fullname):
+        if fullname.partition('.')[0] not in _ROOTS or _is_probe(fullname) or _is_other(fullname):
             return None
         if fullname not in MODULES and fullname not in _PACKAGES:
             hint = did_you_mean(fullname, MODULES)
@@ -63,25 +98,30 @@ class _Finder(MetaPathFinder, Loader):
         if module.__name__ in MODULES:
             path, _, names = MODULES[module.__name__].partition(':')
             source = importlib.import_module(path)
-            own = getattr(source, names) if names else filter(lambda name: _is_own(source, name), vars(source))
-            vars(module).update({name: getattr(source, name) for name in own})
+            own = getattr(source, names) if names else [name for name in vars(source) if _is_own(source, name)]
+            aliases = own if isinstance(own, Mapping) else {name: name for name in own}
+            vars(module).update({name: getattr(source, its) for name, its in aliases.items()})
             vars(module).update(__doc__=source.__doc__, __file__=source.__file__)
+        if module.__name__ in GONE_NAMES:
+            vars(module).update(__getattr__=raise_if_gone(module.__name__))
 
 
 class _Signpost(MetaPathFinder):
-    """Finder of nothing: where an import of `omni` fails, its error states how to install the stand-ins."""
+    """Finder of nothing: where an import of Isaac Sim fails, its error states how to install the stand-ins."""
 
     @override
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return None, for `importlib.util.find_spec`, too. ModuleNotFoundError if `omni` is imported and missing."""
-        if fullname != 'omni' or is_installed() or _is_probe(fullname) or _is_there('isaacsim'):
+        """Return None, for `importlib.util.find_spec`, too. ModuleNotFoundError if it is imported and missing."""
+        if fullname not in _SIGNPOSTED or is_installed() or _is_probe(fullname):
+            return None
+        if fullname == 'omni' and _is_there('isaacsim'):
             return None
         raise ModuleNotFoundError(
-            "No module named 'omni': Isaac Sim is not installed. For stand-ins for the modules that extension packages "
-            'import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
-            'internutopia.compat.install() before the import',
+            f'No module named {fullname!r}: Isaac Sim is not installed. For stand-ins for the modules that extension '
+            'packages import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or '
+            'call internutopia.compat.install() before the import',
             name=fullname,
         )
 
@@ -138,6 +178,11 @@ def is_stand_in(module: object) -> bool:
 def _is_probe(name: str) -> bool:
     """Return whether `importlib.util.find_spec` calls a finder for a package: code that checks for Isaac Sim."""
     return '.' not in name and sys._getframe(3).f_globals.get('__name__') == importlib.util.__name__
+
+
+def _is_other(name: str) -> bool:
+    """Return whether a module of USD is none that Isaac Sim alone has."""
+    return name.partition('.')[0] == 'pxr' and name not in MODULES
 
 
 def _is_there(name: str) -> bool:

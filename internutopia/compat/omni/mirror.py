@@ -1,33 +1,42 @@
 """`omni.usd`, and the stage that it returns: one in memory per process, z up, in metres, that mirrors the envs.
 
-What it shows are the envs of the Env whose code runs (outside of that, of all of them: of envs of the same number, that
-of the Env that was made last), as of the last call of `current_stage`:
+It shows the envs of the Env whose code runs (outside of that, of all of them: of envs of the same number, that of the
+Env that was made last), as they were when it was requested last, or after the last physics step of an Env since then:
 
 - `/World/env_<id>`: an `Xform` at the place of the env on the grid, new with each episode.
-- `.../scene`: an `Xform` with a reference to the scene asset if that is USD, else with its movable bodies by name.
-- robots, at their `config.prim_path`: an `Xform` at the pose of the robot, with a reference to its asset if that is USD
-  (whose links have the poses of the file), else with its links by name (without poses of their own).
+- `.../scene`: an `Xform` with a reference to the scene asset if that is USD, else with its bodies by name.
+- robots, at their `config.prim_path`: an `Xform` at the pose of the robot, with a reference to its asset if that is
+  USD, else with its links by name.
 - objects, likewise: an `Xform` at the pose of the object, with a reference to its asset if that is USD.
 
-An edit of the stage changes no physics and no picture: prims that are added (lights among them) are kept until the
-episode of their env ends, and can be found again, but nothing draws them. Poses, joints and velocities belong to
-`robot.articulation` and to rigid bodies.
+Bodies and links have their present poses, and the scales that their files give them. Those of assets that are not USD
+have their shapes below them (`stage_shapes`). Edits of the stage change neither physics nor pictures: prims that are
+added (lights among them) are kept until the episode of their env ends, and can be found again, but nothing draws them.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from internutopia.core.scene.scene import IScene
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.model.asset_paths import resolve
+from internutopia.model.spec import SceneSpec, Vec3
+from internutopia.util.arrays import to_host
 from internutopia.util.log import warn_once
+from internutopia.util.rotations import quat_to_matrix
 
 if TYPE_CHECKING:
-    from pxr import Usd
+    from pxr import Gf, Usd
 
-USD = ('UsdContext', 'get_context')
+Matrix = NDArray[np.float64]  # `(4, 4)`, acts on rows, as those of USD
+
+USD = ('UsdContext', 'get_context', 'get_local_transform_matrix', 'get_prim_at_path', 'get_world_transform_matrix')
 """Names of `omni.usd`."""
 
 _USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
@@ -40,7 +49,10 @@ def current_stage() -> Usd.Stage:
     global _mirror
     if _mirror is None:
         _mirror = _Mirror()
-    _mirror.update({scene.env_id: scene for scene in IScene.all()})
+    for scenes in EnvScenes.candidates():
+        if _update not in scenes.after_physics:
+            scenes.after_physics.append(_update)
+    _update()
     return _mirror.stage
 
 
@@ -57,10 +69,36 @@ def get_context(name: str = '') -> UsdContext:
     return UsdContext()
 
 
+def get_prim_at_path(path: Any) -> Usd.Prim:
+    """Return the prim, an invalid one (false in an `if`) where there is none."""
+    return current_stage().GetPrimAtPath(path)
+
+
+def get_world_transform_matrix(prim: Usd.Prim, time_code: Any = None) -> Gf.Matrix4d:
+    """Return the transform from a prim to the world at present; acts on rows. `time_code` is accepted."""
+    from pxr import Usd, UsdGeom
+
+    current_stage()
+    return UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(Usd.TimeCode.Default())
+
+
+def get_local_transform_matrix(prim: Usd.Prim, time_code: Any = None) -> Gf.Matrix4d:
+    """Return the transform from a prim to its parent at present; acts on rows. `time_code` is accepted."""
+    from pxr import UsdGeom
+
+    current_stage()
+    return UsdGeom.Xformable(prim).GetLocalTransformation()
+
+
 def forget() -> None:
     """Release the stage; the next call makes another one."""
     global _mirror
     _mirror = None
+
+
+def _update() -> None:
+    if _mirror is not None:
+        _mirror.update({scene.env_id: scene for scene in IScene.all()})
 
 
 class _Mirror:
@@ -72,95 +110,193 @@ class _Mirror:
         self.stage: Any = Usd.Stage.CreateInMemory()
         UsdGeom.SetStageUpAxis(self.stage, UsdGeom.Tokens.z)
         UsdGeom.SetStageMetersPerUnit(self.stage, 1.0)
-        self._xform('/World')
-        self._shown: dict[int, weakref.ref[IScene]] = {}  # each episode has a scene of its own
-        self._placed: set[tuple[int, int]] = set()  # world and version when things were put in their places
+        UsdGeom.Xform.Define(self.stage, '/World')
+        self._shown: dict[int, _ShownEnv] = {}
 
     def update(self, scenes: dict[int, IScene]) -> None:
         """Show these envs, and no others."""
         for env_id, shown in list(self._shown.items()):
-            if shown() is None or shown() is not scenes.get(env_id):
+            if not shown.shows(scenes.get(env_id)):
                 self.stage.RemovePrim(f'/World/env_{env_id}')
                 del self._shown[env_id]
-        worlds = {(id(scene.world), scene.world.version) for scene in scenes.values()}
         for env_id, scene in scenes.items():
-            added = env_id not in self._shown
-            if added:
-                self._add_env(scene)
-                self._shown[env_id] = weakref.ref(scene)
-            if added or worlds != self._placed:
-                self._place_members(scene)
-        self._placed = worlds
+            if env_id not in self._shown:
+                self._shown[env_id] = _ShownEnv(self.stage, scene)
+            self._shown[env_id].update(scene)
 
-    def _add_env(self, scene: IScene) -> None:
-        self._place(scene.root_path, scene.world.env_origins[scene.env_id])
+
+class _ShownEnv:
+    """The prims of an env, and where they were placed last."""
+
+    def __init__(self, stage: Any, scene: IScene):
+        self._stage = stage
+        self._scene = weakref.ref(scene)  # each episode has a scene of its own
+        self._attributes: dict[str, Any] = {}  # transforms of prims
+        self._model: SceneSpec | None = None
+        self._members: dict[str, Any] = {}  # what refers to an asset, by path
+        self._files: dict[str, Matrix] = {}  # transform of each from its file to metres
+        self._bodies: list[tuple[list[str], Callable[[], tuple[Any, Any]]]] = []  # paths, and their poses now
+        self._version = -1  # of the world when they were placed
+        self._own = self._between = self._last = np.zeros((0, 4, 4))
+        self._above = np.zeros(0, np.intp)
+        origin = np.eye(4)
+        origin[3, :3] = scene.world.env_origins[scene.env_id]
+        if self._define(scene.root_path):
+            self._write([(scene.root_path, origin)])
+
+    def shows(self, scene: IScene | None) -> bool:
+        """Return True if this is the scene that is shown."""
+        return scene is not None and self._scene() is scene
+
+    def update(self, scene: IScene) -> None:
+        """Show the present."""
+        if self._model is not scene.model:
+            self._update_members(scene)
+            self._find_bodies(scene)
+            self._model = scene.model
+        elif self._version == scene.world.version:
+            return
+        self._version = scene.world.version
+        poses = [_pose_matrices(*pose()) for _, pose in self._bodies]
+        worlds = np.concatenate([self._own @ np.concatenate([*poses, np.zeros((0, 4, 4))]), np.eye(4)[None]])
+        local = worlds[:-1] @ np.linalg.inv(self._between @ worlds[self._above])
+        moved = np.flatnonzero((local != self._last).any(axis=(1, 2)))
+        self._last = local
+        paths = [path for paths, _ in self._bodies for path in paths]
+        self._write([(paths[i], local[i]) for i in moved])
+
+    def _update_members(self, scene: IScene) -> None:
+        """Add what is new, where it starts, and remove what is gone."""
         spec = scene.model
-        root = f'{scene.root_path}/scene'
-        bodies = set(scene.world.body_names(scene.env_id)) - set(scene.object_paths.values())
-        self._add(root, spec.asset, bodies)
-        self._place(root, spec.position, spec.orientation, spec.scale)
-        for path, robot in _members(scene.robot_paths, spec.robots):
-            self._add(path, robot.asset, scene.articulation_at(path).view.body_names)
-        for path, obj in _members(scene.object_paths, spec.objects):
-            self._add(path, obj.asset, ())
-            self._place(path, obj.position, obj.orientation, None if obj.asset is None else obj.scale)
+        members: dict[str, Any] = {f'{scene.root_path}/scene': spec}
+        for paths, specs in ((scene.robot_paths, spec.robots), (scene.object_paths, spec.objects)):
+            by_name: dict[str, Any] = {each.name: each for each in specs}
+            members.update({path: by_name[name] for path, name in paths.items()})
+        for path in self._members.keys() - members.keys():
+            self._stage.RemovePrim(path)
+        for path in members.keys() - self._members.keys():
+            if self._define(path):
+                member = members[path]
+                self._files[path] = self._refer(path, member, scene)
+                place = _pose_matrices(np.array([member.position]), np.array([member.orientation]))[0]
+                self._write([(path, self._files[path] @ place)])
+        self._members = members
 
-    def _place_members(self, scene: IScene) -> None:
-        """Move robots and objects to where they are."""
-        for path in scene.robot_paths:
-            self._place(path, *scene.articulation_at(path).get_pose())
-        movable = scene.world.body_names(scene.env_id)
-        for path, name in scene.object_paths.items():
-            if name in movable:
-                self._place(path, *scene.get(name).get_pose())
+    def _refer(self, path: str, member: Any, scene: IScene) -> Matrix:
+        """Let a prim refer to an asset, or to shapes of its bodies; returns the transform from its frame to metres."""
+        from pxr import Sdf, UsdGeom
 
-    def _add(self, path: str, asset: str | None, bodies: Iterable[str]) -> None:
-        """Add an asset by reference, or prims of the names of its bodies."""
-        if not self._xform(path):
-            return
-        reference = None if asset is None else _reference(asset)
-        if reference is not None:
-            self.stage.GetPrimAtPath(path).GetReferences().AddReference(*reference)
-            return
-        for body in bodies:
-            self._xform(f'{path}/{body}')
+        from internutopia.compat.omni.stage_shapes import shapes_layer
 
-    def _xform(self, path: str) -> bool:
+        prim = self._stage.GetPrimAtPath(path)
+        file = resolve(member.asset) if member.asset else None
+        if file is None or file.suffix.lower() not in _USD_SUFFIXES:
+            name = None if member is scene.model else member.name
+            prim.GetReferences().AddReference(shapes_layer(scene.world, scene.env_id, name).identifier)
+            return np.eye(4)
+        layer = Sdf.Layer.FindOrOpen(str(file))
+        prim.GetReferences().AddReference(str(file), f'/{layer.defaultPrim or layer.rootPrims[0].name}')
+        scale = member.scale if isinstance(member.scale, tuple) else (member.scale,) * 3
+        own = np.array(UsdGeom.Xformable(prim).GetLocalTransformation())
+        return own @ _units(str(file), scale, member.raw_lengths, member.ignore_usd_defaults)
+
+    def _find_bodies(self, scene: IScene) -> None:
+        """Find the prims of bodies, the body above each, and the transform of what is between them."""
+        from pxr import Usd, UsdGeom
+
+        self._bodies = []
+        for path in filter(self._exists, scene.robot_paths):
+            robot = scene.articulation_at(path)
+            self._bodies.append(([path], lambda robot=robot: tuple(value[None] for value in robot.get_pose())))
+            links = {link: prim for link in robot.view.body_names if (prim := self._link(path, link))}
+            names = tuple(links)
+
+            def link_poses(view: Any = robot.view, names: Any = names) -> tuple[Any, Any]:
+                positions, orientations = view.get_link_poses(names)
+                return to_host(positions)[scene.env_id], to_host(orientations)[scene.env_id]
+
+            if links:
+                self._bodies.append((list(links.values()), link_poses))
+        paths = {name: [path] for path, name in scene.object_paths.items()}
+        for name in scene.world.body_names(scene.env_id):
+            below = [name, name.partition('/')[2]]  # a stage that refers to the asset leaves out its default prim
+            there = paths.get(name) or [f'{scene.root_path}/scene/{each}' for each in below if each]
+            prim = next(filter(self._exists, there), None)
+            if prim is not None:
+                body = scene.get(name)
+                self._bodies.append(([prim], lambda body=body: tuple(value[None] for value in body.get_pose())))
+        found = {path: i for i, path in enumerate(path for paths, _ in self._bodies for path in paths)}
+        cache = UsdGeom.XformCache(Usd.TimeCode.Default())
+        env = np.array(cache.GetLocalToWorldTransform(self._stage.GetPrimAtPath(scene.root_path)))
+        worlds = {path: np.array(cache.GetLocalToWorldTransform(self._stage.GetPrimAtPath(path))) for path in found}
+        own, between, above = [np.eye(4)] * len(found), [np.eye(4)] * len(found), [len(found)] * len(found)
+        for path, i in found.items():
+            scale = np.linalg.norm(worlds[path][:3, :3], axis=1)
+            own[i] = self._files[path] if path in self._files else np.diag([*scale, 1.0])
+            parents = [str(each) for each in self._stage.GetPrimAtPath(path).GetParent().GetPath().GetPrefixes()]
+            parent = np.array(cache.GetLocalToWorldTransform(self._stage.GetPrimAtPath(parents[-1])))
+            nearest = next((each for each in reversed(parents) if each in found), None)
+            if nearest is not None:
+                above[i] = found[nearest]
+            between[i] = parent @ np.linalg.inv(env if nearest is None else worlds[nearest])
+        self._own, self._between = np.array(own).reshape(-1, 4, 4), np.array(between).reshape(-1, 4, 4)
+        self._above = np.array(above, np.intp)
+        self._last = np.full_like(self._own, np.nan)
+
+    def _link(self, robot: str, link: str) -> str | None:
+        """Return the path of the prim of a link."""
+        from pxr import Usd
+
+        if self._exists(f'{robot}/{link}'):
+            return f'{robot}/{link}'
+        prims = Usd.PrimRange(self._stage.GetPrimAtPath(robot))
+        return next((str(each.GetPath()) for each in prims if str(each.GetPath()).endswith(f'/{link}')), None)
+
+    def _exists(self, path: str) -> bool:
+        from pxr import Sdf
+
+        return Sdf.Path.IsValidPathString(path) and bool(self._stage.GetPrimAtPath(path))
+
+    def _define(self, path: str) -> bool:
         """Make a prim, with those above it. False if USD cannot call one so."""
         from pxr import Sdf, UsdGeom
 
         if not Sdf.Path.IsValidPathString(path):
             warn_once('the stage has no prim %s: USD allows letters, digits and underscores in names', path)
             return False
-        UsdGeom.Xform.Define(self.stage, path)
+        UsdGeom.Xform.Define(self._stage, path)
+        self._attributes.pop(path, None)
         return True
 
-    def _place(self, path: str, position: Any, orientation: Any = (1, 0, 0, 0), scale: Any = None) -> None:
-        """Give a prim a pose relative to the one that it stands in, and a scale unless that is None."""
-        from pxr import Gf, UsdGeom
+    def _write(self, transforms: Iterable[tuple[str, Matrix]]) -> None:
+        """Give prims transforms to their parents."""
+        from pxr import Gf, Sdf, UsdGeom
 
-        if not self._xform(path):
-            return
-        w, x, y, z = (float(value) for value in orientation)
-        matrix = Gf.Matrix4d().SetRotate(Gf.Quatd(w, x, y, z))
-        matrix.SetTranslateOnly(Gf.Vec3d(*(float(value) for value in position)))
-        if scale is not None:
-            matrix = Gf.Matrix4d().SetScale(Gf.Vec3d(*scale)) * matrix  # acts on rows: first the scale
-        UsdGeom.Xformable(self.stage.GetPrimAtPath(path)).MakeMatrixXform().Set(matrix)
-
-
-def _members(paths: dict[str, str], specs: Iterable[Any]) -> Iterable[tuple[str, Any]]:
-    """Return the specs of robots or objects with their prim paths."""
-    by_name = {spec.name: spec for spec in specs}
-    return ((path, by_name[name]) for path, name in paths.items())
+        transforms = list(transforms)
+        for path, _ in transforms:
+            if path not in self._attributes:
+                xformable = UsdGeom.Xformable(self._stage.GetPrimAtPath(path))
+                self._attributes[path] = xformable.MakeMatrixXform().GetAttr()
+        with Sdf.ChangeBlock():
+            for path, matrix in transforms:
+                self._attributes[path].Set(Gf.Matrix4d(matrix))
 
 
-def _reference(asset: str) -> tuple[str, str] | None:
-    """Return the file and prim to refer to; None for an asset that is not USD."""
-    from pxr import Sdf
+def _pose_matrices(positions: Any, quats: Any) -> Matrix:
+    """Return the matrices `(n, 4, 4)` of poses."""
+    matrices = np.zeros((len(positions), 4, 4))
+    matrices[:, :3, :3] = np.swapaxes(quat_to_matrix(np.asarray(quats, np.float64)), -1, -2)
+    matrices[:, 3, :3] = positions
+    matrices[:, 3, 3] = 1.0
+    return matrices
 
-    file = resolve(asset)
-    if file.suffix.lower() not in _USD_SUFFIXES:
-        return None
-    layer = Sdf.Layer.FindOrOpen(str(file))
-    return str(file), f'/{layer.defaultPrim or layer.rootPrims[0].name}'
+
+@lru_cache(256)
+def _units(file: str, scale: Vec3, raw_lengths: bool, ignore_usd_defaults: bool) -> Matrix:
+    """Return the transform from the world of a file to metres with z up, scaled."""
+    from pxr import Usd
+
+    from internutopia.model.importers.usd.stage_transforms import StageTransforms
+
+    stage = Usd.Stage.Open(file, Usd.Stage.LoadNone)
+    return StageTransforms(stage, scale, raw_lengths, ignore_usd_defaults).units.T

@@ -79,7 +79,9 @@ def get_first_matching_parent_prim(prim_path: str, predicate: Predicate) -> Usd.
 
 
 def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None) -> list[str]:
-    """Return the paths each of whose names matches, in full, a regular expression: `/World/env_.*/robots/h1`.
+    """Return the paths each of whose names matches, in full, a pattern: `/World/env_*/robots/h1`, `/World/*/scene`.
+
+    `*` stands for any text, unless there are other characters of regular expressions in a name, such as `env_.*`.
 
     ValueError for a `prim_type`: the stage does not distinguish articulations and rigid bodies.
     """
@@ -87,6 +89,8 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
         raise ValueError(f'find_matching_prim_paths: prim_type must be None here, got {prim_type!r}')
     found = [mirror.current_stage().GetPseudoRoot()]
     for pattern in prim_path_regex.strip('/').split('/'):
+        if re.fullmatch(r'[\w*]*', pattern):
+            pattern = pattern.replace('*', '.*')
         found = [child for prim in found for child in prim.GetChildren() if re.fullmatch(pattern, child.GetName())]
     return [get_prim_path(prim) for prim in found]
 

@@ -13,6 +13,7 @@
 - Observations of `gym_env.Env` are those of the robot as they are, of each episode.
 - The joints of robots come in the order of Isaac Sim, and packaged models have those joints only that the asset of 2.x
   has.
+- Walking policies, inverse kinematics and grippers act as in `internutopia.compat.v2.runtime_configs`.
 - A distributed `vec_env.Env` has no `runner`, `simulation_app`, `get_dt` and `finished` (NotImplementedError), and its
   workers reserve no GPUs for physics on the CPU.
 
@@ -28,6 +29,7 @@ from typing import Any
 from typing_extensions import override
 
 from internutopia.compat.omni.finder import install
+from internutopia.compat.v2.runtime_configs import runtime_config
 from internutopia.config import Config
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.interfaces import EnvRunner, EpisodeView
@@ -71,6 +73,10 @@ class Conventions2x(Conventions):
 
     @override
     def start_results(self, runner: EnvRunner) -> None:
+        if getattr(self._config, 'distribution_config', None) is None:
+            from internutopia.compat.omni.simulation import use_runner  # which loads MuJoCo
+
+            use_runner(runner)
         if self._config.resume:
             return
         try:
@@ -116,6 +122,10 @@ class Conventions2x(Conventions):
                 for obj in spec.objects
             ),
         )
+
+    @override
+    def runtime_config(self, config: Any) -> Any:
+        return runtime_config(config)
 
     @override
     def takes_raw_lengths(self, *scale: float) -> bool:

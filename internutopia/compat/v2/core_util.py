@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from pxr import Usd
     from torch import Tensor
 
-_KINDS: MappingProxyType[str, Literal['fixed', 'hinge', 'ball', 'free'] | None] = MappingProxyType(
-    {'FixedJoint': 'fixed', 'Joint': 'free', 'PrismaticJoint': None, 'RevoluteJoint': 'hinge', 'SphericalJoint': 'ball'}
+_KINDS: MappingProxyType[str, Literal['fixed', 'hinge', 'slide', 'ball', 'free']] = MappingProxyType(
+    {
+        'FixedJoint': 'fixed',
+        'Joint': 'free',
+        'PrismaticJoint': 'slide',
+        'RevoluteJoint': 'hinge',
+        'SphericalJoint': 'ball',
+    }
 )
 _IN_ENV = re.compile(r'/World/env_(\d+)(/.+)')
 
@@ -111,15 +117,16 @@ def create_joint(
 ) -> None:
     """Connect two bodies of an env by a joint, or a body and the world; called after `Env(config)`.
 
-    The joint is part of the scene of its env in all episodes from the next reset on; of the Env that was made or reset
-    last in this thread. Bodies that it connects do not collide. What is not given of its frame on one body is where
-    the other one has it at the start; if nothing is given, the frame is that of the child (of the parent if the world
-    is the child). A `RevoluteJoint` turns about the x axis of its frame.
+    In an env that was not reset yet, the joint is part of all episodes; in one that runs, it is there from now on,
+    until the episode ends. The env is one of the Env that was made or reset last in this thread. Bodies that a joint
+    connects do not collide. What is not given of its frame on one body is where the other one has it at the start (in
+    an env that runs: now); if nothing is given, the frame is that of the child (of the parent if the world is the
+    child). A `RevoluteJoint` turns about the x axis of its frame, a `PrismaticJoint` slides along it.
 
     Args:
         prim_path: name of the joint; another one of the same path in the env takes its place.
-        joint_type: `'FixedJoint'`, `'RevoluteJoint'`, `'SphericalJoint'`, or `'Joint'`, which holds nothing and only
-            keeps its bodies from colliding.
+        joint_type: `'FixedJoint'`, `'RevoluteJoint'`, `'PrismaticJoint'`, `'SphericalJoint'`, or `'Joint'`, which holds
+            nothing and only keeps its bodies from colliding.
         body0: prim path of the parent, a link, object or body of the scene: `/World/env_0/robots/h1/pelvis`. None is
             the world.
         body1: prim path of the child, in the same env. None is the world.
@@ -129,27 +136,23 @@ def create_joint(
         joint_frame_in_parent_frame_quat: its orientation there, `(x, y, z, w)`, as in 2.x.
         joint_frame_in_child_frame_pos: position of its frame on the child.
         joint_frame_in_child_frame_quat: its orientation there.
-        break_force: None; joints do not break here.
-        break_torque: likewise.
+        break_force: force [N] above which it breaks: it is there no more, and its bodies collide; looked at after each
+            step. None or infinite: never.
+        break_torque: torque [N·m] about its frame above which it breaks, likewise.
 
     Raises:
-        ValueError: an argument is wrong, or the env does not exist. A body that is not there is a ValueError of the
-            next reset.
-        NotImplementedError: the env is loaded; or a `PrismaticJoint`, or one that breaks, is requested.
+        ValueError: an argument is wrong, or the env does not exist. A body that is not there is one, too; before the
+            first reset, of that reset.
+        NotImplementedError: the env runs on another engine than `mujoco`; likewise joints that break.
         RuntimeError: there is no Env.
     """
     call = f'create_joint({prim_path!r})'
     if joint_type not in _KINDS:
         raise ValueError(f'{call}: there is no joint_type {joint_type!r}; {did_you_mean(joint_type, _KINDS)}')
-    kind = _KINDS[joint_type]
-    if kind is None:
-        raise NotImplementedError(f'{call}: a {joint_type} has to be in the file of the scene or robot')
-    if any(limit is not None and limit != math.inf for limit in (break_force, break_torque)):
-        raise NotImplementedError(f'{call}: joints do not break here; leave break_force and break_torque out')
     env_id, bodies = _bodies(call, body0, body1)
     parent, child = 'joint_frame_in_parent_frame', 'joint_frame_in_child_frame'
     joint = JointSpec(
-        kind,
+        _KINDS[joint_type],
         bodies,
         (
             _numbers(call, f'{parent}_pos', joint_frame_in_parent_frame_pos, 3),
@@ -159,15 +162,19 @@ def create_joint(
             _quaternion(call, f'{parent}_quat', joint_frame_in_parent_frame_quat),
             _quaternion(call, f'{child}_quat', joint_frame_in_child_frame_quat),
         ),
-        prim_path,
+        _limit(call, 'break_force', break_force),
+        _limit(call, 'break_torque', break_torque),
+        path=prim_path,
     )
     joints = EnvJoints.current()
     if joints is None:
         raise RuntimeError(f'{call}: there is no Env whose scene could get it; call it after Env(config)')
     try:
         joints.assign(env_id, prim_path, joint if enabled else None)
-    except (ValueError, NotImplementedError) as error:
-        raise type(error)(f'{call}: {error}') from None
+    except ValueError as error:
+        raise ValueError(f'{call}: {error}') from None
+    except NotImplementedError as error:
+        raise NotImplementedError(f'{call}: {error}') from None
 
 
 def set_collider(item: Usd.Prim, approx: str | None = None, init_state: bool = True) -> None:
@@ -263,6 +270,15 @@ def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple
     if len(env_ids) > 1:
         raise ValueError(f'{call}: {body0!r} and {body1!r} are in two envs, which do not interact')
     return env_ids.pop(), (paths[0], paths[1])
+
+
+def _limit(call: str, name: str, value: float | None) -> float | None:
+    """Return what breaks a joint, None for nothing. ValueError unless it is above 0."""
+    if value is None or value == math.inf:
+        return None
+    if not isinstance(value, int | float) or not value > 0:
+        raise ValueError(f'{call}: {name} must be above 0, or None for a joint that does not break, got {value!r}')
+    return float(value)
 
 
 def _numbers(call: str, name: str, values: Sequence[float] | None, count: int) -> Any:

@@ -120,4 +120,4 @@ class IsaacsimRigidBody(IRigidBody):
         body = IRigidBody.create(
             'isaac_sim', prim_path, usd_path, name, *pose, scale, visible, mass, *velocities, owner_articulation
         )
-        super().__init__(body._view, body._world, body.env_id, name or body.name, body._parent)
+        super().__init__(body._view, body._world, body.env_id, name or body.name, body._parent, body.prim_path)

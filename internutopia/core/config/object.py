@@ -1,5 +1,6 @@
 """Path of InternUtopia 2.x; see `internutopia.config`."""
 
 from internutopia.config import ObjectCfg
+from internutopia.config.base import BaseCfg
 
-__all__ = ['ObjectCfg']
+__all__ = ['BaseCfg', 'ObjectCfg']

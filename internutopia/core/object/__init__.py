@@ -46,10 +46,15 @@ def init_objects(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseOb
     """Create the objects of one env, by their names in the user's config."""
     objects: OrderedDict[str, BaseObject] = OrderedDict()
     for config in task_config.objects:
-        obj = look_up(BaseObject.objs, 'object', config.type)(config, scene)
-        obj.set_up_to_scene(scene)
-        objects[scene.object_paths[config.prim_path]] = obj
+        objects[scene.object_paths[config.prim_path]] = init_object(config, scene)
     return objects
+
+
+def init_object(config: ObjectCfg, scene: IScene) -> BaseObject:
+    """Create an object of one env; its config has its name and prim path there."""
+    obj = look_up(BaseObject.objs, 'object', config.type)(config, scene)
+    obj.set_up_to_scene(scene)
+    return obj
 
 
 create_objects = init_objects

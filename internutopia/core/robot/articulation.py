@@ -229,8 +229,13 @@ class IArticulation(PoseMixin):
         return IArticulation(self.view, self._world, ..., self.name, self.prim_path)
 
     def body(self, name: str) -> IRigidBody:
-        """Return a link of the robot. KeyError with close matches."""
+        """Return a link of the robot, by its name or its path on a stage. KeyError with close matches."""
+        name = self.link_name(name)
         return IRigidBody(self.view.body(name), self._world, self.env_id, f'{self.prim_path}/{name}', self)
+
+    def link_name(self, path: str) -> str:
+        """Return the name of a link at a path below the robot or the world: names do not say where its prim lies."""
+        return path if path in self.view.body_names else path.rsplit('/', 1)[-1]
 
     def links(self) -> Iterable[IRigidBody]:
         """Return all links; their names are prim paths."""

@@ -40,6 +40,7 @@ from internutopia.core.registry import OrderedKeys, is_batched, look_up, registe
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.context import RobotContext
+from internutopia.core.robot.mimic_joints import MimicJoints
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.arrays import ArrayMaker, HostArrays, masked_assign
@@ -61,6 +62,16 @@ class _ParsedAction(np.ndarray):
     """One env's action, as `parse_action` has returned it."""
 
 
+class _Alias:
+    """Another name of an attribute, for objects that have none of that name themselves."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self if instance is None else getattr(instance, self._name)
+
+
 class BaseController(OrderedKeys, ABC):
     """Base class of controllers.
 
@@ -76,12 +87,14 @@ class BaseController(OrderedKeys, ABC):
         commands: what it sets: position or velocity targets of joint `'drives'`, or raw controls of the `'actuators'`
             that a model brings. A `GenericRobot` whose model has nothing but motors gets drives if a controller
             commands them, and none commands actuators. None: neither, or efforts.
+        mimic_joints: joints that it moves along with those of its `joint_subset`; None for none.
     """
 
     batched: ClassVar[bool] = False
     pure: ClassVar[bool] = False
     controllers: ClassVar[dict[str, type[BaseController]]] = {}
     commands: ClassVar[Literal['drives', 'actuators'] | None] = None
+    mimic_joints: MimicJoints | None = None
 
     def __init__(self, config: ControllerCfg, robot: RobotContext, scene: IScene):
         self.config = config
@@ -114,6 +127,8 @@ class BaseController(OrderedKeys, ABC):
         if robot is None:
             raise RuntimeError(f'the robot of controller {self.config.name!r} is gone: its env was reset')
         return robot
+
+    _robot = _Alias('robot')  # some extension packages call it so
 
     @abstractmethod
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:

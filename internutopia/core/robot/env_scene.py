@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any
 
@@ -10,9 +12,12 @@ from typing_extensions import override
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.context import RobotBatches
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
-from internutopia.model.spec import SCENE_PREFIX
+from internutopia.model.spec import SCENE_PREFIX, JointSpec, ObjectSpec, SceneSpec
+from internutopia.util import did_you_mean
+from internutopia.util.errors import EnvKeyError, EnvValueError
 
 
 class EnvScene(IScene):
@@ -23,11 +28,20 @@ class EnvScene(IScene):
         env_id: the env, or `...` for all.
         batches: the batched robots of the world.
         lead_env: an env whose robots stand for those of all; None means `env_id`.
+        convention: applied to its spec before that is compiled, see `Conventions.scene`.
     """
 
-    def __init__(self, world: World, env_id: int | EllipsisType, batches: RobotBatches, lead_env: int | None = None):
+    def __init__(
+        self,
+        world: World,
+        env_id: int | EllipsisType,
+        batches: RobotBatches,
+        lead_env: int | None = None,
+        convention: Callable[[SceneSpec], SceneSpec] = lambda spec: spec,
+    ):
         super().__init__(world, env_id)
         self.batches = batches
+        self._convention = convention
         self._lead_env: Any = env_id if lead_env is None else lead_env
 
     @property
@@ -53,9 +67,7 @@ class EnvScene(IScene):
     def rigid_body_at(self, prim_path: str) -> IRigidBody:
         for path, name in self.robot_paths.items():
             if prim_path.startswith(path + '/'):
-                # links are found by name, wherever their prim lies under the robot
-                robot, below = self.articulation(name, path), prim_path.removeprefix(path + '/')
-                return robot.body(below if below in robot.view.body_names else below.rsplit('/', 1)[-1])
+                return self.articulation(name, path).body(prim_path.removeprefix(path + '/'))
         if prim_path in self.object_paths:
             return self.get(self.object_paths[prim_path])
         below = prim_path.removeprefix(f'{self.root_path}/scene/')
@@ -65,4 +77,46 @@ class EnvScene(IScene):
 
     @override
     def get(self, target: str) -> IRigidBody:
-        return IRigidBody(self.world.body(target, self.env_id), self.world, self.env_id, target)
+        target = self.user_name(target)
+        path = next((path for path, name in self.object_paths.items() if name == target), None)
+        view = self.world.body(target, self.env_id)
+        return IRigidBody(view, self.world, self.env_id, target, prim_path=path or f'{self.root_path}/scene/{target}')
+
+    @override
+    def add_object(self, spec: ObjectSpec) -> IRigidBody:
+        path = self.root_path + spec.path
+        taken = {**self.object_paths, **self.robot_paths}
+        if spec.name in self.world.body_names(self.env_id) or spec.name in taken.values():
+            raise EnvValueError(self.env_id, f'env {self.env_id} has an object or robot {spec.name!r} already')
+        if path in taken:
+            raise EnvValueError(self.env_id, f'env {self.env_id} has {taken[path]!r} at {path!r} already')
+        self._change(replace(self.model, objects=(*self.model.objects, spec)))
+        self.object_paths[path] = spec.name
+        return self.get(spec.name)
+
+    @override
+    def remove_object(self, name: str) -> None:
+        name = self.user_name(name)
+        names = {obj.name: obj for obj in self.model.objects}
+        if name not in names:
+            raise EnvKeyError(self.env_id, f'env {self.env_id} has no object {name!r}; {did_you_mean(name, names)}')
+        path = names[name].path
+        joints = (replace(each, broken=True) if path in each.bodies else each for each in self.model.joints)
+        objects = tuple(obj for obj in self.model.objects if obj.name != name)
+        self._change(replace(self.model, objects=objects, joints=tuple(joints)))
+        del self.object_paths[self.root_path + path]
+
+    @override
+    def set_joint(self, path: str, joint: JointSpec | None) -> None:
+        known = [each.path for each in self.model.joints if not each.broken]
+        if joint is None and path not in known:
+            hint = did_you_mean(path, known)
+            raise EnvValueError(self.env_id, f'env {self.env_id} has no joint {path!r} to take back; {hint}')
+        joints = [replace(each, broken=True) if each.path == path else each for each in self.model.joints]
+        if joint is not None:
+            joints.append(in_env_frame(joint, self.world.env_origins[self.env_id]))
+        self._change(replace(self.model, joints=tuple(joints)))
+
+    def _change(self, model: SceneSpec) -> None:
+        self.model = self.world.change_scene(self.env_id, self._convention(model))
+        self.batches.forget(self.env_id)

@@ -12,6 +12,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.util.pose_mixin import Pose, PoseMixin
 from internutopia.engines.base import World
 from internutopia.engines.views import BodyView
+from internutopia.model.spec import NO_SCALE, ObjectSpec
 
 
 class IRigidBody(PoseMixin):
@@ -21,16 +22,23 @@ class IRigidBody(PoseMixin):
     for all envs. Velocities are in env axes, which are the world's.
     """
 
-    __slots__ = ('_parent', '_view', '_world', 'env_id', 'name')
+    __slots__ = ('_parent', '_view', '_world', 'env_id', 'name', 'prim_path')
 
     def __init__(
-        self, view: BodyView, world: World, env_id: int | EllipsisType, name: str, parent: PoseMixin | None = None
+        self,
+        view: BodyView,
+        world: World,
+        env_id: int | EllipsisType,
+        name: str,
+        parent: PoseMixin | None = None,
+        prim_path: str | None = None,
     ):
         self._view = view
         self._world = world
         self._parent = parent
         self.env_id = env_id
         self.name = name
+        self.prim_path = name if prim_path is None else prim_path
 
     @classmethod
     def create(
@@ -49,20 +57,21 @@ class IRigidBody(PoseMixin):
         angular_velocity: Any = None,
         owner_articulation: Any = None,
     ) -> IRigidBody:
-        """Return the body at a prim path such as `/World/env_0/robots/h1/pelvis`; it must be part of the task's scene.
+        """Return the body at a prim path such as `/World/env_0/robots/h1/pelvis`; or add one of a file.
 
-        Its model and appearance come from the configs of the task: `usd_path`, `scale` and `visible` are
-        accepted for 2.x scripts, and so are `simulator_type`, `name` and `owner_articulation`.
+        What is there has its model and appearance from the configs of the task: `usd_path`, `scale` and `visible` are
+        accepted for 2.x scripts then, and so are `simulator_type` and `owner_articulation`.
 
         Args:
-            simulator_type: accepted, as those above.
-            prim_path: where it is.
-            usd_path: accepted.
-            name: accepted; the handle is called as its prim path (links) or as the object.
+            simulator_type: accepted.
+            prim_path: where it is, or is put.
+            usd_path: the file of an object that is added if nothing is at that path, see `IScene.add_object`.
+            name: name of an object that is added, by default the last of its path; else accepted: the handle is called
+                as its prim path (links) or as the object.
             position: where to put it, env frame [m].
             translation: the same relative to its parent prim.
             orientation: how to turn it, in the frame of `position` or else `translation`.
-            scale: accepted.
+            scale: that of an object that is added.
             visible: accepted.
             mass: its mass from now on [kg].
             linear_velocity: its velocity [m/s], env axes.
@@ -77,7 +86,13 @@ class IRigidBody(PoseMixin):
             raise ValueError('IRigidBody.create needs a prim_path')
         if position is not None and translation is not None:
             raise ValueError(f'{prim_path}: give position (env frame) or translation (frame of its parent), not both')
-        body = IScene.at(prim_path).rigid_body_at(prim_path)
+        scene = IScene.at(prim_path)
+        if usd_path is not None and not scene.has_body_at(prim_path):
+            below = prim_path.removeprefix(scene.root_path)
+            size = NO_SCALE if scale is None else tuple(np.broadcast_to(np.asarray(scale, float), (3,)).tolist())
+            name = name or prim_path.rsplit('/', 1)[-1]
+            scene.add_object(ObjectSpec(name, usd_path, scale=size, mass=mass, prim_path=below))
+        body = scene.rigid_body_at(prim_path)
         if translation is not None:
             body.set_local_pose(translation, orientation)
         elif position is not None or orientation is not None:
@@ -135,7 +150,7 @@ class IRigidBody(PoseMixin):
 
     def is_valid(self) -> bool:
         """Return True if the body still exists in its env."""
-        return True
+        return self._parent is not None or self.name in self._world.body_names(self.env_id)
 
     def _own(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
         return buffer[self.env_id].copy() if isinstance(self.env_id, int) else buffer

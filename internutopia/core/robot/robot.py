@@ -12,7 +12,7 @@ class, `task.robots[name]`, to be read and posed; code written with `[..., k]` a
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, UserDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
@@ -34,6 +34,19 @@ from internutopia.core.util.pose_mixin import Pose
 from internutopia.model.spec import IDENTITY_QUAT, Drives, RobotSpec, Vec3
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError
+
+
+class LinkHandles(UserDict[str, IRigidBody]):
+    """Handles of links by prim path: that of the robot and the name of the link, or wherever its prim lies below."""
+
+    def __missing__(self, path: str) -> IRigidBody:
+        links = [name for name in self.data if name.rsplit('/', 1)[-1] == path.rsplit('/', 1)[-1]]
+        if len(links) != 1:
+            raise KeyError(f'no link at {path!r}; {did_you_mean(path, self.data)}')
+        return self.data[links[0]]
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and any(name.endswith(f'/{path.rsplit("/", 1)[-1]}') for name in self.data)
 
 
 class BaseRobot(OrderedKeys):
@@ -130,9 +143,9 @@ class BaseRobot(OrderedKeys):
         vars(self).pop('_rigid_body_map', None)
 
     @cached_property
-    def _rigid_body_map(self) -> dict[str, IRigidBody]:
+    def _rigid_body_map(self) -> LinkHandles:
         # most classes never ask for it, and handles of all links would take a fifth of the time of a reset
-        return {body.name: body for body in self.articulation.links()}
+        return LinkHandles({body.name: body for body in self.articulation.links()})
 
     def post_reset(self) -> None:
         """Called when the env's scene is ready."""

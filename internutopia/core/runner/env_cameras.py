@@ -4,6 +4,7 @@
 |---|---|
 | None, `'follow'` | beside the first robot, and follows it |
 | `'follow:ROBOT'` | the same, of that robot |
+| `'side'`, `'side:ROBOT'` | likewise, straight from its right |
 | `'top'` | above the middle of the env, looking down |
 | a name or the end of a prim path | the camera of that name of a robot, or else of the scene |
 | `'robots/ROBOT/PATH'`, `'scene/PATH'` | that camera of that robot, or of the scene |
@@ -24,7 +25,7 @@ from internutopia.util.rotations import quat_to_matrix
 
 Camera = str | tuple[Any, Any] | None
 
-FOLLOW, TOP = 'follow', 'top'
+FOLLOW, SIDE, TOP = 'follow', 'side', 'top'
 
 
 class EnvCameras:
@@ -40,8 +41,9 @@ class EnvCameras:
     def __init__(self, runner: SimulatorRunner, camera: Camera, size: tuple[int, int], robot: str | None = None):
         self._runner, self._size = runner, size
         self._camera = FOLLOW if camera is None else camera
-        if isinstance(camera, str) and camera.startswith(f'{FOLLOW}:'):
-            self._camera, robot = FOLLOW, camera.removeprefix(f'{FOLLOW}:')
+        if isinstance(camera, str) and camera.partition(':')[0] in (FOLLOW, SIDE):
+            self._camera, _, named = camera.partition(':')
+            robot = named or robot
         self._robot = robot
         self._followers: dict[int, tuple[EnvSlot, RobotCamera]] = {}
 
@@ -57,7 +59,7 @@ class EnvCameras:
         robot = self._robot or next(iter(slot.task.robots), None)
         if robot is None:
             return None
-        camera = RobotCamera(self._runner.world, env_id, robot, self._size)
+        camera = RobotCamera(self._runner.world, env_id, robot, self._size, self._camera == SIDE)
         self._followers[env_id] = slot, camera
         return camera
 
@@ -69,7 +71,7 @@ class EnvCameras:
             KeyError: there is no such robot.
         """
         camera = self._camera
-        if camera == FOLLOW:
+        if camera in (FOLLOW, SIDE):
             follower = self.follower(env_id)
             box = env_box(self._runner.spacing)
             return overview_pose(*box, self._size) if follower is None else follower.pose(goals)

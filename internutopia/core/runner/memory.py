@@ -29,5 +29,5 @@ def _sensors(task: TaskCfg) -> dict[str, int]:
         f'sensor {sensor.name!r} of robot {robot.name!r}': sensor.bytes_per_env()
         for robot in task.robots
         for sensor in robot.sensors or []
-        if sensor.enable
+        if sensor.is_on
     }

@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 _FOVY = 45.0  # degrees
 _AZIMUTH = math.radians(-55.0)  # of the camera, seen from the robot, from where that is headed
 _ELEVATION = math.radians(20.0)
+_SIDE = math.radians(-90.0), math.radians(4.0)  # the same, from the side
 _ROOM = 1.15  # around what is shown, as a multiple of its size
 _FARTHEST = 4.0  # times the robot's size
 _FARTHEST_METRES = 1.0  # m, but so far in any case
@@ -38,13 +39,14 @@ class RobotCamera:
         env_id: the env.
         robot: name of the robot. KeyError with close matches.
         size: width and height of the pictures [pixels].
+        side: whether it looks straight from the right instead.
 
     Attributes:
         radius: of a ball around the robot when the episode started [m].
         ground: height of the robot's lowest point then [m], env frame.
     """
 
-    def __init__(self, world: World, env_id: int, robot: str, size: tuple[int, int]):
+    def __init__(self, world: World, env_id: int, robot: str, size: tuple[int, int], side: bool = False):
         self._view = world.articulation(robot, env_id)
         self._env_id = env_id
         low, high = self._view.box(env_id)
@@ -53,9 +55,10 @@ class RobotCamera:
         self._offset = 0.5 * (low + high) - [*position[:2], 0.0]
         self.radius = 0.5 * float(np.linalg.norm(high - low))
         self.ground = float(low[2])
-        azimuth = float(yaw_of(orientation.astype(np.float64))) + _AZIMUTH
-        level = math.cos(_ELEVATION)
-        self._towards = np.array([level * math.cos(azimuth), level * math.sin(azimuth), math.sin(_ELEVATION)])
+        azimuth, elevation = _SIDE if side else (_AZIMUTH, _ELEVATION)
+        azimuth += float(yaw_of(orientation.astype(np.float64)))
+        level = math.cos(elevation)
+        self._towards = np.array([level * math.cos(azimuth), level * math.sin(azimuth), math.sin(elevation)])
         self._intrinsics = Intrinsics.of_height(half_angle(_FOVY), size)
         half = min(self._intrinsics.half_width, self._intrinsics.half_height)
         self._distance = _ROOM / math.sin(math.atan(half))  # of the camera from a ball, in its radii

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config import Config, TaskCfg
+from internutopia.config import Config, ObjectCfg, TaskCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.object import init_object
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -33,8 +34,8 @@ from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
-from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode
-from internutopia.core.task.scene_builder import check_implemented
+from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode, localize
+from internutopia.core.task.scene_builder import check_implemented, object_spec
 from internutopia.core.task.task import BaseTask, create_task
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection, select_envs
@@ -146,9 +147,11 @@ class SimulatorRunner:
         self.watchers: list[StepWatcher] = []
         self.overrides: dict[int, dict[str, Any]] = {}
         self.actions: Sequence[Any] | Mapping[int, Any] = ()
-        self._joints = EnvJoints(self.envs)
+        self._joints = EnvJoints(self.envs, self.scenes.loaded)
         self._step_count = 0
-        self._preparer = EpisodePreparer(self.world, conventions_of(config.compat)(config))
+        conventions = conventions_of(config.compat)(config)
+        self._convention = conventions.scene
+        self._preparer = EpisodePreparer(self.world, conventions)
 
     @contextmanager
     def stepping(self) -> Iterator[EnvSelection]:
@@ -177,6 +180,8 @@ class SimulatorRunner:
         elif envs.any and (errors := self.world.step(envs.host_ids)):
             failures.errors |= errors
             failures.mask = np.isin(np.arange(self.env_num), list(failures.errors))
+        for update in self.scenes.after_physics:
+            update()
         return envs if failures.mask is None else envs.without(failures.mask)
 
     def count_step(self) -> None:
@@ -217,8 +222,11 @@ class SimulatorRunner:
 
         Whatever is wrong with them is found here, before anything has changed.
         """
-        # configs that a user was given are not run again
-        before = {} if shown else {i: slot.prepared for i in episodes if (slot := self.envs[i]) is not None}
+        before: dict[int, PreparedEpisode] = {}
+        for env_id in () if shown else episodes:  # configs that a user was given are not run again
+            slot = self.envs[env_id]
+            if slot is not None and self.scenes.loaded[env_id].model is slot.prepared.model:  # nor are changed scenes
+                before[env_id] = slot.prepared
         return self._preparer.prepare(episodes, joints, before, shown)
 
     def start(
@@ -236,6 +244,8 @@ class SimulatorRunner:
             self.clear([i for i in env_ids if i not in prepared or prepared[i].task is None])
             try:
                 self._load(prepared)
+                for update in self.scenes.after_physics:
+                    update()
                 begin(list(prepared))
             except BaseException:
                 self.clear(list(prepared))
@@ -329,6 +339,38 @@ class SimulatorRunner:
         self._scene(env_id)
         return labelled_objects(self.world, env_id, category)
 
+    def add_object(self, config: ObjectCfg, env_id: int = 0) -> IRigidBody:
+        """Add an object to an env that runs an episode, until that ends; returns its body.
+
+        Everything else in the env keeps its state, to the bit. The scene is compiled with the object, in the time that
+        a first reset takes (seconds for meshes that are new).
+
+        Args:
+            config: the object, as in a `TaskCfg`; its pose is in the frame of the env.
+            env_id: the env.
+
+        Raises:
+            KeyError: the env runs no episode.
+            ValueError: it has an object of that name or prim path, or the type or asset cannot be used.
+            NotImplementedError: the engine cannot, all but `mujoco`.
+        """
+        scene = self._scene(env_id)
+        task = self.slot(env_id).task
+        with self.scenes.entered():
+            scene.add_object(object_spec(config, task.config.objects_root_path))
+            own = localize(config, task.config.objects_root_path, env_id)
+            task.objects[config.name] = init_object(own, scene)
+        return self.get_obj(config.name, env_id)
+
+    def remove_object(self, name: str, env_id: int = 0) -> None:
+        """Remove an object from an env that runs an episode, with the joints that hold it, until that ends.
+
+        KeyError with close matches if it has no such object, NotImplementedError as of `add_object`.
+        """
+        with self.scenes.entered():
+            self._scene(env_id).remove_object(name)
+        self.slot(env_id).task.objects.pop(name, None)
+
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """Render all envs that hold an episode; see `vec_env.Env.render`."""
         return self.render_tile(self.camera_pose(camera, size), size, sorted(self.scenes.loaded)).picture
@@ -375,7 +417,7 @@ class SimulatorRunner:
 
     def _create_task(self, env_id: int, prepared: PreparedEpisode) -> BaseTask:
         """Create the task of an episode, with its robots and objects, in an env whose scene is loaded."""
-        scene = EnvScene(self.world, env_id, self.batches)
+        scene = EnvScene(self.world, env_id, self.batches, convention=self._convention)
         scene.model = prepared.model
         local, own = prepared.runtime_config, prepared.task_config
         scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}

@@ -1,18 +1,20 @@
-"""Joints between bodies of a scene that is not loaded yet, per run and env.
+"""Joints between bodies of an env that are in no file, per run and env.
 
-A joint belongs to the Env that was made or reset last in its thread: it is requested between `Env(config)` and a reset.
-It holds in all episodes of its env, from the next reset of that env on; a joint of the same path replaces it.
+A joint belongs to the Env that was made or reset last in its thread. Requested between `Env(config)` and the first
+reset of its env, it holds in all episodes of that env; requested while the env runs, until its episode ends. A joint of
+the same path replaces it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import JointSpec, Vec3
 
 _current: ContextVar[EnvJoints | None] = ContextVar('env_joints', default=None)
@@ -23,10 +25,12 @@ class EnvJoints:
 
     Args:
         envs: what each env holds, None where nothing is loaded; read when a joint is requested.
+        loaded: the scenes that are loaded, by env id; None if they are in other processes.
     """
 
-    def __init__(self, envs: Sequence[object | None]):
+    def __init__(self, envs: Sequence[object | None], loaded: Mapping[int, IScene] | None = None):
         self._envs = envs
+        self._loaded = loaded
         self._joints: dict[int, dict[str, JointSpec]] = {}
         self.use()
 
@@ -48,16 +52,18 @@ class EnvJoints:
         """Give an env a joint at a prim path, or take it back (None).
 
         Raises:
-            ValueError: there is no such env.
-            NotImplementedError: the env is loaded.
+            ValueError: there is no such env; or it runs, and has no such body, or no joint to take back.
+            NotImplementedError: it runs, and its engine cannot add joints then, or it runs in another process.
         """
         if env_id >= len(self._envs):
             raise ValueError(f'there is no env {env_id}; expected 0..{len(self._envs) - 1}')
+        if self._loaded is not None and env_id in self._loaded:
+            self._loaded[env_id].set_joint(path, joint)
+            return
         if self._envs[env_id] is not None:
             raise NotImplementedError(
-                f'env {env_id} is loaded, and a scene is compiled when it is loaded: create joints after Env(config) '
-                'and before the first reset of their env; to fix a robot to the ground, give its class `fixed_base = '
-                'True`, and put other joints into the file of the scene or robot'
+                f'env {env_id} runs in another process: create joints after Env(config) and before its first reset, or '
+                'in code of its task or robots'
             )
         joints = self._joints.setdefault(env_id, {})
         joints.pop(path, None)

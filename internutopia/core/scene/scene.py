@@ -13,14 +13,14 @@ import gc
 import itertools
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView
-from internutopia.model.spec import SceneSpec
+from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 
@@ -30,11 +30,22 @@ class EnvScenes:
 
     Attributes:
         loaded: those that are loaded, by env id.
+        after_physics: called when physics was stepped or episodes were loaded.
     """
 
     def __init__(self) -> None:
         self.loaded: dict[int, IScene] = {}
+        self.after_physics: list[Callable[[], None]] = []
         _opened[next(_numbers)] = self
+
+    @staticmethod
+    def candidates() -> list[EnvScenes]:
+        """Return the scenes of the Env whose code is running; outside of that, of all Envs, in order of creation."""
+        running = _running.get()
+        if running is not None:
+            return [running]
+        # a list of references is made at once: another thread may open an Env meanwhile
+        return [scenes for reference in _opened.valuerefs() if (scenes := reference()) is not None]
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -114,7 +125,7 @@ class IScene:
     @staticmethod
     def all() -> list[Any]:
         """Return the scenes of the Env whose code is running; outside of that, of all Envs, in order of creation."""
-        return [scene for scenes in _candidates() for scene in list(scenes.loaded.values())]
+        return [scene for scenes in EnvScenes.candidates() for scene in list(scenes.loaded.values())]
 
     def articulation_at(self, prim_path: str) -> Any:
         """Return the `IArticulation` at a prim path: a robot, or the joints at or below a prim of the scene.
@@ -126,6 +137,14 @@ class IScene:
     def rigid_body_at(self, prim_path: str) -> Any:
         """Return the `IRigidBody` (link, object, movable scene body) at a prim path. KeyError if there is none."""
         raise NotImplementedError
+
+    def has_body_at(self, prim_path: str) -> bool:
+        """Return True if `rigid_body_at` finds a body there."""
+        try:
+            self.rigid_body_at(prim_path)
+        except KeyError:
+            return False
+        return True
 
     def get(self, target: str) -> Any:
         """Return the `IRigidBody` of the object or movable scene body of that name. KeyError with close matches."""
@@ -142,13 +161,42 @@ class IScene:
 
     def object_exists(self, target: str) -> bool:
         """Return True if the env has an object or movable scene body of that name."""
-        return target in self.world.body_names(self.env_id)
+        return self.user_name(target) in self.world.body_names(self.env_id)
 
-    def add(self, target: Any) -> None:
-        """Do nothing; accepted for Isaac Sim scripts: everything in the task config is in the scene already."""
+    def user_name(self, target: str) -> str:
+        """Return an object's name in the user's config for its name inside the env, which has the env id behind it."""
+        short = target.removesuffix(f'_{self.env_id}')
+        names = self.object_paths.values()
+        return short if target not in names and short in names else target
+
+    def add_object(self, spec: ObjectSpec) -> Any:
+        """Add an object until the episode ends; returns its `IRigidBody`. ValueError if its name or path is taken."""
+        raise NotImplementedError
+
+    def remove_object(self, name: str) -> None:
+        """Remove an object, and the joints that hold it, until the episode ends. KeyError with close matches."""
+        raise NotImplementedError
+
+    def set_joint(self, path: str, joint: JointSpec | None) -> None:
+        """Add a joint (positions on the world in the world frame), or take it back (None), until the episode ends.
+
+        ValueError if a body is not there, or no joint to take back.
+        """
+        raise NotImplementedError
+
+    def add(self, target: Any) -> Any:
+        """Add an `ObjectSpec`; of 2.x, a handle, whose body is there already. Returns the handle."""
+        return self.add_object(target) if isinstance(target, ObjectSpec) else target
 
     def remove(self, target: Any, registry_only: bool = False) -> None:
-        """Do nothing; accepted for Isaac Sim scripts: a scene is cleared as a whole, when its env is reset."""
+        """Remove an object, by name or handle; see `remove_object`.
+
+        Args:
+            target: the object.
+            registry_only: True removes nothing: there is no registry beside the scene.
+        """
+        if not registry_only:
+            self.remove_object(target if isinstance(target, str) else target.name)
 
     def unwrap(self) -> World:
         """Return the physics world."""
@@ -156,12 +204,4 @@ class IScene:
 
 
 def _places(env_id: int) -> list[EnvScenes]:
-    return [scenes for scenes in _candidates() if env_id in scenes.loaded]
-
-
-def _candidates() -> list[EnvScenes]:
-    running = _running.get()
-    if running is not None:
-        return [running]
-    # a list of references is made at once: another thread may open an Env meanwhile
-    return [scenes for reference in _opened.valuerefs() if (scenes := reference()) is not None]
+    return [scenes for scenes in EnvScenes.candidates() if env_id in scenes.loaded]

@@ -83,7 +83,7 @@ class BaseSensor(OrderedKeys, ABC):
 
 def enabled_sensors(robot: RobotCfg) -> list[SensorCfg]:
     """Return the configs of the enabled sensors."""
-    return [sensor for sensor in robot.sensors or [] if sensor.enable]
+    return [sensor for sensor in robot.sensors or [] if sensor.is_on]
 
 
 class SensorHandle(BaseSensor):

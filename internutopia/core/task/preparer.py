@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from internutopia.config import TaskCfg
+from internutopia.config import ObjectCfg, RobotCfg, TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
@@ -18,6 +18,8 @@ from internutopia.engines.base import SceneHandle, World
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.spec import JointSpec, SceneSpec
 from internutopia.util.conventions import Conventions
+
+T = TypeVar('T', bound=RobotCfg | ObjectCfg)
 
 _SPECS_KEPT = 1024
 
@@ -114,8 +116,8 @@ class EpisodePreparer:
         """Prepare an episode with new objects."""
         task_config = episode.snapshot()
         # shares nothing with what a user gets
-        runtime_config = _localize(episode.snapshot() if shown else task_config, env_id)
-        return PreparedEpisode(episode, task_config, runtime_config, model, handle)
+        config = self._conventions.runtime_config(episode.snapshot() if shown else task_config)
+        return PreparedEpisode(episode, task_config, _localize(config, env_id), model, handle)
 
     def _spec(self, key: tuple[Any, ...], episode: Episode) -> SceneSpec:
         """Return the spec of an episode's scene: the same object for all equal ones."""
@@ -132,7 +134,11 @@ def _localize(config: TaskCfg, env_id: int) -> TaskCfg:
     """Return the config for classes inside the env: names with the env id, absolute prim paths."""
     members: dict[str, list[Any]] = {'robots': [], 'objects': []}
     for field, parent in (('robots', config.robots_root_path), ('objects', config.objects_root_path)):
-        for member in getattr(config, field):
-            path = f'/World/env_{env_id}{parent}/{member.prim_path.lstrip("/")}'
-            members[field].append(member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': path}))
+        members[field] = [localize(member, parent, env_id) for member in getattr(config, field)]
     return config.model_copy(update=members)
+
+
+def localize(member: T, root_path: str, env_id: int) -> T:
+    """Return the config of a robot or object for classes inside the env: name with the env id, absolute prim path."""
+    path = f'/World/env_{env_id}{root_path}/{member.prim_path.lstrip("/")}'
+    return member.model_copy(update={'name': f'{member.name}_{env_id}', 'prim_path': path})

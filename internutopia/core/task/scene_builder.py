@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from internutopia.config import Config
 from internutopia.config.robot import ControllerCfg, RobotCfg
-from internutopia.config.task import TaskCfg
+from internutopia.config.task import ObjectCfg, TaskCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.registry import look_up
 from internutopia.core.robot.controller import BaseController
@@ -17,7 +17,7 @@ from internutopia.core.task.metric import BaseMetric
 from internutopia.core.task.reward import BaseReward
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.base import SceneHandle
-from internutopia.model.spec import RobotSpec, SceneSpec
+from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 
 
 def scene_spec(config: TaskCfg) -> SceneSpec:
@@ -32,14 +32,14 @@ def scene_spec(config: TaskCfg) -> SceneSpec:
             replace(_robot_model(robot), prim_path=_below(config.robots_root_path, robot.prim_path))
             for robot in config.robots
         ),
-        objects=tuple(
-            replace(
-                look_up(BaseObject.objs, 'object', obj.type).model(obj),
-                prim_path=_below(config.objects_root_path, obj.prim_path),
-            )
-            for obj in config.objects
-        ),
+        objects=tuple(object_spec(obj, config.objects_root_path) for obj in config.objects),
     )
+
+
+def object_spec(config: ObjectCfg, root_path: str) -> ObjectSpec:
+    """Return the spec of an object whose prim path is below `root_path` of its env."""
+    model = look_up(BaseObject.objs, 'object', config.type).model(config)
+    return replace(model, prim_path=_below(root_path, config.prim_path))
 
 
 def check_sensors(config: TaskCfg, scene: SceneHandle) -> None:

@@ -29,7 +29,8 @@ Arrays = dict[str, NDArray[Any]]
 Geoms = NDArray[np.bool_]  # of a model, `(ngeom,)`
 
 _IDS = itertools.count()
-_FIELD = 'model/'  # prefix of model fields among the arrays of a state
+FIELD = 'model/'
+"""Prefix of model fields among the arrays of a state."""
 _LAST_GROUP = mujoco.mjNGROUP - 1  # geoms of a higher group count as of this one
 
 
@@ -159,7 +160,7 @@ class EnvBatch(BatchArrays):
     def reserve(self, count: int, limit: int) -> None:
         """Make room for `count` more envs, of `limit` that can ever be needed."""
         if count > len(self._free):
-            capacity = min(limit, max(self.used + count, 2 * self.capacity))
+            capacity = min(limit, self._grown(self.used + count))
             self._resize(capacity)
             more = capacity - self.capacity
             self._free.extend(range(self.capacity, capacity))  # still a heap: all others come before
@@ -198,7 +199,7 @@ class EnvBatch(BatchArrays):
     def changed_fields(self, slot: int, scene: CompiledScene) -> Arrays:
         """Return the model fields of a slot that differ from those of its scene, under their names in states."""
         return {
-            f'{_FIELD}{name}': row.copy()
+            f'{FIELD}{name}': row.copy()
             for name in sorted(self._expanded)
             if not np.array_equal(row := self.values(name)[slot], self._field_of(scene, name), equal_nan=True)
         }
@@ -239,8 +240,8 @@ class EnvBatch(BatchArrays):
 
     def layout(self, state: Mapping[str, NDArray[Any]]) -> Arrays:
         """Return arrays of the shapes and types that those of a state must have, for the model fields in it."""
-        fields = self.fields.intersection(name.removeprefix(_FIELD) for name in state if name.startswith(_FIELD))
-        own = {f'{_FIELD}{name}': self.values(name)[0] for name in fields}
+        fields = self.fields.intersection(name.removeprefix(FIELD) for name in state if name.startswith(FIELD))
+        own = {f'{FIELD}{name}': self.values(name)[0] for name in fields}
         engine = {name: rows[0] for name, rows in self._get_engine_states(slice(0, 1)).items()}
         return {**engine, 'fresh': np.array(False), **own}
 
@@ -249,8 +250,8 @@ class EnvBatch(BatchArrays):
         self._set_engine_state(slot, state)
         self._write_model(slot, scene)
         for name, row in state.items():
-            if name.startswith(_FIELD):
-                self.expand(name.removeprefix(_FIELD))[slot] = row
+            if name.startswith(FIELD):
+                self.expand(name.removeprefix(FIELD))[slot] = row
         self._unmeasured[slot] = state['fresh']
 
     @override
@@ -293,6 +294,10 @@ class EnvBatch(BatchArrays):
     @abstractmethod
     def data(self, slot: int) -> mujoco.MjData:
         """Return a snapshot of the state of a slot; what follows from it is not computed."""
+
+    def _grown(self, needed: int) -> int:
+        """Return a larger capacity, of at least `needed` slots: growing costs time once, free slots in each step."""
+        return max(needed, 2 * self.capacity)
 
     @abstractmethod
     def _resize(self, capacity: int) -> None:

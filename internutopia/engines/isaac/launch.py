@@ -1,9 +1,7 @@
 """Launch of Isaac Sim: the installed version, the names of its API, and the start of its app.
 
-This is the only module that imports Isaac Sim, and only inside functions. Isaac Sim has had three sets of names: those
-of `omni.isaac` (4.x; aliases in 5.x), those of `isaacsim.core` (4.5 and 5.x), and the experimental ones that replace
-them in 6.x. `load_names` takes the newest set that is complete. `legacy.py` is an `IsaacSim` for the first two,
-`experimental.py` for the third.
+This is the only module that imports Isaac Sim, and only inside functions. Its names of 6.x replace those of 5.x:
+`load_names` takes the newest set that is complete.
 
 Signatures: github.com/isaac-sim/IsaacSim (Apache-2.0), tags v5.0.0, v5.1.0 and v6.0.1.
 """
@@ -19,61 +17,32 @@ from types import SimpleNamespace
 from typing import Any
 
 from internutopia.config import SimConfig
-from internutopia.engines.isaac.api import IsaacSim
-from internutopia.engines.isaac.experimental import ExperimentalSim
-from internutopia.engines.isaac.legacy import LegacySim
+from internutopia.engines.isaac.app import IsaacSim, LegacySim
 from internutopia.util import log
 
-VERSIONS = '4.5, 5.0, 5.1 and 6.0'
-_APPS = ('isaacsim:SimulationApp', 'omni.isaac.kit:SimulationApp')
+VERSIONS = '5.0, 5.1 and 6.0'
 _LIVESTREAM = 'omni.kit.livestream.webrtc'
+_TENSORS = {'create_simulation_view': 'omni.physics.tensors:create_simulation_view'}
 # What each set of names calls the things that are used, `module:attribute`; newest first
 NAMES: dict[str, dict[str, str]] = {
     'experimental': {
-        'Articulation': 'isaacsim.core.experimental.prims:Articulation',
-        'RigidPrim': 'isaacsim.core.experimental.prims:RigidPrim',
-        'GeomPrim': 'isaacsim.core.experimental.prims:GeomPrim',
-        'XformPrim': 'isaacsim.core.experimental.prims:XformPrim',
-        'Camera': 'isaacsim.core.experimental.objects:Camera',
-        'Cube': 'isaacsim.core.experimental.objects:Cube',
         'app': 'isaacsim.core.experimental.utils.app:',
         'stage': 'isaacsim.core.experimental.utils.stage:',
         'SimulationManager': 'isaacsim.core.simulation_manager:SimulationManager',
         'RenderingManager': 'isaacsim.core.rendering_manager:RenderingManager',
-        'GridCloner': 'isaacsim.core.cloner:GridCloner',
+        **_TENSORS,
     },
     'isaacsim': {
         'World': 'isaacsim.core.api:World',
-        'DynamicCuboid': 'isaacsim.core.api.objects:DynamicCuboid',
-        'FixedCuboid': 'isaacsim.core.api.objects:FixedCuboid',
-        'VisualCuboid': 'isaacsim.core.api.objects:VisualCuboid',
-        'Articulation': 'isaacsim.core.prims:Articulation',
-        'RigidPrim': 'isaacsim.core.prims:RigidPrim',
-        'XFormPrim': 'isaacsim.core.prims:XFormPrim',
         'extensions': 'isaacsim.core.utils.extensions:',
-        'prims': 'isaacsim.core.utils.prims:',
         'stage': 'isaacsim.core.utils.stage:',
-        'GridCloner': 'isaacsim.core.cloner:GridCloner',
-    },
-    'omni.isaac': {
-        'World': 'omni.isaac.core:World',
-        'DynamicCuboid': 'omni.isaac.core.objects:DynamicCuboid',
-        'FixedCuboid': 'omni.isaac.core.objects:FixedCuboid',
-        'VisualCuboid': 'omni.isaac.core.objects:VisualCuboid',
-        'Articulation': 'omni.isaac.core.articulations:ArticulationView',
-        'RigidPrim': 'omni.isaac.core.prims:RigidPrimView',
-        'XFormPrim': 'omni.isaac.core.prims:XFormPrimView',
-        'extensions': 'omni.isaac.core.utils.extensions:',
-        'prims': 'omni.isaac.core.utils.prims:',
-        'stage': 'omni.isaac.core.utils.stage:',
-        'GridCloner': 'omni.isaac.cloner:GridCloner',
+        **_TENSORS,
     },
 }
 # Names that live in extensions which are loaded only where pictures are taken
 CAMERAS: dict[str, str] = {
     'experimental': 'isaacsim.sensors.experimental.rtx:TiledCameraSensor',
     'isaacsim': 'isaacsim.sensors.camera:CameraView',
-    'omni.isaac': 'omni.isaac.sensor:CameraView',
 }
 _app: Any = None  # Isaac Sim's app lives as long as the process: a second world uses the first one's
 
@@ -92,7 +61,7 @@ def start_isaac_sim(config: SimConfig, dt: float) -> IsaacSim:
     if _app is None:
         _app = _start_app(config)
     generation, names = load_names()
-    sim = ExperimentalSim if generation == 'experimental' else LegacySim
+    sim = IsaacSim if generation == 'experimental' else LegacySim
     return sim(names, functools.partial(look_up, CAMERAS[generation]), dt, config)
 
 
@@ -117,12 +86,9 @@ def look_up(place: str) -> Any:
 def _start_app(config: SimConfig) -> Any:
     """Start Isaac Sim's app; it has to run before anything else of Isaac Sim can be imported."""
     gpu = int(config.device.partition(':')[2] or 0)
-    launch_config = {
-        'headless': config.headless or config.webrtc,
-        'multi_gpu': False,  # several GPUs in one renderer are not faster for small pictures, and break tiled ones
-        'active_gpu': gpu,
-        'physics_gpu': gpu,
-    }
+    # several GPUs in one renderer are not faster for small pictures, and break tiled ones
+    launch_config = {'multi_gpu': False, 'active_gpu': gpu, 'physics_gpu': gpu}
+    launch_config['headless'] = config.headless or config.webrtc
     arguments, sys.argv = sys.argv, sys.argv[:1]  # else Isaac Sim takes those of this program for its own
     try:
         app = _app_class()(launch_config=launch_config)
@@ -140,12 +106,10 @@ def _start_app(config: SimConfig) -> Any:
 
 
 def _app_class() -> Any:
-    for place in _APPS:
-        try:
-            return look_up(place)
-        except (ImportError, AttributeError):
-            continue
-    raise ImportError(
-        f"backend 'isaac_sim' needs Isaac Sim ({VERSIONS}) in this Python: "
-        "pip install 'isaacsim[all]==5.1.0', with NVIDIA's package index as --extra-index-url"
-    )
+    try:
+        return look_up('isaacsim:SimulationApp')
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"backend 'isaac_sim' needs Isaac Sim ({VERSIONS}) in this Python: "
+            "pip install 'isaacsim[all]==5.1.0', with NVIDIA's package index as --extra-index-url"
+        ) from error

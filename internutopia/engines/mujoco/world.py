@@ -12,6 +12,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import mujoco
@@ -20,8 +21,11 @@ from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import BatchArrays
 from internutopia.engines.batched.world import BatchedWorld
+from internutopia.engines.mujoco.carry_over import carry_over
 from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.scene_joints import joint_load, place_joints
+from internutopia.model.spec import SceneSpec
 
 T = TypeVar('T')
 
@@ -40,6 +44,18 @@ class MujocoWorld(BatchedWorld):
         """Return the live batch that holds an env, and the index of its simulation in it."""
         self.scene(env_id)
         return cast(MujocoEnvBatch, self._env_batch_of(env_id)).batch, int(self.slot[env_id])
+
+    @override
+    def change_scene(self, env_id: int, scene: SceneSpec) -> SceneSpec:
+        old = self.scene(env_id)
+        joints = [was if was.broken else joint for was, joint in zip(old.source.joints, scene.joints, strict=False)]
+        scene = replace(scene, joints=(*joints, *scene.joints[len(joints) :]))
+        if scene.joints != old.source.joints:
+            scene = place_joints(scene, old, self.data(env_id))
+        compiled = self.prepare(scene)
+        own = {robot.name: robot.self_collisions for robot in old.source.robots}
+        self._continue_in(env_id, self._compiled(compiled.with_self_collisions(own)), scene)
+        return scene
 
     @override
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
@@ -68,6 +84,31 @@ class MujocoWorld(BatchedWorld):
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+    @override
+    def _break_joints(self, env_id: int) -> None:
+        scene, model, data = self.scene(env_id).source, self.model(env_id), self.data(env_id)
+        mujoco.mj_forward(model, data)
+        broken = list(scene.joints)
+        for index, joint in enumerate(scene.joints):
+            if not joint.breakable:
+                continue
+            limits = joint.break_force, joint.break_torque
+            loads = joint_load(index, model, data)
+            if any(limit is not None and load > limit for load, limit in zip(loads, limits, strict=True)):
+                broken[index] = replace(joint, broken=True)
+        if broken != list(scene.joints):
+            scene = replace(scene, joints=tuple(broken))
+            self._continue_in(env_id, self._compiled(scene), scene)
+
+    def _continue_in(self, env_id: int, compiled: CompiledScene, scene: SceneSpec) -> None:
+        """Let an env go on in another scene; what that has in common with its own keeps its state."""
+        old = self.scene(env_id)
+        state = self._env_batch_of(env_id).get_state(int(self.slot[env_id]), old)
+        self._move(env_id, compiled, scene)
+        env_batch, slot = self._env_batch_of(env_id), int(self.slot[env_id])
+        start = env_batch.get_state(slot, compiled)
+        env_batch.set_state(slot, compiled, carry_over(state, old, start, compiled))
 
     @override
     def _new_env_batch(self, scene: CompiledScene, capacity: int) -> MujocoEnvBatch:

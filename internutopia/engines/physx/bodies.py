@@ -1,7 +1,8 @@
 """Rigid bodies of a model as PhysX has them: each body that moves by itself, with all that is fixed to it.
 
 MuJoCo's bodies without joints are parts of the one that they are fixed to, their *mover*: masses are summed, and
-colliders hang on it. Movers are standalone rigid bodies, or links of an articulation, a tree of joints.
+colliders hang on it. Those on which forces are measured are movers, too, with a fixed joint. Movers are standalone
+rigid bodies, or links of an articulation, a tree of joints.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.engines.physx.constraints import Constraints
 from internutopia.util.rotations import quat_conjugate, quat_multiply, quat_rotate, quat_rotate_inverse, quat_to_matrix
 
 Floats = NDArray[np.floating[Any]]
-_FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
+FORCE_SENSORS = int(mujoco.mjtSensor.mjSENS_FORCE), int(mujoco.mjtSensor.mjSENS_TORQUE)
+"""Types of sensors of the force or torque between a body and its parent."""
+_FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 
 
 @dataclass
@@ -41,27 +45,37 @@ class Movers:
 
     Attributes:
         of: mover of each body, `(nbody,)`; 0 for what is fixed to the world.
+        wholes: mover at the top of all that is fixed to one another, of each body, `(nbody,)`.
         parents: of each mover, the mover above it.
         articulations: trees.
         free: standalone bodies that move freely.
         kinematic: standalone bodies that stay where they are put.
+        constraints: equality constraints.
         positions, orientations: poses of all bodies in the model's reference configuration, env frame.
     """
 
     def __init__(self, model: mujoco.MjModel):
         self.model = model
+        self.constraints = Constraints(model)
         self.of = np.zeros(model.nbody, np.intp)
+        self.wholes = np.zeros(model.nbody, np.intp)
         self.parents: dict[int, int] = {}
         self.articulations: list[Articulation] = []
         self.free: list[int] = []
         self.kinematic: list[int] = []
+        sensors = np.isin(model.sensor_type, FORCE_SENSORS)
+        measured = set(model.site_bodyid[model.sensor_objid[sensors]].tolist())
         for body in range(1, model.nbody):
             parent = int(self.of[model.body_parentid[body]])
             moves = model.body_jntnum[body] > 0 or model.body_mocapid[body] >= 0
-            self.of[body] = body if moves else parent
-            if moves:
+            self.wholes[body] = body if moves else self.wholes[model.body_parentid[body]]
+            self.of[body] = parent
+            if moves or (parent and body in measured):
+                self.of[body] = body
                 self.parents[body] = parent
         self._group()
+        for joint, other in self.constraints.coupled():
+            self._unite(joint, other)
         data = mujoco.MjData(model)
         data.qpos[:] = model.qpos0
         mujoco.mj_kinematics(model, data)
@@ -92,15 +106,29 @@ class Movers:
             tree.links.append(mover)
             tree.joints.extend(self.joints(mover))
 
+    def _unite(self, joint: int, other: int) -> None:
+        """Put two joints into one articulation. NotImplementedError if they are of trees with roots of their own."""
+        one, two = (next(tree for tree in self.articulations if i in tree.joints) for i in (joint, other))
+        if one is two:
+            return
+        if one.root or two.root:
+            names = ' and '.join(repr(self.model.joint(i).name) for i in (joint, other))
+            raise NotImplementedError(
+                f"backend 'physx': joints {names} are coupled and in different trees of bodies; use 'mujoco'"
+            )
+        one.links += two.links
+        one.joints += two.joints
+        self.articulations.remove(two)
+
     def joints(self, mover: int) -> range:
-        """Return the joints of a body."""
+        """Return the joints of a body, none if it is fixed to another one."""
         first = int(self.model.body_jntadr[mover])
         return range(first, first + int(self.model.body_jntnum[mover]))
 
     def _is_root(self, mover: int) -> bool:
         if self.model.body_mocapid[mover] >= 0:
             return True
-        return bool(self.model.jnt_type[self.model.body_jntadr[mover]] == _FREE)
+        return any(self.model.jnt_type[joint] == _FREE for joint in self.joints(mover))
 
     def local(self, mover: int, position: Floats, orientation: Floats) -> tuple[Floats, Floats]:
         """Return a pose of the env frame in the frame of a mover."""

@@ -7,13 +7,17 @@ the three (position, velocity, effort) of a robot's drives: what does not depend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from internutopia.engines.physx.bodies import Floats
+from internutopia.util.arrays import ArrayMaker, HostArrays
 
+Floats = Any  # arrays of the kind that the world has
 _UNLIMITED = 1e30
 _JOINT = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 _MOVABLE = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -37,27 +41,38 @@ class Gains:
 
 
 class Drives:
-    """Drives of a model. NotImplementedError for actuators that are none."""
+    """Drives of a model, for arrays of some kind. NotImplementedError for actuators that are none."""
 
-    def __init__(self, model: mujoco.MjModel):
+    def __init__(self, model: mujoco.MjModel, arrays: ArrayMaker | None = None):
         self._model = model
+        self._arrays = arrays = arrays or HostArrays()
         for actuator in range(model.nu):
             _check(model, actuator)
-        self._dof = model.jnt_dofadr[model.actuator_trnid[:, 0]] if model.nu else np.zeros(0, np.intp)
-        own = [np.flatnonzero(self._dof == dof) for dof in range(model.nv)]
+        driven = model.jnt_dofadr[model.actuator_trnid[:, 0]] if model.nu else np.zeros(0, np.intp)
+        own = [np.flatnonzero(driven == dof) for dof in range(model.nv)]
         most = max((len(actuators) for actuators in own), default=0)
         # actuators of each dof, column by column; the last one, of no effort, where there are fewer
-        self._columns = np.full((most, model.nv), model.nu, np.intp)
+        columns = np.full((most, model.nv), model.nu, np.intp)
         for dof, actuators in enumerate(own):
-            self._columns[: len(actuators), dof] = actuators
-        self._gear = model.actuator_gear[:, 0] if model.nu else np.zeros(0)
+            columns[: len(actuators), dof] = actuators
+        self._columns = [arrays.index(column) for column in columns]
         joint = model.dof_jntid
         single = np.isin(model.jnt_type[joint], _MOVABLE)
-        self._reference = np.where(single, model.qpos0[model.jnt_qposadr[joint]], 0.0)
-        self._rest = np.where(single, model.qpos_spring[model.jnt_qposadr[joint]], 0.0)
-        self._position = model.jnt_qposadr[joint]
-        self.single = single
-        self.limits = self._limits()
+        limited = model.actuator_ctrllimited.astype(bool)
+        low, high = np.where(limited[:, None], model.actuator_ctrlrange, [-np.inf, np.inf]).T
+        position = model.jnt_qposadr[joint]
+
+        def numbers(values: Any) -> Any:
+            return arrays.asarray(values, arrays.double)
+
+        self._gear = numbers(model.actuator_gear[:, 0])
+        self._low, self._high = numbers(low), numbers(high)
+        self._reference = numbers(np.where(single, model.qpos0[position], 0.0))
+        self._rest = numbers(np.where(single, model.qpos_spring[position], 0.0))
+        self._position, self._joint = arrays.index(position), arrays.index(joint)
+        self._single = numbers(single)
+        self.limits: Any = numbers(_limits(model, own))
+        """Greatest effort on each dof."""
 
     def gains(self, gainprm: Floats, biasprm: Floats, spring: Floats) -> Gains:
         """Return the gains of slots, from their fields `actuator_gainprm`, `actuator_biasprm` and `jnt_stiffness`."""
@@ -65,56 +80,53 @@ class Drives:
         return Gains(
             self._sum(-biasprm[..., 1] * square),
             self._sum(-biasprm[..., 2] * square),
-            np.where(self.single, spring[:, self._model.dof_jntid], 0.0),
+            self._single * spring[:, self._joint],
             gainprm[..., 0] * self._gear,
             biasprm[..., 0] * self._gear,
         )
 
     def efforts(self, gains: Gains, controls: Floats) -> Floats:
         """Return the part of the actuators' efforts that does not depend on the state, `(n, nv)`."""
-        model = self._model
-        if model.nu and model.actuator_ctrllimited.any():
-            low, high = model.actuator_ctrlrange.T
-            limited = model.actuator_ctrllimited.astype(bool)
-            controls = np.where(limited, np.clip(controls, low, high), controls)
+        controls = self._arrays.xp.clip(controls, self._low, self._high)
         return self._sum(gains.scale * controls + gains.offset)
 
     def targets(self, gains: Gains, efforts: Floats) -> tuple[Floats, Floats, Floats]:
         """Return position targets, velocity targets and efforts of the dofs for PhysX, `(n, nv)` each."""
+        where, clip = self._arrays.xp.where, self._arrays.xp.clip
         stiffness = gains.stiffness + gains.spring
         load = efforts + gains.spring * self._rest - stiffness * self._reference
         held = stiffness > 0
         damped = ~held & (gains.damping > 0)
-        position = np.where(held, load / np.where(held, stiffness, 1.0), 0.0)
-        velocity = np.where(damped, load / np.where(damped, gains.damping, 1.0), 0.0)
-        return position, velocity, np.where(held | damped, 0.0, np.clip(load, -self.limits, self.limits))
+        position = where(held, load / where(held, stiffness, 1.0), 0.0)
+        velocity = where(damped, load / where(damped, gains.damping, 1.0), 0.0)
+        return position, velocity, where(held | damped, 0.0, clip(load, -self.limits, self.limits))
 
     def applied(self, gains: Gains, efforts: Floats, qpos: Floats, qvel: Floats) -> Floats:
         """Return the efforts of actuators in a state, clamped, `(n, nv)`."""
-        forces = efforts - np.where(self.single, gains.stiffness * qpos[:, self._position], 0.0) - gains.damping * qvel
-        return np.clip(forces, -self.limits, self.limits)
+        forces = efforts - self._single * gains.stiffness * qpos[:, self._position] - gains.damping * qvel
+        return self._arrays.xp.clip(forces, -self.limits, self.limits)
 
     def _sum(self, values: Floats) -> Floats:
         """Return the sums over the actuators of each dof, `(n, nv)`."""
-        padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
-        total = np.zeros((len(values), self._model.nv))
+        arrays, count = self._arrays, len(values)
+        padded = arrays.xp.concat([values, arrays.zeros((count, 1), arrays.double)], axis=1)
+        total = arrays.zeros((count, self._model.nv), arrays.double)
         for column in self._columns:
             total += padded[:, column]
         return total
 
-    def _limits(self) -> Floats:
-        """Return the greatest effort on each dof."""
-        model = self._model
-        limits = np.full(model.nv, _UNLIMITED)
-        joint = model.dof_jntid
-        limited = model.jnt_actfrclimited[joint].astype(bool)
-        limits[limited] = np.abs(model.jnt_actfrcrange[joint][limited]).max(axis=1)
-        for dof in range(model.nv):
-            own = np.flatnonzero(self._dof == dof)
-            if len(own) and model.actuator_forcelimited[own].all():
-                most = (np.abs(model.actuator_forcerange[own]).max(axis=1) * np.abs(self._gear[own])).sum()
-                limits[dof] = min(limits[dof], most)
-        return limits
+
+def _limits(model: mujoco.MjModel, actuators: Sequence[NDArray[np.intp]]) -> NDArray[np.float64]:
+    """Return the greatest effort on each dof, from the actuators of each."""
+    limits = np.full(model.nv, _UNLIMITED)
+    joint = model.dof_jntid
+    limited = model.jnt_actfrclimited[joint].astype(bool)
+    limits[limited] = np.abs(model.jnt_actfrcrange[joint][limited]).max(axis=1)
+    for dof, own in enumerate(actuators):
+        if len(own) and model.actuator_forcelimited[own].all():
+            most = (np.abs(model.actuator_forcerange[own]).max(axis=1) * np.abs(model.actuator_gear[own, 0])).sum()
+            limits[dof] = min(limits[dof], most)
+    return limits
 
 
 def _check(model: mujoco.MjModel, actuator: int) -> None:

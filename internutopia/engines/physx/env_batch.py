@@ -1,8 +1,8 @@
 """Env batch on PhysX: states, models and all that follows from them are MuJoCo's, steps are PhysX's.
 
 A `MujocoEnvBatch` holds positions and velocities, computes poses, casts rays and keeps what was changed per slot. A
-step writes what was changed to PhysX, and reads positions and velocities back. Slots live in instances of PhysX: a
-batch that grows gets another one, so no slot that is there is touched, and they are stepped on threads.
+step writes what was changed to PhysX, and reads positions and velocities back. Slots live on stages of PhysX: a batch
+that grows gets another one, so no slot that is there is touched, and they are stepped on threads.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 from weakref import finalize
 
@@ -23,34 +24,59 @@ from internutopia.engines.physx.drives import Drives, Floats, Gains
 from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
 from internutopia.engines.physx.physx_scene import physx_scene
-from internutopia.engines.physx.runtime import PhysxStage
 from internutopia.engines.physx.sensors import Sensors
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import TensorAccess
 from internutopia.model.compiled import CompiledScene
 
 _STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
 _MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')
-_FEWEST_SLOTS = 4  # of an instance: fewer are not worth a thread
+_FEWEST_SLOTS = 4  # of a stage: fewer are not worth a thread
 _FARTHEST = 1e10  # [m, rad, and per s] what is beyond has diverged, for MuJoCo, too
+
+OpenStage = Callable[[StageLayout, int], TensorAccess]
+"""Opens a stage with so many slots of what a layout describes."""
+
+
+@dataclass
+class _Part:
+    """Slots on one stage."""
+
+    rows: slice
+    stage: TensorAccess
+    instance: PhysxInstance | None = None
 
 
 class PhysxEnvBatch(MujocoEnvBatch):
-    """The envs of one model structure on PhysX."""
+    """The envs of one model structure on PhysX. `bind` it before the first step, and when it has grown.
+
+    Args:
+        scene: of which the envs have the structure.
+        capacity: number of slots.
+        nthread: threads, and stages if there are enough slots.
+        layout: prims of one env.
+        open_stage: opens stages.
+    """
 
     fields = CHANGEABLE | VISUAL
 
-    def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
+    def __init__(self, scene: CompiledScene, capacity: int, nthread: int, layout: StageLayout, open_stage: OpenStage):
         super().__init__(scene, capacity, nthread)
-        self._physx = physx_scene(scene)
-        self._drives: Drives = self._physx.drives
+        self._layout = layout
+        self._open_stage = open_stage
+        self._drives: Drives = physx_scene(scene).drives
         self._sensing = Sensors(self)
-        self._instances: list[tuple[slice, PhysxInstance]] = []
+        self._parts: list[_Part] = []
         self._moved = np.ones(capacity, bool)  # slots whose state PhysX does not have
         self._pushed_version = -1  # of the models that PhysX has
         self._gains: Gains | None = None
-        self._controls = np.full((capacity, scene.model.nu), np.nan)  # that PhysX has
+        self._controls: Floats | None = None  # that PhysX has
         self._unread = np.zeros(capacity, bool)  # slots whose sensors were not read since the last step
         self._pool: ThreadPoolExecutor | None = None
-        self._close = finalize(self, _close_all, self._instances)
+        self._selected = np.zeros(capacity, bool)  # slots of the step that is made
+        self._pushed_efforts = np.zeros((capacity, scene.model.nv))
+        self._sound = np.zeros(capacity, bool)  # slots that had not diverged before it
+        self._close = finalize(self, _close_all, self._parts)
         self._close.atexit = False  # then PhysX closes them itself
         self._grow(0, capacity)
 
@@ -79,22 +105,42 @@ class PhysxEnvBatch(MujocoEnvBatch):
 
     @override
     def step(self, slots: Slots | None, substeps: int) -> dict[int, str]:
-        selected = np.zeros(self.capacity, bool)
-        selected[slice(None) if slots is None else slots] = True
-        if (self._unread & ~selected).any():
+        self.begin_step(slots)
+        parts = [part for part in self._parts if self._selected[part.rows].any()]
+        self._each([functools.partial(self._advance, part, substeps) for part in parts])
+        return self.finish_step(substeps)
+
+    def begin_step(self, slots: Slots | None) -> None:
+        """Write what was changed to PhysX, for a step of some slots; None for all."""
+        self._selected = np.zeros(self.capacity, bool)
+        self._selected[slice(None) if slots is None else slots] = True
+        if (self._unread & ~self._selected).any():
             self._measure()
         self._push_models()
-        efforts = self._push_targets()
+        self._pushed_efforts = self._push_targets()
         self._sensing.begin()
-        sound = self._finite()  # what is put too far away, PhysX may bring back
-        parts = [(rows, instance) for rows, instance in self._instances if selected[rows].any()]
-        self._each([functools.partial(self._advance, rows, instance, selected, substeps) for rows, instance in parts])
-        bad = selected & ~(sound & self._finite())
+        self._sound = self._finite()  # what is put too far away, PhysX may bring back
+        for part in self._parts:
+            moved = np.flatnonzero(self._moved[part.rows] & self._selected[part.rows])
+            if len(moved):
+                _instance(part).write_state(moved, {name: self.read(name)[part.rows] for name in _STATE})
+                self._moved[part.rows][moved] = False
+
+    def begin_last_substep(self) -> None:
+        """Remember what sensors need of the state before the last time step of a step."""
+        for part in self._parts:
+            self._remember(part)
+
+    def finish_step(self, substeps: int) -> dict[int, str]:
+        """Take over the states after so many time steps; returns {env id: reason} for those that failed."""
+        selected = self._selected
+        for part in self._parts:
+            self._read_states(part)
+        bad = selected & ~(self._sound & self._finite())
         self.read('time')[selected] += substeps * self.scene.model.opt.timestep
         assert self._gains is not None
-        self._efforts[selected] = self._drives.applied(self._gains, efforts, self.read('qpos'), self.read('qvel'))[
-            selected
-        ]
+        applied = self._drives.applied(self._gains, self._pushed_efforts, self.read('qpos'), self.read('qvel'))
+        self._efforts[selected] = applied[selected]
         self._stale[selected] = True
         self._unmeasured[selected] = False
         self._unread[selected] = True
@@ -105,40 +151,53 @@ class PhysxEnvBatch(MujocoEnvBatch):
         reason = 'the simulation diverged: its state is not finite any more'
         return {int(self.envs[slot]): reason for slot in np.flatnonzero(bad).tolist() if self.envs[slot] >= 0}
 
+    def bind(self, anew: bool = False) -> None:
+        """Bind the tensors of new stages; `anew`: of all stages, which have lost their state."""
+        for part in self._parts:
+            if anew or part.instance is None:
+                part.instance = PhysxInstance(self._layout, part.stage)
+                self._moved[part.rows] = True
+                self._unread[part.rows] = False
+                self._gains = None  # to be written
+
     def close(self) -> None:
-        """Free the instances of PhysX."""
+        """Free the stages of PhysX."""
         self._close()
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _advance(self, rows: slice, instance: PhysxInstance, selected: NDArray[np.bool_], substeps: int) -> None:
-        """Step the slots of an instance, and take over the states of those that are selected."""
-        moved = np.flatnonzero(self._moved[rows] & selected[rows])
-        if len(moved):
-            instance.write_state(moved, {name: self.read(name)[rows] for name in _STATE})
-            self._moved[rows][moved] = False
+    def _advance(self, part: _Part, substeps: int) -> None:
+        """Make time steps on one stage."""
         timestep = self.scene.model.opt.timestep
         for substep in range(substeps):
-            if self._sensing.differentiates and substep == substeps - 1:
-                self._sensing.remember(rows, instance)
-            instance.step(timestep)
+            if substep == substeps - 1:
+                self._remember(part)
+            part.stage.step(timestep)
+
+    def _remember(self, part: _Part) -> None:
+        if self._sensing.differentiates:
+            self._sensing.remember(part.rows, _instance(part))
+
+    def _read_states(self, part: _Part) -> None:
+        """Take over the states of the slots that made a step; PhysX has moved the others of their stage, too."""
+        rows, own = part.rows, self._selected[part.rows]
         qpos, qvel = self.read('qpos')[rows], self.read('qvel')[rows]
-        if selected[rows].all():
-            instance.read_state(qpos, qvel)
-            return
-        new_qpos, new_qvel = qpos.copy(), qvel.copy()
-        instance.read_state(new_qpos, new_qvel)
-        own = selected[rows]
-        qpos[own], qvel[own] = new_qpos[own], new_qvel[own]
-        self._moved[rows] |= ~own  # PhysX has moved them, too
+        if own.all():
+            _instance(part).read_state(qpos, qvel)
+        elif own.any():
+            new_qpos, new_qvel = qpos.copy(), qvel.copy()
+            _instance(part).read_state(new_qpos, new_qvel)
+            qpos[own], qvel[own] = new_qpos[own], new_qvel[own]
+        if own.any() or part.stage.shared:
+            self._moved[rows] |= ~own
 
     def _measure(self) -> None:
         """Read contacts and joint forces of the last step, which takes PhysX long."""
-        for rows, instance in self._instances:
-            own = self._unread[rows]
+        for part in self._parts:
+            own = self._unread[part.rows]
             if own.any():
-                for columns, forces in instance.measured():
-                    self._sensors[rows][np.ix_(own, columns)] = forces[own]
+                for columns, forces in _instance(part).measured():
+                    self._sensors[part.rows][np.ix_(own, columns)] = forces[own]
         self._unread[:] = False
 
     def _push_models(self) -> None:
@@ -161,24 +220,25 @@ class PhysxEnvBatch(MujocoEnvBatch):
         }
         masses = {name: values(name) for name in _MASSES}
         frictions = values('geom_friction')[..., 0]
-        for rows, instance in self._instances:
+        for part in self._parts:
+            instance, rows = _instance(part), part.rows
             instance.write_drives({name: array[rows] for name, array in dofs.items()})
             instance.write_masses({name: array[rows] for name, array in masses.items()})
             instance.write_frictions(frictions[rows])
-        self._controls[:] = np.nan
+        self._controls = None
 
     def _push_targets(self) -> Floats:
         """Write targets to PhysX, if they changed; returns the efforts they stand for."""
         assert self._gains is not None
         controls = self.read('ctrl')
         efforts = self._drives.efforts(self._gains, controls)
-        if np.array_equal(controls, self._controls):
+        if self._controls is not None and np.array_equal(controls, self._controls):
             return efforts
-        self._controls[:] = controls
+        self._controls = controls.copy()
         position, velocity, effort = self._drives.targets(self._gains, efforts)
         dofs = {'POSITION_TARGET': position, 'VELOCITY_TARGET': velocity, 'ACTUATION_FORCE': effort}
-        for rows, instance in self._instances:
-            instance.write_drives({name: array[rows] for name, array in dofs.items()})
+        for part in self._parts:
+            _instance(part).write_drives({name: array[part.rows] for name, array in dofs.items()})
         return efforts
 
     def _finite(self) -> NDArray[np.bool_]:
@@ -187,15 +247,13 @@ class PhysxEnvBatch(MujocoEnvBatch):
         return np.abs(values).max(axis=1, initial=0.0) < _FARTHEST  # NaN is not
 
     def _grow(self, first: int, capacity: int) -> None:
-        """Add instances for slots from `first` on."""
+        """Open stages for slots from `first` on."""
         count = capacity - first
         parts = max(min(self.nthread, count // _FEWEST_SLOTS), 1)
-        layout = self._physx.layout
         for slots in np.array_split(np.arange(first, capacity), parts):
             if len(slots):
                 rows = slice(int(slots[0]), int(slots[-1]) + 1)
-                self._instances.append((rows, PhysxInstance(layout, PhysxStage(layout.text, len(slots)))))
-        self._gains = None  # to be written
+                self._parts.append(_Part(rows, self._open_stage(self._layout, len(slots))))
 
     def _each(self, calls: list[Callable[[], None]]) -> None:
         if len(calls) <= 1 or self.nthread == 1:
@@ -208,13 +266,16 @@ class PhysxEnvBatch(MujocoEnvBatch):
             future.result()
 
     @override
+    def _grown(self, needed: int) -> int:
+        return max(needed, self.capacity + _FEWEST_SLOTS)  # no slot that is there is moved: it may grow often
+
+    @override
     def _resize(self, capacity: int) -> None:
         first = self.capacity
         super()._resize(capacity)
         more = capacity - first
         self._moved = np.append(self._moved, np.ones(more, bool))
         self._unread = np.append(self._unread, np.zeros(more, bool))
-        self._controls = np.concatenate([self._controls, np.full((more, self._controls.shape[1]), np.nan)])
         self._grow(first, capacity)
 
     @override
@@ -232,7 +293,12 @@ class PhysxEnvBatch(MujocoEnvBatch):
         return {**super()._get_engine_states(slots), 'sensors': self.sensors()[slots]}
 
 
-def _close_all(instances: list[tuple[slice, PhysxInstance]]) -> None:
-    for _, instance in instances:
-        instance.close()
-    instances.clear()
+def _instance(part: _Part) -> PhysxInstance:
+    assert part.instance is not None, 'bind it first'
+    return part.instance
+
+
+def _close_all(parts: list[_Part]) -> None:
+    for part in parts:
+        part.stage.close()
+    parts.clear()

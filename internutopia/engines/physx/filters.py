@@ -47,24 +47,24 @@ class Filters:
 
     def touches(self, one: int, other: int) -> bool:
         """Return True if geoms of two bodies, of different movers, can have contacts by what is said of the bodies."""
-        first, second = int(self._movers.of[one]), int(self._movers.of[other])
+        first, second = int(self._movers.wholes[one]), int(self._movers.wholes[other])
         if first == second or frozenset((one, other)) in self._excluded:
             return False
         return self._parents_touch or not (self._hangs_on(first, second) or self._hangs_on(second, first))
 
     def passing(self) -> Iterator[tuple[int, int]]:
         """Yield pairs of bodies with colliders, of different movers, that do not touch."""
-        parents = (
-            set()
-            if self._parents_touch
-            else {frozenset((mover, parent)) for mover, parent in self._movers.parents.items() if parent}
-        )
+        wholes = self._movers.wholes
+        joined = {(whole, whole) for whole in wholes.tolist()}
+        if not self._parents_touch:
+            joined |= {(int(wholes[mover]), int(wholes[parent])) for mover, parent in self._movers.parents.items()}
         solid: dict[int, list[int]] = {}
         for body in self.colliders:
-            solid.setdefault(int(self._movers.of[body]), []).append(body)
+            solid.setdefault(int(wholes[body]), []).append(body)
         pairs = {pair for pair in self._excluded if len(pair) == 2 and pair <= self.colliders.keys()}
-        for first, second in map(tuple, parents):
-            pairs |= {frozenset((a, b)) for a in solid.get(first, ()) for b in solid.get(second, ())}
+        for first, second in joined:
+            if first and second:
+                pairs |= {frozenset((a, b)) for a in solid.get(first, ()) for b in solid.get(second, ()) if a != b}
         for pair in sorted(map(sorted, pairs)):
             one, other = pair
             if self._movers.of[one] != self._movers.of[other]:
@@ -80,4 +80,5 @@ class Filters:
         )
 
     def _hangs_on(self, child: int, parent: int) -> bool:
-        return parent != 0 and self._movers.parents.get(child) == parent
+        above = self._movers.parents.get(child, 0)
+        return parent != 0 and self._movers.wholes[above] == parent

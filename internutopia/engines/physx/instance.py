@@ -7,6 +7,7 @@ frame's origin, angular ones in the body's axes. PhysX has the velocity of the c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -17,28 +18,29 @@ from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, 
 from internutopia.engines.physx.joint_forces import joint_force_sensors
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, TensorAccess
+from internutopia.util.arrays import ArrayMaker, HostArrays, namespace_of, to_host
 from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
-Rows = NDArray[np.intp]
-
-_TO_WXYZ, _TO_XYZW = [3, 0, 1, 2], [1, 2, 3, 0]
+Rows = Any
+"""Slots: their numbers, or on a device a mask `(slots,)`."""
 
 
 class PhysxInstance:
-    """Slots in one instance of PhysX, in which `stage` are copies of what a layout describes."""
+    """Slots in one instance of PhysX, in which `stage` are copies of what a layout describes.
 
-    def __init__(self, layout: StageLayout, stage: TensorAccess):
+    States, drives and measurements are `arrays`, as the tensors of the stage; masses and frictions go by the host.
+    """
+
+    def __init__(self, layout: StageLayout, stage: TensorAccess, arrays: ArrayMaker | None = None):
         self._stage = stage
+        self._arrays = arrays = arrays or HostArrays()
         movers = layout.movers
-        self._trees = [_Tree(self._stage, layout, index) for index in range(len(movers.articulations))]
+        self._trees = [_Tree(stage, layout, index, arrays) for index in range(len(movers.articulations))]
         bodies = [*movers.free, *movers.kinematic]
-        self._standalone = _Standalone(self._stage, layout, bodies) if bodies else None
-        self._contacts = _Contacts(self._stage, layout)
-        self._joint_forces = joint_force_sensors(movers)
-
-    def step(self, dt: float) -> None:
-        """Advance by a time step [s]."""
-        self._stage.step(dt)
+        self._standalone = _Standalone(stage, layout, bodies, arrays) if bodies else None
+        self._contacts = _Contacts(stage, layout, arrays)
+        self._joint_forces = [sensor.on(arrays) for sensor in joint_force_sensors(movers)]
+        self._masses: Floats | None = None  # that PhysX has
 
     def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
         """Write `qpos`, `qvel`, `mocap_pos` and `mocap_quat`, `(count, ...)` each, of some slots."""
@@ -54,21 +56,32 @@ class PhysxInstance:
         if self._standalone is not None:
             self._standalone.read_state(qpos, qvel)
 
-    def write_drives(self, dofs: Mapping[str, Floats]) -> None:
+    def write_drives(self, dofs: Mapping[str, Any]) -> None:
         """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the ends of their tensors' names."""
         for tree in self._trees:
             tree.write_dofs(dofs)
 
     def write_masses(self, fields: Mapping[str, Floats]) -> None:
-        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`."""
-        values = [fields[name] for name in ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')]
+        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`.
+
+        Slots whose masses have not changed are left out, as PhysX would move their bodies by the last digits.
+        """
+        values = [to_host(fields[name]) for name in ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')]
+        packed = np.concatenate([array.reshape(len(array), -1) for array in values], axis=1)
+        rows = np.arange(len(packed))
+        if self._masses is not None:
+            rows = np.flatnonzero((packed != self._masses).any(axis=1))
+        self._masses = packed
+        if not len(rows):
+            return
         for tree in self._trees:
-            tree.write_masses(values)
+            tree.write_masses(rows, values)
         if self._standalone is not None:
-            self._standalone.write_masses(values)
+            self._standalone.write_masses(rows, values)
 
     def write_frictions(self, coefficients: Floats) -> None:
         """Write sliding frictions of the model's geoms, `(count, ngeom)`."""
+        coefficients = to_host(coefficients)
         for tree in self._trees:
             tree.write_frictions(coefficients)
         if self._standalone is not None:
@@ -80,21 +93,18 @@ class PhysxInstance:
         for sensor in self._joint_forces:
             for tree in self._trees:
                 if sensor.link in tree.movers:
-                    yield sensor.address + np.arange(3), sensor.values(tree.joint_forces(sensor.link))
-
-    def close(self) -> None:
-        """Free it."""
-        self._stage.close()
+                    yield self._arrays.index(sensor.columns), sensor.values(tree.joint_forces(sensor.link))
 
 
 class _Contacts:
     """Contact sensors in all slots."""
 
-    def __init__(self, stage: TensorAccess, layout: StageLayout):
+    def __init__(self, stage: TensorAccess, layout: StageLayout, arrays: ArrayMaker):
+        self._arrays = arrays
         sensors = contact_sensors(layout.movers.model, layout.colliders)
         self._plain = [sensor for sensor in sensors if not sensor.against]
         paths = list(dict.fromkeys(path for sensor in self._plain for path in sensor.paths))
-        self._places = [np.array([paths.index(path) for path in sensor.paths], np.intp) for sensor in self._plain]
+        self._places = [arrays.index([paths.index(path) for path in sensor.paths]) for sensor in self._plain]
         self._forces = stage.contact_forces(paths) if paths else None
         self._filtered = [
             (sensor, stage.contact_forces(sensor.paths, sensor.against)) for sensor in sensors if sensor.against
@@ -108,35 +118,35 @@ class _Contacts:
         if self._forces is not None:
             forces = self._forces.read()
             for sensor, places in zip(self._plain, self._places, strict=True):
-                yield _measured(sensor, forces[:, places])
+                yield self._measured(sensor, forces[:, places])
         for sensor, filtered in self._filtered:
-            yield _measured(sensor, filtered.read())
+            yield self._measured(sensor, filtered.read())
         for sensor, points in self._points:
             values = points.read()
-            yield sensor.address + np.arange(values[0].size), values.reshape(len(values), -1)
+            values = values.reshape(len(values), -1)
+            yield self._arrays.index(sensor.address + np.arange(values.shape[1])), values
 
-
-def _measured(sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
-    """Return columns of a sensor and its values, from forces on its colliders; MuJoCo's are those on the others."""
-    net = -forces.sum(axis=1)
-    columns = sensor.address + np.arange(3)
-    if not sensor.counts:
-        return columns, net
-    touching = np.asarray(forces.any(axis=(1, 2)), np.float32)[:, None]
-    return np.append(sensor.address - 1, columns), np.concatenate([touching, net], axis=1)
+    def _measured(self, sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
+        """Return columns of a sensor and its values, from forces on its colliders; MuJoCo's are those on the others."""
+        net, address = -forces.sum(axis=1), sensor.address
+        if not sensor.counts:
+            return self._arrays.index(address + np.arange(3)), net
+        xp = self._arrays.xp
+        touching = xp.astype((forces != 0).reshape(len(forces), -1).any(axis=1), net.dtype)[:, None]
+        return self._arrays.index(address - 1 + np.arange(4)), xp.concat([touching, net], axis=1)
 
 
 class _Tree:
     """An articulation in all slots."""
 
-    def __init__(self, stage: TensorAccess, layout: StageLayout, index: int):
-        self._stage, self._path = stage, layout.roots[index]
+    def __init__(self, stage: TensorAccess, layout: StageLayout, index: int, arrays: ArrayMaker):
+        self._stage, self._path, self._arrays = stage, layout.roots[index], arrays
         tree, model = layout.movers.articulations[index], layout.movers.model
         self._pose, self._velocity = self._bind('ROOT_POSE'), None
         self._position, self._speed = self._bind('DOF_POSITION'), self._bind('DOF_VELOCITY')
         joints = np.array([int(name[1:]) for name in self._position.names()], np.intp)
-        self._qpos, self._dof = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
-        self._reference = model.qpos0[self._qpos]
+        self._qpos, self._dof = arrays.index(model.jnt_qposadr[joints]), arrays.index(model.jnt_dofadr[joints])
+        self._reference = arrays.asarray(model.qpos0[model.jnt_qposadr[joints]], arrays.double)
         links = self._position.links()
         self._links = np.array([k for k, name in enumerate(links) if name[0] == 'b' and name != 'base'], np.intp)
         self.movers = movers = [int(links[k][1:]) for k in self._links]
@@ -149,7 +159,7 @@ class _Tree:
             self._velocity = self._bind('ROOT_VELOCITY')
         geoms = layout.geoms({tree.root, *tree.links})
         self._shapes = _Shapes(self._bind('SHAPE_FRICTION_AND_RESTITUTION'), model, [geoms]) if geoms else None
-        self._centre = np.zeros((stage.slots, 3))
+        self._centre = arrays.zeros((stage.slots, 3), arrays.double)
         self._properties: dict[str, Columns] = {}
 
     def _bind(self, kind: str) -> Columns:
@@ -164,7 +174,7 @@ class _Tree:
             self._velocity.write(rows)
         elif self._mocap >= 0:
             self._pose.values[:, 0, :3] = state['mocap_pos'][:, self._mocap]
-            self._pose.values[:, 0, 3:] = state['mocap_quat'][:, self._mocap][:, _TO_XYZW]
+            self._pose.values[:, 0, 3:] = _xyzw(state['mocap_quat'][:, self._mocap])
             self._pose.write(rows)
         self._position.values[:, 0] = qpos[:, self._qpos] - self._reference
         self._position.write(rows)
@@ -178,7 +188,7 @@ class _Tree:
             pose, velocity = _from_physx(self._pose.read()[:, 0], self._velocity.read()[:, 0], self._centre)
             qpos[:, self._free], qvel[:, self._free_dof] = pose, velocity
 
-    def write_dofs(self, dofs: Mapping[str, Floats]) -> None:
+    def write_dofs(self, dofs: Mapping[str, Any]) -> None:
         if not len(self._dof):
             return
         for name, values in dofs.items():
@@ -186,16 +196,16 @@ class _Tree:
             columns.values[:, 0] = values[:, self._dof]
             columns.write()
 
-    def write_masses(self, values: list[Floats]) -> None:
+    def write_masses(self, rows: Rows, values: list[Floats]) -> None:
         sums = self._sums.columns(*values)
         mass, centre, inertia = (self._property(f'BODY_{name}') for name in ('MASS', 'COM_POSE', 'INERTIA'))
         for columns in (mass, centre, inertia):
             columns.read()  # of links that are none of the model's, too
         _fill_masses(sums, mass.values[:, 0], centre.values[:, 0], inertia.values[:, 0], self._links)
-        for columns in (mass, centre, inertia):
-            columns.write()
+        for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
+            columns.write(rows)
         if self._root >= 0:
-            self._centre[:] = sums.frames[:, self._root, :3]
+            self._centre[:] = self._arrays.asarray(sums.frames[:, self._root, :3], self._arrays.double)
 
     def write_frictions(self, coefficients: Floats) -> None:
         if self._shapes is not None:
@@ -215,18 +225,18 @@ class _Tree:
 class _Standalone:
     """Standalone bodies, free ones first, in all slots."""
 
-    def __init__(self, stage: TensorAccess, layout: StageLayout, bodies: list[int]):
+    def __init__(self, stage: TensorAccess, layout: StageLayout, bodies: list[int], arrays: ArrayMaker):
         model, free = layout.movers.model, len(layout.movers.free)
-        self._stage, self._free = stage, free
+        self._arrays, self._free = arrays, free
         joints = model.body_jntadr[layout.movers.free]
-        self._qpos = model.jnt_qposadr[joints][:, None] + np.arange(7)
-        self._dof = model.jnt_dofadr[joints][:, None] + np.arange(6)
-        self._mocap = model.body_mocapid[layout.movers.kinematic]
+        self._qpos = _columns(arrays, model.jnt_qposadr[joints], 7)
+        self._dof = _columns(arrays, model.jnt_dofadr[joints], 6)
+        self._mocap = arrays.index(model.body_mocapid[layout.movers.kinematic])
         self._paths = [f'r{body}' for body in bodies]
         self._pose = stage.columns('RIGID_BODY_POSE', self._paths)
         self._velocity = stage.columns('RIGID_BODY_VELOCITY', self._paths[:free]) if free else None
         self._sums = MassSums(layout.movers, layout.movers.free)
-        self._centre = np.zeros((stage.slots, free, 3))
+        self._centre = arrays.zeros((stage.slots, free, 3), arrays.double)
         geoms = [layout.geoms({body}) for body in bodies]
         kind = 'RIGID_BODY_SHAPE_FRICTION_AND_RESTITUTION'
         self._shapes = _Shapes(stage.columns(kind, self._paths), model, geoms) if any(geoms) else None
@@ -240,7 +250,7 @@ class _Standalone:
             pose, velocity = _to_physx(state['qpos'][:, self._qpos], state['qvel'][:, self._dof], self._centre)
             self._pose.values[:, :free], self._velocity.values[...] = pose, velocity
         self._pose.values[:, free:, :3] = state['mocap_pos'][:, self._mocap]
-        self._pose.values[:, free:, 3:] = state['mocap_quat'][:, self._mocap][..., _TO_XYZW]
+        self._pose.values[:, free:, 3:] = _xyzw(state['mocap_quat'][:, self._mocap])
         self._pose.write(rows)
         if self._velocity is not None:
             self._velocity.write(rows)
@@ -251,15 +261,15 @@ class _Standalone:
         pose, velocity = _from_physx(self._pose.read()[:, : self._free], self._velocity.read(), self._centre)
         qpos[:, self._qpos], qvel[:, self._dof] = pose, velocity
 
-    def write_masses(self, values: list[Floats]) -> None:
+    def write_masses(self, rows: Rows, values: list[Floats]) -> None:
         if not self._free:
             return
         sums = self._sums.columns(*values)
         mass, centre, inertia = self._properties
         _fill_masses(sums, mass.values, centre.values, inertia.values, slice(None))
-        for columns in (mass, centre, inertia):
-            columns.write()
-        self._centre[:] = sums.frames[..., :3]
+        for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
+            columns.write(rows)
+        self._centre[:] = self._arrays.asarray(sums.frames[..., :3], self._arrays.double)
 
     def write_frictions(self, coefficients: Floats) -> None:
         if self._shapes is not None:
@@ -312,19 +322,30 @@ def _to_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats, F
 
     Centres of mass `(..., 3)` are in the frames of the bodies.
     """
-    quat = pose[..., 3:]
+    quat, xp = pose[..., 3:], namespace_of(pose)
     angular = quat_rotate(quat, velocity[..., 3:])
     linear = velocity[..., :3] + cross(angular, quat_rotate(quat, centre))
-    return np.concatenate([pose[..., :3], quat[..., _TO_XYZW]], axis=-1), np.concatenate([linear, angular], axis=-1)
+    return xp.concat([pose[..., :3], _xyzw(quat)], axis=-1), xp.concat([linear, angular], axis=-1)
 
 
 def _from_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats, Floats]:
     """Return `qpos` and `qvel` of free bodies, from pose and velocity as PhysX has them."""
-    pose, velocity = pose.astype(np.float64), velocity.astype(np.float64)
-    quat = pose[..., 3:][..., _TO_WXYZ]
+    xp = namespace_of(pose)
+    pose, velocity = xp.astype(pose, centre.dtype), xp.astype(velocity, centre.dtype)
+    quat = xp.concat([pose[..., 6:], pose[..., 3:6]], axis=-1)
     linear, angular = velocity[..., :3], velocity[..., 3:]
     linear = linear - cross(angular, quat_rotate(quat, centre))
     return (
-        np.concatenate([pose[..., :3], quat], axis=-1),
-        np.concatenate([linear, quat_rotate_inverse(quat, angular)], axis=-1),
+        xp.concat([pose[..., :3], quat], axis=-1),
+        xp.concat([linear, quat_rotate_inverse(quat, angular)], axis=-1),
     )
+
+
+def _xyzw(quat: Floats) -> Floats:
+    """Return quaternions with the scalar last."""
+    return namespace_of(quat).concat([quat[..., 1:], quat[..., :1]], axis=-1)
+
+
+def _columns(arrays: ArrayMaker, first: NDArray[np.int32], count: int) -> Any:
+    """Return the columns, `(n, count)`, of n things whose first ones are given."""
+    return arrays.index((first[:, None] + np.arange(count)).ravel()).reshape(-1, count)

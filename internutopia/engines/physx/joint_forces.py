@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from internutopia.engines.physx.bodies import Floats, Movers
+from internutopia.engines.physx.bodies import FORCE_SENSORS, Floats, Movers
 from internutopia.engines.physx.stage import joint_turn
+from internutopia.util.arrays import ArrayMaker
 from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
-_FORCE, _TORQUE = int(mujoco.mjtSensor.mjSENS_FORCE), int(mujoco.mjtSensor.mjSENS_TORQUE)
+_TORQUE = FORCE_SENSORS[1]
+_UNTURNED = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True)
@@ -34,37 +36,48 @@ class JointForceSensor:
     arm: Floats
     frame: Floats
 
+    @property
+    def columns(self) -> NDArray[np.intp]:
+        """Its columns of `sensordata`."""
+        return self.address + np.arange(3)
+
+    def on(self, arrays: ArrayMaker) -> JointForceSensor:
+        """Return the sensor for forces in such arrays."""
+        frames = {name: arrays.asarray(getattr(self, name), arrays.double) for name in ('turn', 'arm', 'frame')}
+        return replace(self, **frames)
+
     def values(self, incoming: Floats) -> Floats:
         """Return what it measures, `(n, 3)`, from forces and torques in the joint's frame, `(n, 6)`."""
-        force = quat_rotate(self.turn, incoming[:, :3].astype(np.float64))
+        force = quat_rotate(self.turn, incoming[:, :3])
         if not self.torque:
             return quat_rotate_inverse(self.frame, force)
-        torque = quat_rotate(self.turn, incoming[:, 3:].astype(np.float64))
-        return quat_rotate_inverse(self.frame, torque + cross(np.broadcast_to(self.arm, force.shape), force))
+        torque = quat_rotate(self.turn, incoming[:, 3:])
+        return quat_rotate_inverse(self.frame, torque + cross(self.arm + 0 * force, force))
 
 
 def joint_force_sensors(movers: Movers) -> list[JointForceSensor]:
-    """Return the force and torque sensors of a model that are on links with a joint."""
+    """Return the force and torque sensors of a model that are on links of articulations."""
     model, found = movers.model, list[JointForceSensor]()
-    for sensor in np.flatnonzero(np.isin(model.sensor_type, (_FORCE, _TORQUE))).tolist():
+    for sensor in np.flatnonzero(np.isin(model.sensor_type, FORCE_SENSORS)).tolist():
         site = int(model.sensor_objid[sensor])
         link = int(model.site_bodyid[site])
-        if not has_joint(movers, link):
+        if not is_link(movers, link):
             continue
-        joint = movers.joints(link)[-1]
+        joints = movers.joints(link)
+        joint = joints[-1] if joints else None
         found.append(
             JointForceSensor(
                 address=int(model.sensor_adr[sensor]),
                 link=link,
                 torque=bool(model.sensor_type[sensor] == _TORQUE),
-                turn=joint_turn(model.jnt_axis[joint]),
-                arm=model.jnt_pos[joint] - model.site_pos[site],
+                turn=_UNTURNED if joint is None else joint_turn(model.jnt_axis[joint]),
+                arm=(0.0 if joint is None else model.jnt_pos[joint]) - model.site_pos[site],
                 frame=model.site_quat[site].copy(),
             )
         )
     return found
 
 
-def has_joint(movers: Movers, body: int) -> bool:
-    """Return True if hinges or slides of its own hold a body."""
+def is_link(movers: Movers, body: int) -> bool:
+    """Return True if a joint of PhysX holds a body."""
     return movers.of[body] == body and any(body in tree.links for tree in movers.articulations)

@@ -34,8 +34,13 @@ class PhysxScene:
 
     @cached_property
     def layout(self) -> StageLayout:
-        """Stage of one env."""
+        """Stage of one env, with a physics scene of its own."""
         return write_stage(self._model)
+
+    @cached_property
+    def shared_layout(self) -> StageLayout:
+        """Stage of one env for a physics scene that all envs are in."""
+        return write_stage(self._model, shared_scene=True)
 
     @cached_property
     def structure(self) -> bytes:
@@ -62,7 +67,6 @@ def _check(model: mujoco.MjModel) -> None:
     for present, what in (
         (joint is not None, f'ball joints ({model.joint(joint).name!r})' if joint is not None else ''),
         (model.ntendon > 0, 'tendons'),
-        (model.neq > 0, 'equality constraints'),
         (model.nflex > 0, 'flexible bodies'),
         (model.nplugin > 0, 'plugins'),
         (not gravity, 'gravity compensation of a part of the weight'),

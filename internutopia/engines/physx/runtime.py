@@ -4,10 +4,11 @@ They are imported with the first `PhysxStage`: then the process is put on the CP
 as stages are stepped on threads of ours.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import warnings
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess, strongest
 
 _NAMES = itertools.count()
 _HEADER = (
@@ -26,14 +28,15 @@ _HEADER = (
 )
 
 
-_first: list[tuple[int, Any]] = []  # the process that PhysX was started in, and an instance that is never closed
+_first: list[tuple[int, str, Any]] = []  # the process that PhysX was started in, its device, an instance for ever
+_stages: set[PhysxStage] = set()  # those that are open: a fork may not destroy them
 
 
-def _start() -> None:
-    """Set up PhysX in this process, once. RuntimeError in a fork of a process that did.
+def _start(device: str) -> None:
+    """Set up PhysX in this process, once. RuntimeError in a fork of a process that did, or if it cannot use the device.
 
-    An instance lives as long as the process, since settings are lost with the last one. Errors of PhysX are logged by
-    the logger `ovphysx`.
+    An instance lives as long as the process, since settings are lost with the last one: where the first one is on the
+    CPU, all are. Errors of PhysX are logged by the logger `ovphysx`.
     """
     if _first and _first[0][0] != os.getpid():
         raise RuntimeError(
@@ -41,22 +44,38 @@ def _start() -> None:
             "processes by 'spawn' (Gymnasium's AsyncVectorEnv: context='spawn')"
         )
     if _first:
+        if device != 'cpu' and _first[0][1] == 'cpu':
+            raise RuntimeError(
+                f'SimConfig.device={device!r}: PhysX was started on the CPU in this process, and stays there; '
+                'use another process, or start with the envs on the GPU'
+            )
         return
     _load_usd()
     import ovphysx
     import ovstage
-    from ovphysx import GlobalConfigKey, LogLevel, PhysX, set_global_config
+    import warp as wp
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, api, set_global_config
     from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 
-    PhysX.set_cpu_mode(True)
+    if device == 'cpu':
+        PhysX.set_cpu_mode(True)
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
     ovstage.population.register_usd_schemas(paths)
     physx = PhysX()
     ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
-    warnings.filterwarnings('ignore', 'ovphysx is in CPU-only mode', RuntimeWarning)  # Warp is asked about CUDA, once
-    _first.append((os.getpid(), physx))
+    wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which devices it found
+    api._CPU_MODE_WARP_BUILD_CHECKED = True  # else there is a warning that Warp looks for CUDA
+    _first.append((os.getpid(), device, physx))
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _leave_to_parent() -> None:
+    """Keep a fork from closing its parent's PhysX when it exits, which crashes."""
+    from ovphysx import api
+
+    atexit.unregister(api._destroy_process_instances_at_exit)
 
 
 def _load_usd() -> None:
@@ -180,15 +199,12 @@ class PhysxContactPoints(ContactPoints):
                 paths = result.dictionary.get_path_strings(group.prim_list)
                 for path, values in zip(paths, _copies(group), strict=True):
                     found[self._slot_of[path]][kind].append(values)
-        strongest = np.zeros((self._slots, self._most, 6), np.float32)
+        points = np.zeros((self._slots, self._most, 6), np.float32)
         for slot, kinds in enumerate(found):
-            if not kinds[self._KINDS[0]]:
-                continue
-            force, point, normal = (np.concatenate(kinds[kind]) for kind in self._KINDS)
-            order = np.argsort(-np.abs(force), kind='stable')[: self._most]
-            away = -np.sign(force)[order, None] * normal[order]  # the collider gets force times normal
-            strongest[slot, : len(order)] = np.concatenate([point[order], away], axis=1)
-        return strongest
+            if kinds[self._KINDS[0]]:
+                forces, places, normals = (np.concatenate(kinds[kind]) for kind in self._KINDS)
+                strongest(forces, places, normals, points[slot])
+        return points
 
     def close(self) -> None:
         """Let go of PhysX."""
@@ -201,31 +217,41 @@ class PhysxStage(TensorAccess):
     Copies do not meet, and each is simulated as it would be alone, to the bit.
 
     Args:
-        text: prims of one env, as USD text in which `@` is the path of the env.
+        layout: prims of one env.
         slots: number of copies.
     """
 
-    def __init__(self, text: str, slots: int):
-        _start()
+    shared = False
+
+    def __init__(self, layout: StageLayout, slots: int):
+        self._attach('cpu', slots, f'def Xform "{slot_name(0)}"\n{{\n{layout.text}}}\n')
+
+    def _attach(self, device: str, slots: int, prims: str) -> None:
+        """Open a stage with these prims, copy the first slot, and have an instance of PhysX simulate it."""
+        _start(device)
         import ovstage
-        from ovphysx import PhysX
 
         self.slots = slots
-        self._open: list[PhysxColumns | PhysxContactForces | PhysxContactPoints] = []
+        self._open: list[Any] = []  # what holds on to PhysX
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
-        self._physx = PhysX()
-        source = f'{_HEADER}def Xform "World"\n{{\ndef Xform "{_slot_name(0)}"\n{{\n{text}}}\n}}\n'
-        source = source.replace('@', f'/World/{_slot_name(0)}')
+        self._physx = self._new_instance()
+        source = f'{_HEADER}def Xform "World"\n{{\n{prims}}}\n'.replace('@', f'/World/{slot_name(0)}')
         ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
         self._stage.advance_write_floor(ordinal=1).wait()
         ordinal = 1
         if slots > 1:
             ordinal = 2
-            targets = [f'/World/{_slot_name(slot)}' for slot in range(1, slots)]
-            self._stage.clone(f'/World/{_slot_name(0)}', targets, ordinal)
+            targets = [f'/World/{slot_name(slot)}' for slot in range(1, slots)]
+            self._stage.clone(f'/World/{slot_name(0)}', targets, ordinal)
             self._stage.advance_write_floor(ordinal=ordinal).wait()
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
+        _stages.add(self)
+
+    def _new_instance(self) -> Any:
+        from ovphysx import PhysX
+
+        return PhysX()
 
     @override
     def step(self, dt: float) -> None:
@@ -235,15 +261,20 @@ class PhysxStage(TensorAccess):
     @override
     def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
         """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
-        everywhere = self._everywhere(paths)
+        columns = PhysxColumns(*self._bind(kind, paths))
+        self._open.append(columns)
+        return columns
+
+    def _bind(self, kind: str, paths: Sequence[str]) -> tuple[Any, NDArray[np.intp]]:
+        """Return a tensor of things in all slots, and the row of each, `(slots, count)`."""
         from ovphysx.types import TensorType
 
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
-            binding = self._physx.create_tensor_binding(prim_paths=everywhere, tensor_type=TensorType[kind])
-        columns = PhysxColumns(binding, self._rows(binding.prim_paths, paths))
-        self._open.append(columns)
-        return columns
+            binding = self._physx.create_tensor_binding(
+                prim_paths=self._everywhere(paths), tensor_type=TensorType[kind]
+            )
+        return binding, self._rows(binding.prim_paths, paths)
 
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> PhysxContactForces:
@@ -274,6 +305,7 @@ class PhysxStage(TensorAccess):
         self._stage.destroy()
         self._physx.destroy()
         self._stage = None
+        _stages.discard(self)
 
     def _contact_query(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
         from ovphysx.types import ContactSelection, SimObjectType
@@ -290,7 +322,7 @@ class PhysxStage(TensorAccess):
 
     @staticmethod
     def _in(slot: int, paths: Sequence[str]) -> list[str]:
-        return [f'/World/{_slot_name(slot)}/{path}' for path in paths]
+        return [f'/World/{slot_name(slot)}/{path}' for path in paths]
 
     def _rows(self, found: Sequence[str], paths: Sequence[str]) -> NDArray[np.intp]:
         row_of = {path: row for row, path in enumerate(found)}
@@ -303,5 +335,6 @@ def _copies(group: Any) -> list[Floats]:
     return [np.array(tensor, np.float32) for tensor in group.tensors]
 
 
-def _slot_name(slot: int) -> str:
+def slot_name(slot: int) -> str:
+    """Return the name of the prim of a slot."""
     return f's{slot:05}'

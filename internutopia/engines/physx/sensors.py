@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, Movers
-from internutopia.engines.physx.joint_forces import has_joint
+from internutopia.engines.physx.joint_forces import is_link
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.rotations import cross, quat_rotate_inverse
 
@@ -27,10 +27,10 @@ def check_sensors(scene: CompiledScene) -> None:
             if probe.kind == 'wrench':
                 sensor = int(np.flatnonzero(model.sensor_adr == scene.robots[robot.name].probes[probe][0])[0])
                 link = int(model.site_bodyid[model.sensor_objid[sensor]])
-                if not has_joint(movers, link):
+                if not is_link(movers, link):
                     raise NotImplementedError(
-                        f"robot {robot.name!r}, sensor {probe.sensor!r}: backend 'physx' does not measure forces where "
-                        "no joint is; use 'mujoco'"
+                        f"robot {robot.name!r}, sensor {probe.sensor!r}: backend 'physx' does not measure what holds a "
+                        "root, or what is fixed to the world; use 'mujoco'"
                     )
 
 

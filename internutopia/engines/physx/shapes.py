@@ -11,6 +11,9 @@ from internutopia.engines.physx.bodies import Floats
 _GEOM = mujoco.mjtGeom
 _RINGS, _SECTORS = 9, 28  # of an ellipsoid between its poles, about its shortest axis
 _DISC, _DISC_SHARE = 1 / 3, 0.5  # thickness of an ellipsoid that is a disc, and height of the cylinder instead of it
+# Distance at which a cylinder gets contacts [m]. With less, PhysX finds none at some places of wide and thin boxes,
+# such as floors, and the cylinder sinks into them
+_CYLINDER_OFFSET = 0.1
 _MOST_VERTICES = 255  # of a convex hull, on the CPU
 
 
@@ -26,26 +29,19 @@ def shape_text(model: mujoco.MjModel, geom: int) -> tuple[str, str, str]:
         return 'Sphere', '', f'double radius = {float(size[0])}\n'
     if kind == _GEOM.mjGEOM_BOX:
         return 'Cube', '', 'double size = 2\n'
-    if kind in (_GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER):
-        name = 'Capsule' if kind == _GEOM.mjGEOM_CAPSULE else 'Cylinder'
-        return (
-            name,
-            '',
-            f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n',
-        )
+    if kind == _GEOM.mjGEOM_CAPSULE:
+        text = f'uniform token axis = "Z"\ndouble radius = {float(size[0])}\ndouble height = {float(2 * size[1])}\n'
+        return 'Capsule', '', text
+    if kind == _GEOM.mjGEOM_CYLINDER:
+        return _cylinder(float(size[0]), float(2 * size[1]), 2)
     if kind == _GEOM.mjGEOM_ELLIPSOID:
         if (axis := disc_axis(size)) is not None:
-            radius, height = float(size.max()), float(_DISC_SHARE * size[axis])
-            return (
-                'Cylinder',
-                '',
-                (f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'),
-            )
+            return _cylinder(float(size.max()), float(_DISC_SHARE * size[axis]), axis)
         return _mesh(*_ellipsoid(size), 'convexHull')
     if kind == _GEOM.mjGEOM_MESH:
         return _mesh(*_hull(model, int(model.geom_dataid[geom])), 'convexHull')
     if kind == _GEOM.mjGEOM_HFIELD:
-        return _mesh(*_height_field(model, int(model.geom_dataid[geom])), 'none')
+        return _mesh(*height_field(model, int(model.geom_dataid[geom])), 'none')
     raise NotImplementedError(
         f"backend 'physx' has no collider for geom {model.geom(geom).name or geom!r}, of the type {kind.name}"
     )
@@ -98,6 +94,15 @@ def _hull(model: mujoco.MjModel, mesh: int) -> tuple[Floats, NDArray[np.integer]
     return points[ids], place[faces]
 
 
+def _cylinder(radius: float, height: float, axis: int) -> tuple[str, str, str]:
+    """Return a cylinder about an axis, whose contacts are looked for from afar."""
+    text = (
+        f'uniform token axis = "{"XYZ"[axis]}"\ndouble radius = {radius}\ndouble height = {height}\n'
+        f'float physxCollision:contactOffset = {_CYLINDER_OFFSET}\nfloat physxCollision:restOffset = 0\n'
+    )
+    return 'Cylinder', '"PhysxCollisionAPI", ', text
+
+
 def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
     """Return a polyhedron whose vertices are on an ellipsoid, and finest around its shortest axis."""
     height = np.linspace(0, np.pi, _RINGS + 2)[1:-1]
@@ -124,7 +129,7 @@ def _ellipsoid(radii: Floats) -> tuple[Floats, NDArray[np.integer]]:
     return turned * radii, found[:, ::-1] if np.linalg.det(np.eye(3)[axes]) < 0 else found
 
 
-def _height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:
+def height_field(model: mujoco.MjModel, field: int) -> tuple[Floats, NDArray[np.integer]]:
     """Return the upper surface of a height field as triangles."""
     rows, columns = int(model.hfield_nrow[field]), int(model.hfield_ncol[field])
     half_x, half_y, top, _ = model.hfield_size[field]

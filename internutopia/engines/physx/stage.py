@@ -3,10 +3,14 @@
 Bodies and joints stand as in the model's reference configuration; states, gains and masses are written by tensors
 afterwards. `@` is the path of the env.
 
-- `scene`: the physics scene. `w<body>`: colliders that are fixed to the world.
+- `scene`: the physics scene, if each env has its own. `w<body>`: colliders that are fixed to the world.
 - `r<body>`: standalone bodies. `a<tree>`: articulations, with links `b<body>`, joints `j<joint>` and their root,
   `b<body>` or the joint `root` that fixes it to the world.
+- `e<k>`: joints that close loops.
 - Bodies hold their colliders `g<geom>` in scopes `w<body>`, one for each body of the model.
+
+Where all envs are in one physics scene, which a GPU needs, groups of colliders keep them apart: each of them touches
+those groups only that it names, and they are of its own env.
 """
 
 from __future__ import annotations
@@ -38,7 +42,10 @@ _BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_pa
 
 @dataclass(frozen=True)
 class StageLayout:
-    """Text of one env, and paths below it of what tensors read and write."""
+    """USD text of one env, in which `@` is its path, and paths below it of what tensors read and write.
+
+    The text has no physics scene if the env is to share one.
+    """
 
     text: str
     movers: Movers
@@ -64,14 +71,19 @@ def mover_path(movers: Movers, mover: int) -> str:
     return f'r{mover}' if mover else ''
 
 
-def write_stage(model: mujoco.MjModel) -> StageLayout:
-    """Return the stage of a model. NotImplementedError for what PhysX cannot do."""
-    return _Writer(model).layout()
+def write_stage(model: mujoco.MjModel, shared_scene: bool = False) -> StageLayout:
+    """Return the stage of a model, with a physics scene or for one that it shares with other envs.
+
+    NotImplementedError for what PhysX cannot do.
+    """
+    return _Writer(model, shared_scene).layout()
 
 
 class _Writer:
-    def __init__(self, model: mujoco.MjModel):
+    def __init__(self, model: mujoco.MjModel, shared_scene: bool):
         self._model = model
+        self._shared = shared_scene
+        self._owner = '' if shared_scene else 'rel physics:simulationOwner = <@/scene>\n'
         self._movers = Movers(model)
         self._filters = Filters(self._movers)
         self._materials: dict[tuple[float, float, str], str] = {}
@@ -88,11 +100,11 @@ class _Writer:
             for tree in movers.articulations
         ]
         self._find_passing(selfless)
-        parts = [_scene_text(self._model), self._world()]
+        parts = ['' if self._shared else scene_text(self._model, 'scene'), self._world()]
         parts += [self._standalone(mover, kinematic=False) for mover in movers.free]
         parts += [self._standalone(mover, kinematic=True) for mover in movers.kinematic]
         parts += [self._articulation(i, tree, selfless[i]) for i, tree in enumerate(movers.articulations)]
-        parts += [*self._groups(), *self._material_prims()]
+        parts += [*self._loops(), *self._groups(), *self._material_prims()]
         roots = tuple(
             f'a{i}/root' if tree.fixed else f'a{i}/b{tree.root}' for i, tree in enumerate(movers.articulations)
         )
@@ -116,7 +128,7 @@ class _Writer:
     def _are_joined(self, first: int, second: int) -> bool:
         """Return True if one joint connects two movers, so that PhysX lets them pass."""
         for child, parent in ((first, second), (second, first)):
-            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) == 1:
+            if self._movers.parents.get(child) == parent and len(self._movers.joints(child)) <= 1:
                 return True
         return False
 
@@ -143,7 +155,7 @@ class _Writer:
             parts.append(self._body(f'b{tree.root}', tree.root, own[1], own[0]))
         else:
             parts.append(
-                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{_OWNER}{_mass_text(1.0)}')
+                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{self._owner}{_mass_text(1.0)}')
             )
         if tree.fixed:
             base = f'b{tree.root}' if tree.root else 'base'
@@ -160,6 +172,9 @@ class _Writer:
     def _joints(self, path: str, link: int, parent: int, above: str) -> Iterator[str]:
         """Yield the joints of a link, and the links between them, of a small mass."""
         joints = self._movers.joints(link)
+        if not joints:
+            yield self._fixed(f'{path}/{above}', f'{path}/b{link}', link, parent)
+            return
         names = [above, *(f'd{joint}' for joint in joints[:-1]), f'b{link}']
         mass = float(max(self._model.body_subtreemass[link], 1e-6)) * DUMMY_SHARE
         position, orientation = self._pose(link)
@@ -168,7 +183,7 @@ class _Writer:
                 'Xform',
                 name,
                 '"PhysicsRigidBodyAPI", "PhysicsMassAPI", "PhysxRigidBodyAPI"',
-                f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass)}',
+                f'{_pose_text(position, orientation)}{self._owner}{_UNDAMPED}{_mass_text(mass)}',
             )
         for k, (joint, (one, other)) in enumerate(zip(joints, pairwise(names), strict=True)):
             yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link)
@@ -191,13 +206,54 @@ class _Writer:
             f'float drive:{axis}:physics:stiffness = 1\nfloat drive:{axis}:physics:damping = 1\n'
             f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
         )
-        if model.jnt_limited[joint]:
-            low, high = model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]
-        else:
-            low, high = -_FAR, _FAR
-        unit = 1.0 if slides else np.pi / 180
+        low, high = self._limits(joint)
+        unit = joint_unit(model, joint)
         text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
-        return _prim(f'Physics{kind}Joint', f'j{joint}', f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"', text)
+        schemas = f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"'
+        if (mimic := movers.constraints.mimics.get(joint)) is not None:
+            schemas += ', "NewtonMimicAPI"'
+            ratio = mimic.ratio * joint_unit(model, mimic.leader) / unit
+            text += (
+                f'rel newton:mimicJoint = <{body1.rpartition("/")[0]}/j{mimic.leader}>\n'
+                f'float newton:mimicCoef0 = {mimic.offset / unit:.9g}\nfloat newton:mimicCoef1 = {ratio:.9g}\n'
+            )
+        return _prim(f'Physics{kind}Joint', f'j{joint}', schemas, text)
+
+    def _fixed(self, body0: str, body1: str, link: int, parent: int) -> str:
+        """Return the joint of a link that is fixed to its parent, to measure what it takes."""
+        place, direction = self._movers.local(parent, *self._pose(link))
+        text = (
+            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
+            f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
+        )
+        return _prim('PhysicsFixedJoint', f'f{link}', '', text)
+
+    def _limits(self, joint: int) -> tuple[float, float]:
+        """Return the range of a joint, from its reference [rad, m]."""
+        model, locked = self._model, self._movers.constraints.locked
+        if joint in locked:
+            return locked[joint], locked[joint]
+        if not model.jnt_limited[joint]:
+            return -_FAR, _FAR
+        low, high = (model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]).tolist()
+        return low, high
+
+    def _loops(self) -> Iterator[str]:
+        """Yield the joints that close loops, none where nothing moves."""
+        for i, loop in enumerate(self._movers.constraints.loops):
+            text = 'bool physics:excludeFromArticulation = true\nbool physics:collisionEnabled = true\n'
+            movers = [int(self._movers.of[body]) for body in loop.bodies]
+            if movers[0] == movers[1]:
+                continue
+            for end, (body, mover, (place, turn)) in enumerate(zip(loop.bodies, movers, loop.frames, strict=True)):
+                position, orientation = self._pose(body)
+                position, orientation = position + quat_rotate(orientation, place), quat_multiply(orientation, turn)
+                if mover:
+                    position, orientation = self._movers.local(mover, position, orientation)
+                    text += f'rel physics:body{end} = <@/{self._paths[mover]}>\n'
+                text += f'point3f physics:localPos{end} = {vector_text(position)}\n'
+                text += f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
+            yield _prim('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)
 
     def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:
         model, of = self._model, self._movers.of
@@ -211,7 +267,7 @@ class _Writer:
             extra += 'bool physxRigidBody:disableGravity = true\n'
         mass = float(model.body_mass[own].sum())
         scopes = ''.join(self._scope(b, mover) for b in own if b in self._filters.colliders)
-        text = f'{_pose_text(position, orientation)}{_OWNER}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
+        text = f'{_pose_text(position, orientation)}{self._owner}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
         return _prim('Xform', name, ', '.join(applied), text)
 
     def _scope(self, body: int, mover: int) -> str:
@@ -239,7 +295,7 @@ class _Writer:
         text += f'rel material:binding:physics = <@/{self._material(geom)}>\n'
         schemas = f'"PhysicsCollisionAPI", {schemas}"MaterialBindingAPI"'
         if not mover:
-            text += _OWNER
+            text += self._owner
         elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
             text += _REPORT
@@ -263,16 +319,19 @@ class _Writer:
             yield _prim('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
 
     def _groups(self) -> Iterator[str]:
-        """Yield groups of colliders by their bits, if some of these keep any apart."""
-        strangers = list(self._filters.strangers())
-        if not strangers:
+        """Yield groups of colliders by their bits, if some of these keep any apart or there are other envs' colliders.
+
+        A group names those that its colliders pass through, or in a shared scene those that they touch.
+        """
+        strangers = {frozenset(pair) for pair in self._filters.strangers()}
+        if not strangers and not self._shared:
             return
         for i, bits in enumerate(self._filters.bits):
-            others = {b if a == i else a for a, b in strangers if i in (a, b)}
+            others = [j for j in range(len(self._filters.bits)) if (frozenset((i, j)) in strangers) != self._shared]
             members = [path for geom, path in self._colliders.items() if self._filters.bits_of(geom) == bits]
             text = (
                 f'rel collection:colliders:includes = [{", ".join(f"<@/{path}>" for path in members)}]\n'
-                f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in sorted(others))}]\n'
+                f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in others)}]\n'
             )
             yield _prim('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
 
@@ -313,7 +372,6 @@ def restitution_of(model: mujoco.MjModel, geom: int) -> float:
     return float(np.clip(damping * model.opt.timestep - 1, 0.0, 1.0))
 
 
-_OWNER = 'rel physics:simulationOwner = <@/scene>\n'
 _REPORT = 'float physxContactReport:threshold = 0\n'
 _UNDAMPED = (
     'float physxRigidBody:linearDamping = 0\nfloat physxRigidBody:angularDamping = 0\n'
@@ -324,20 +382,28 @@ _UNDAMPED = (
 )
 
 
-def _scene_text(model: mujoco.MjModel) -> str:
-    gravity = model.opt.gravity
-    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
-    size = 0.0 if disabled else float(np.linalg.norm(gravity))
-    direction = gravity / size if size else np.array([0.0, 0.0, -1.0])
+def scene_text(model: mujoco.MjModel, name: str, shared: bool = False, gpu: bool = False) -> str:
+    """Return the prim of a physics scene with the gravity of a model."""
+    size, direction = gravity_of(model)
     return _prim(
         'PhysicsScene',
-        'scene',
+        name,
         '"PhysxSceneAPI"',
         f'vector3f physics:gravityDirection = {vector_text(direction)}\nfloat physics:gravityMagnitude = {size:.9g}\n'
-        'bool physxScene:enableGPUDynamics = false\nuniform token physxScene:broadphaseType = "SAP"\n'
+        f'bool physxScene:enableGPUDynamics = {str(gpu).lower()}\n'
+        f'uniform token physxScene:broadphaseType = "{"GPU" if gpu else "SAP"}"\n'
+        f'bool physxScene:invertCollisionGroupFilter = {str(shared).lower()}\n'
         'bool physxScene:disableSleeping = true\nbool physxScene:enableStabilization = false\n'
         'bool physxScene:enableSceneQuerySupport = false\n',
     )
+
+
+def gravity_of(model: mujoco.MjModel) -> tuple[float, Floats]:
+    """Return size [m/s^2] and direction of the gravity of a model."""
+    gravity = model.opt.gravity
+    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+    size = 0.0 if disabled else float(np.linalg.norm(gravity))
+    return size, gravity / size if size else np.array([0.0, 0.0, -1.0])
 
 
 def _prim(kind: str, name: str, schemas: str, text: str) -> str:
@@ -356,6 +422,11 @@ def _pose_text(position: Floats, orientation: Floats, scale: Floats | None = Non
 
 def _mass_text(mass: float) -> str:
     return f'float physics:mass = {mass:.9g}\nfloat3 physics:diagonalInertia = ({mass:.9g}, {mass:.9g}, {mass:.9g})\n'
+
+
+def joint_unit(model: mujoco.MjModel, joint: int) -> float:
+    """Return USD's unit of a joint's position, in rad or m."""
+    return 1.0 if model.jnt_type[joint] == _SLIDE else np.pi / 180
 
 
 def joint_turn(axis: NDArray[np.float64]) -> Floats:

@@ -1,4 +1,8 @@
-"""Tensors of PhysX, whoever hosts it: what instances need of `ovphysx`, and would need of Isaac Sim."""
+"""Tensors of PhysX, whoever hosts it: what env batches need of `ovphysx`, or of Isaac Sim.
+
+Poses and contact points are in the frame of the env, wherever its copy stands in the host's world. Rows and columns are
+in the order of the paths. Angles are radians.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +59,8 @@ class TensorAccess(Protocol):
     """`slots` copies of a stage that are stepped together."""
 
     slots: int
+    shared: bool
+    """True if the host steps all stages at once: then each of them moves in any step."""
 
     def step(self, dt: float) -> None:
         """Advance all copies by one time step [s]."""
@@ -78,3 +84,17 @@ class TensorAccess(Protocol):
     def close(self) -> None:
         """Free it; may be called twice."""
         ...
+
+
+def strongest(forces: Floats, points: Floats, normals: Floats, found: Floats) -> None:
+    """Write the strongest contacts of some colliders, as `ContactPoints` has them, into the first rows of `found`.
+
+    Args:
+        forces: `(n,)` [N]; a collider gets force times normal.
+        points: `(n, 3)`.
+        normals: `(n, 3)`.
+        found: `(k, 6)`.
+    """
+    order = np.argsort(-np.abs(forces), kind='stable')[: len(found)]
+    found[: len(order), :3] = points[order]
+    found[: len(order), 3:] = -np.sign(forces[order])[:, None] * normals[order]

@@ -331,8 +331,7 @@ class WarpBatch:
     def _step(self, substeps: int, kinematics: bool) -> None:
         data = self._data
         self._begin()
-        for _ in range(substeps):
-            mjw.step(self._model, data)
+        self._integrate(substeps)
         self._find_overflow()
         for kind, values in enumerate((data.ctrl, data.qpos, data.qvel, data.qacc), 1):
             wp.launch(find_bad, self.n, [values, kind, _MAX_VALUE], [self._report.array])
@@ -346,6 +345,11 @@ class WarpBatch:
         self._clear_results(self.failed)
         if kinematics:
             self._kinematics()
+
+    def _integrate(self, substeps: int) -> None:
+        """Advance all worlds."""
+        for _ in range(substeps):
+            mjw.step(self._model, self._data)
 
     def _reset_selected(self) -> None:
         self._clear_results(self.selected)

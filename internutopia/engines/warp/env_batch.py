@@ -15,7 +15,7 @@ from typing_extensions import override
 from internutopia.engines.batched.env_batch import Arrays, EnvBatch, Geoms, Index, Slots
 from internutopia.engines.warp.arrays import BAD_QUANTITIES, HostMirror
 from internutopia.engines.warp.batch import OF_MASSES, STATE_FIELDS, WarpBatch
-from internutopia.engines.warp.model import BATCHED_FIELDS, warp_scene
+from internutopia.engines.warp.model import BATCHED_FIELDS, Capacities, warp_scene
 from internutopia.model.compiled import CompiledScene
 
 
@@ -27,7 +27,7 @@ class WarpEnvBatch(EnvBatch):
     def __init__(self, scene: CompiledScene, capacity: int, device: wp.Device):
         super().__init__(scene, capacity)
         self._own = warp_scene(scene)
-        self.batch = WarpBatch(self._own.model, capacity, device)
+        self.batch = self._new_batch(capacity, device)
         self._scratch = mujoco.MjData(self._own.model)
         self._defaults = {name: np.array(getattr(self._scratch, name)) for name in STATE_FIELDS}
         self._derives = False  # whether derived fields are read, so that a step computes them, too
@@ -175,6 +175,9 @@ class WarpEnvBatch(EnvBatch):
         self._fill(data, slot)
         return data
 
+    def _new_batch(self, capacity: int, device: wp.Device, capacities: Capacities | None = None) -> WarpBatch:
+        return WarpBatch(self._own.model, capacity, device, capacities)
+
     def _fill(self, data: mujoco.MjData, slot: int) -> None:
         for name in STATE_FIELDS:
             row = self.read(name)[slot]
@@ -186,7 +189,7 @@ class WarpEnvBatch(EnvBatch):
     @override
     def _resize(self, capacity: int) -> None:
         old = self.batch
-        self.batch = WarpBatch(self._own.model, capacity, old.device, old.capacities)
+        self.batch = self._new_batch(capacity, old.device, old.capacities)
         self.batch.take(old)
         self._stale = True
 

@@ -7,7 +7,8 @@ Offsets are in the order of the robot's `feet`, e.g. (0, 0.5) for the walk of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -15,12 +16,22 @@ from pydantic import Field, FiniteFloat
 
 from internutopia.config.fields import PositiveFloat, Vector
 from internutopia.rl.state import Array, RobotState
+from internutopia.rl.terms.observations import mirror_phase, phase
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
 from internutopia.util.rotations import length, quat_rotate, squared_length, yaw_of, yaw_rotate
 
 Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
+
+
+@term('observation', mirror=mirror_phase)
+def gait_phase(state: RobotState, name: CommandName, period: PositiveFloat, alternating: bool = True) -> Array:
+    """Clock of a gait: `phase`, and (0, 0) while the command `name` is to stand `(n, 2)`; `period` [s].
+
+    A policy cannot tell a command of zero from a small one by a number in the middle of its range; by this it can.
+    """
+    return state.xp.where(_stands(state, name)[:, None], 0.0, phase(state, period, alternating))
 
 
 @term('reward')
@@ -81,6 +92,34 @@ def foothold_cost(
 
 
 @term('reward')
+def standing_posture_cost(
+    state: RobotState, name: CommandName, joints: Sequence[str], positions: Mapping[str, FiniteFloat] | None = None
+) -> Array:
+    """Sum of the squared distances of joints from where they are to stand [rad²] while command `name` is to, else 0.
+
+    That is home, but for those that `positions` [rad] names.
+    """
+    xp, dofs = state.xp, state.dof_indices(joints)
+    own = state.constant(tuple((positions or {}).get(joint, math.nan) for joint in joints))
+    pose = xp.where(xp.isnan(own), state.home[dofs], own)
+    return xp.where(_stands(state, name), squared_length(state.joint_positions[:, dofs] - pose), 0.0)
+
+
+@term('reward')
+def standing_motion_cost(state: RobotState, name: CommandName) -> Array:
+    """Sum of the squared joint velocities [rad²/s²] while the command `name` is to stand, else 0."""
+    xp = state.xp
+    return xp.where(_stands(state, name), xp.square(state.joint_velocities).sum(axis=-1), 0.0)
+
+
+@term('reward')
+def low_links_cost(state: RobotState, links: Sequence[str], height: PositiveFloat) -> Array:
+    """Sum of what the origins of links lack to a height above the ground [m]: knees that rest on it, for example."""
+    lacking = height - state.link_clearances(links)
+    return lacking.clip(min=0.0).sum(axis=-1)
+
+
+@term('reward')
 def slip_cost(state: RobotState) -> Array:
     """Sum of the squared speeds of the feet along the ground while they touch it [m²/s²]."""
     xp = state.xp
@@ -121,6 +160,25 @@ def swing_bend_cost(
     return xp.where(progress > 0.0, xp.square(lacking.clip(min=0.0)), 0.0).sum(axis=-1)
 
 
+@term('reward')
+def stance_bend_cost(
+    state: RobotState,
+    name: CommandName,
+    period: PositiveFloat,
+    offsets: Sequence[float],
+    joints: Sequence[str],
+    bend: float,
+    stance: Stance = 0.55,
+) -> Array:
+    """Sum of the squared angles [rad²] by which knees are beyond `bend` [rad] while their foot stands.
+
+    `joints` are the knees, one per foot, that bend towards positive angles.
+    """
+    xp, knees = state.xp, state.dof_indices(joints)
+    excess = (state.joint_positions[:, knees] - bend).clip(min=0.0)
+    return xp.where(swing(state, name, period, offsets, stance) > 0.0, 0.0, xp.square(excess)).sum(axis=-1)
+
+
 def swing(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance
 ) -> Array:
@@ -136,11 +194,15 @@ def swing(
         return xp.astype((phases - stance).clip(min=0.0) / (1.0 - stance), xp.float32)
 
     def commanded() -> Array:
-        standing = length(state.command(name)) < STANDING
-        return xp.where(standing[:, None], 0.0, state.once(('clock', *gait), by_clock))
+        return xp.where(_stands(state, name)[:, None], 0.0, state.once(('clock', *gait), by_clock))
 
     gait = period, tuple(offsets), stance
     return state.once(('swing', name, *gait), commanded, commanded=True)
+
+
+def _stands(state: RobotState, name: CommandName) -> Array:
+    """Return where a command is to stand, bool `(n,)`."""
+    return state.once(('stands', name), lambda: length(state.command(name)) < STANDING, commanded=True)
 
 
 def _arc(

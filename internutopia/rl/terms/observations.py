@@ -22,7 +22,8 @@ def _mirror_joints(state: RobotState, joints: Sequence[str] | None = None, **_: 
     return mirror_joints(state, state.articulation.dof_names if joints is None else joints)
 
 
-def _mirror_phase(state: RobotState, period: PositiveFloat, alternating: bool = True) -> Mirror:
+def mirror_phase(state: RobotState, period: PositiveFloat, alternating: bool = True, **_: Any) -> Mirror:
+    """Return the mirror of a gait's clock."""
     return Mirror.of_signs((-1.0, -1.0) if alternating else (1.0, 1.0))  # half a period later is the opposite
 
 
@@ -96,7 +97,7 @@ def goal_direction(state: RobotState, name: CommandName) -> Array:
     return xp.stack([length(offset), xp.cos(bearing), xp.sin(bearing)], axis=-1)
 
 
-@term('observation', mirror=_mirror_phase)
+@term('observation', mirror=mirror_phase)
 def phase(state: RobotState, period: PositiveFloat, alternating: bool = True) -> Array:
     """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s].
 

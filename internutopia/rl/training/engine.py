@@ -22,7 +22,7 @@ class Engine:
     @property
     def tensor_device(self) -> str | None:
         """Device on which a policy computes on tensors; None if it computes in numpy."""
-        return self.device if self.backend == 'mujoco_warp' else None
+        return self.device if self.backend == 'mujoco_warp' or self.device != 'cpu' else None
 
     def __str__(self) -> str:
         return f'{self.backend} on {self.device}'
@@ -69,7 +69,7 @@ def choose_engine(backend: str | None = None, device: str | None = None) -> Engi
     if not re.fullmatch(r'cpu|cuda:\d+', device):
         raise ValueError(f"device {device!r}: expected 'cpu', or a GPU such as 'cuda:0'")
     if device != 'cpu':
-        if backend != 'mujoco_warp':
+        if backend == 'mujoco':
             raise ValueError(
                 f"device {device!r}: backend {backend!r} computes on the CPU; backend 'mujoco_warp' uses a GPU"
             )

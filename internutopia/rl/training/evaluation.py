@@ -11,15 +11,16 @@ Tasks with a velocity command are run under test conditions (`walking_test`), an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from internutopia.config import Config
 from internutopia.config.learning import CommandTermCfg, LearningCfg
+from internutopia.config.robot import RobotCfg, SensorCfg
 from internutopia.rl.state import RobotState
-from internutopia.rl.terms.rewards import power_cost
+from internutopia.rl.training.gait_meter import CourseMeter, Gait, GaitMeter, Stillness
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util.arrays import ArrayMaker, to_host
@@ -68,6 +69,13 @@ class Evaluation:
     """Of tasks with a velocity command."""
     gait: Gait | None = None
     """Of these, if the robot's class names its feet."""
+    heading_error: float | None = None
+    """Mean absolute angle between the heading in the end and the commanded one [rad]; of robots with feet that are
+    given one command."""
+    still: Stillness | None = None
+    """Of those that are commanded to stand, until the first push."""
+    still_pushed: Stillness | None = None
+    """Likewise, after pushes."""
 
     @property
     def survived(self) -> float:
@@ -113,17 +121,19 @@ def evaluate(
         seconds = TEST_DURATION
     limit = config.task_configs[0].max_episode_steps or round(TEST_DURATION / step_dt)
     steps = limit if seconds is None else max(round(seconds / step_dt), 1)
-    on_device = arrays == 'torch' and config.simulator.backend == 'mujoco_warp'
-    envs = VectorEnv(_test_config(config, steps, seed, on_device), learning, arrays=arrays)
+    on_device = arrays == 'torch' and config.simulator.has_tensors
+    envs = VectorEnv(_test_config(config, steps, seed, on_device, name is not None), learning, arrays=arrays)
     with closing(envs), beside(envs):
         obs = started(policy, envs)
         test = None
         if name is not None:
-            state = envs.core.state
+            state, period = envs.core.state, gait_period(learning)
             maker, feet = state.arrays, state.robot.feet
-            tracker = _Tracker(maker, envs.num_envs, gait_period(learning), step_dt)
+            tracker = _Tracker(maker, envs.num_envs, period, step_dt)
             pusher = _Pusher(maker, push, max(round(push_every / step_dt), 1), seed)
-            test = _Test(name, tracker, pusher, GaitMeter(maker, envs.num_envs, len(feet)) if feet else None)
+            gait = GaitMeter(state, period) if feet else None
+            course = CourseMeter(state, command) if feet and command is not None else None
+            test = _Test(name, tracker, pusher, gait, course)
         return _run(policy, envs, obs, steps, test, on_step)
 
 
@@ -176,9 +186,14 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
     )
 
 
-def _test_config(config: Config, steps: int, seed: int, on_device: bool) -> Config:
-    """Return a config of one episode per env; on a device, which cannot wait for the host to stop, more follow."""
+def _test_config(config: Config, steps: int, seed: int, on_device: bool, walks: bool) -> Config:
+    """Return a config of one episode per env; on a device, which cannot wait for the host to stop, more follow.
+
+    Of robots that walk, contacts of all links are measured.
+    """
     tasks = [task.model_copy(update={'max_episode_steps': steps}) for task in config.task_configs]
+    if walks:
+        tasks = [task.model_copy(update={'robots': list(map(_measured, task.robots))}) for task in tasks]
     changes: dict[str, Any] = {
         'task_configs': tasks if on_device else [tasks[i % len(tasks)] for i in range(config.env_num)],
         'episode_order': 'cycle' if on_device else 'once',
@@ -186,6 +201,12 @@ def _test_config(config: Config, steps: int, seed: int, on_device: bool) -> Conf
         'seed': seed,
     }
     return config.model_copy(update=changes)
+
+
+def _measured(robot: RobotCfg) -> RobotCfg:
+    """Return a robot with a sensor of the contacts of its links."""
+    sensor = SensorCfg(name='link_contacts', type='LinkContacts')
+    return robot.model_copy(update={'sensors': [*(robot.sensors or []), sensor]})
 
 
 def _run(
@@ -207,33 +228,36 @@ def _run(
         ended |= running & terminated & ~failed
         if test is not None:
             test.tracker.add(state, commanded, running & ~failed)
-            if test.gait is not None:
-                test.gait.add(state, running & ~failed)
+            for meter in (test.gait, test.course):
+                if meter is not None:
+                    meter.add(running & ~failed)
         running = running & ~(terminated | truncated)
-        if test is not None:
-            test.pusher.add(state, running, step)
+        if test is not None and test.pusher.add(state, running, step) and test.course is not None:
+            test.course.pushed()
         on_step(step, steps)
         if not arrays.on_device and not running.any():  # a device is not queried, it goes on to the end
             break
     columns = xp.stack([returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype)])
-    meters = [] if test is None else [meter for meter in (test.tracker, test.gait) if meter is not None]
-    figures = to_host(xp.concat([columns.mean(axis=-1), *(meter.sums for meter in meters)])).tolist()
-    result = Evaluation(n, steps * envs.core.step_dt, *figures[:4])
+    result = Evaluation(n, steps * envs.core.step_dt, *to_host(columns.mean(axis=-1)).tolist())
     if test is None:
         return result
-    tracked = len(test.tracker.sums)
-    gait = None if test.gait is None else test.gait.result(figures[4 + tracked :])
-    return replace(result, tracking=test.tracker.result(figures[4 : 4 + tracked]), gait=gait)
+    gait = None if test.gait is None else test.gait.result()
+    result = replace(result, tracking=test.tracker.result(), gait=gait)
+    if test.course is None:
+        return result
+    still, still_pushed = test.course.stillness()
+    return replace(result, heading_error=test.course.heading_error, still=still, still_pushed=still_pushed)
 
 
 @dataclass
 class _Test:
-    """Test of a task with a velocity command: its name, and meters of tracking errors, pushes and feet."""
+    """Test of a task with a velocity command: its name, the pushes, and meters."""
 
     command: str
     tracker: _Tracker
     pusher: _Pusher
     gait: GaitMeter | None
+    course: CourseMeter | None
 
 
 class _Tracker:
@@ -244,8 +268,7 @@ class _Tracker:
         self._step_dt = step_dt
         self._history = arrays.zeros((self._window, n, 3), 'float64')  # forward, lateral, yaw
         self._count = 0
-        self.sums = arrays.zeros(5, 'float64')
-        """What was added up so far, for `result`: four errors, then the number of samples."""
+        self._sums = arrays.zeros(5, 'float64')  # four errors, then the number of samples
 
     def add(self, state: RobotState, command: Any, counts: Any) -> None:
         """Add a step, under these commands `(n, 3)`; `counts` bool `(n,)` selects the envs that count."""
@@ -259,12 +282,12 @@ class _Tracker:
             for each in (mean, velocity)
             for row in (xp.linalg.vector_norm((each - command)[:, :2], axis=-1), xp.abs((each - command)[:, 2]))
         ]
-        rows = xp.stack([xp.astype(row, self.sums.dtype) for row in (*rows, counts)])
-        self.sums += xp.where(counts, rows, 0.0).sum(axis=-1)
+        rows = xp.stack([xp.astype(row, self._sums.dtype) for row in (*rows, counts)])
+        self._sums += xp.where(counts, rows, 0.0).sum(axis=-1)
 
-    def result(self, sums: Sequence[float]) -> Tracking:
-        """Return the means."""
-        *errors, samples = sums
+    def result(self) -> Tracking:
+        """Return the means; the host waits for a device."""
+        *errors, samples = to_host(self._sums).tolist()
         velocity, yaw_rate, velocity_now, yaw_rate_now = (error / max(samples, 1.0) for error in errors)
         period = self._window * self._step_dt
         return Tracking(velocity, velocity_now, yaw_rate, yaw_rate_now, period)
@@ -277,10 +300,10 @@ class _Pusher:
         self._speed, self._every = speed, every
         self._rng = arrays.random(seed)
 
-    def add(self, state: RobotState, running: Any, step: int) -> None:
-        """Add a step, after which the envs `running`, bool `(n,)`, go on."""
+    def add(self, state: RobotState, running: Any, step: int) -> bool:
+        """Add a step, after which the envs `running`, bool `(n,)`, go on; returns True if they were pushed."""
         if self._speed == 0.0 or step % self._every:
-            return
+            return False
         xp = state.xp
         bearing = self._rng.uniform(-math.pi, math.pi, state.env_num)  # fallen ones too: the others' stay
         push = self._speed * xp.stack([xp.cos(bearing), xp.sin(bearing)], axis=-1)
@@ -290,66 +313,4 @@ class _Pusher:
         with selection.masked_writes():
             state.articulation.set_linear_velocity(selection.take(pushed), env_ids=selection.ids)
         state.changed()
-
-
-@dataclass(frozen=True)
-class Gait:
-    """Means over envs and time."""
-
-    power: float
-    """Mechanical power of all joints, braking counted as well [W]."""
-    swing_height: float
-    """Rise of a foot between leaving the ground and coming back [m]; 0 if none does."""
-    slip: float
-    """Speed of feet along the ground while they touch it [m/s]."""
-    contact: tuple[float, ...]
-    """Share of the time in which each foot touches the ground: as much left and right, if a robot does not limp."""
-
-
-class GaitMeter:
-    """Meter of the figures of a gait; all envs have started together.
-
-    Args:
-        arrays: makes arrays of the kind that states have.
-        n: number of envs.
-        feet: number of feet.
-    """
-
-    def __init__(self, arrays: ArrayMaker, n: int, feet: int):
-        self._stood = arrays.zeros((n, feet), 'bool')
-        self._lift_off = arrays.zeros((n, feet))  # height of a foot when it touched the ground last [m]
-        self._peak = arrays.zeros((n, feet))  # greatest height since
-        self._seen = arrays.zeros((n, feet), 'bool')  # whether it ever touched the ground
-        self.sums = arrays.zeros(6 + feet, 'float64')
-        """What was added up so far, for `result`."""
-
-    def add(self, state: RobotState, counts: Any) -> None:
-        """Add a step; `counts` bool `(n,)` selects the envs that count."""
-        xp, stands, feet = state.xp, state.feet_contacts, state.feet_positions[..., 2]
-        counted = counts[:, None]
-        landed = stands & ~self._stood & self._seen & counted
-        speed = xp.linalg.vector_norm(state.feet_velocities[..., :2], axis=-1)
-        figures = [
-            xp.where(counts, power_cost(state), 0.0).sum(),
-            counts.sum(),
-            xp.where(stands & counted, speed, 0.0).sum(),
-            (stands & counted).sum(),
-            xp.where(landed, self._peak - self._lift_off, 0.0).sum(),
-            landed.sum(),
-        ]
-        figures = xp.stack([xp.astype(figure, self.sums.dtype) for figure in figures])
-        touching = xp.astype(stands & counted, self.sums.dtype).sum(axis=0)
-        self.sums += xp.concat([figures, touching])
-        self._lift_off = xp.where(stands, feet, self._lift_off)
-        self._peak = xp.where(stands, feet, xp.maximum(self._peak, feet))
-        self._stood, self._seen = stands, self._seen | stands
-
-    def result(self, sums: Sequence[float]) -> Gait:
-        """Return the means."""
-        power, samples, slip, touching, height, swings, *contact = sums
-        return Gait(
-            power=power / max(samples, 1.0),
-            swing_height=height / max(swings, 1.0),
-            slip=slip / max(touching, 1.0),
-            contact=tuple(each / max(samples, 1.0) for each in contact),
-        )
+        return True

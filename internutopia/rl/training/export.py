@@ -43,6 +43,7 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
         command=name,
         command_low=low,
         command_high=high,
+        mimic={} if core.controller.mimic_joints is None else core.controller.mimic_joints.configs,
         training=training,
     )
 

@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ Image = NDArray[np.uint8]
 SUFFIXES = ('.png', *video.SUFFIXES)
 VIDEO_RATE = 24.0  # frames per second, at most
 STRIP_FRAMES = 8
+SHEET_FRAMES = 10
 _TILE = {'.png': (300, 240), '.gif': (320, 240), '.mp4': (640, 480)}  # width, height [pixels]
 
 
@@ -96,6 +97,27 @@ def play(
         draft.unlink(missing_ok=True)
 
 
+def contact_sheet(policy: ActFn, config: Config, out: Path, *, arrays: Arrays = 'numpy') -> None:
+    """Write a PNG file with two rows of ten frames from the side: the first robot stands, and walks ahead.
+
+    It stands for 20 s, and the frames of the walk, at 1 m/s or the highest speed that was trained, are 0.1 s apart,
+    from 3 s on. Arguments, and what is raised, are those of `play`; the task takes a velocity command.
+    """
+    learning, name = tested_learning(config, None)
+    if name is None:
+        raise ValueError('this task takes no velocity command: there is no gait to show')
+    speed = min(1.0, learning.commands[name].params['forward'][1])
+    step_dt = step_length(config)
+    rows: list[list[tuple[str, Image]]] = []
+    for forward, times in ((0.0, np.linspace(0.0, 20.0, SHEET_FRAMES)), (speed, 3.0 + 0.1 * np.arange(SHEET_FRAMES))):
+        steps = np.round(times / step_dt).astype(int).tolist()
+        tested, _ = tested_learning(config, (forward, 0.0, 0.0))
+        run = _tiles(policy, config, tested, steps, _TILE['.png'], arrays, 'side')
+        rows.append([(f'{forward:g} m/s, {step * step_dt:.1f} s', tiles[0]) for step, tiles in run])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _draw(out, rows)
+
+
 def run(
     policy: ActFn,
     config: Config,
@@ -118,7 +140,13 @@ def run(
 
 
 def _tiles(
-    policy: ActFn, config: Config, learning: LearningCfg, shown: list[int], size: tuple[int, int], arrays: Arrays
+    policy: ActFn,
+    config: Config,
+    learning: LearningCfg,
+    shown: list[int],
+    size: tuple[int, int],
+    arrays: Arrays,
+    camera: str | None = None,
 ) -> Iterator[tuple[int, list[Image]]]:
     """Run; yields the numbers of the steps that are shown and the cameras' pictures."""
     envs = VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
@@ -126,7 +154,7 @@ def _tiles(
         obs = started(policy, envs)
         core = envs.core
         pictures = EnvPictures(
-            *(envs, core.runner, 'rgb_array', None, size, core.learning.robot),
+            *(envs, core.runner, 'rgb_array', camera, size, core.learning.robot),
             markers=functools.partial(command_markers, core),
             quality='full',
         )
@@ -141,21 +169,27 @@ def _tiles(
 
 def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:
     """Write a row of pictures for each env."""
+    columns = [[(f'{time:.2f} s', tile) for tile in tiles] for time, tiles in frames]
+    first, *others = zip(*columns, strict=True)
+    _draw(path, [first, *([('', tile) for _, tile in row] for row in others)])
+
+
+def _draw(path: Path, rows: Sequence[Sequence[tuple[str, Image]]]) -> None:
+    """Write rows of pictures with titles. ImportError if matplotlib is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(f'a picture needs matplotlib ({error}): {install_hint("cli")}') from error
-    times, columns = zip(*frames, strict=True)
-    height, width, _ = columns[0][0].shape
-    rows = len(columns[0])
-    figure = Figure(figsize=(len(columns) * width / 100, rows * height / 100 + 0.3), dpi=100, layout='constrained')
+    height, width, _ = rows[0][0][1].shape
+    columns = len(rows[0])
+    figure = Figure(figsize=(columns * width / 100, len(rows) * (height / 100 + 0.3)), dpi=100, layout='constrained')
     figure.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0.0, hspace=0.0)  # pyright: ignore
-    axes = figure.subplots(rows, len(columns), squeeze=False)
-    for column, tiles in enumerate(columns):
-        axes[0, column].set_title(f'{times[column]:.2f} s', fontsize=9)
-        for row, tile in enumerate(tiles):
+    axes = figure.subplots(len(rows), columns, squeeze=False)
+    for row, cells in enumerate(rows):
+        for column, (title, tile) in enumerate(cells):
             axes[row, column].imshow(tile)
             axes[row, column].set_axis_off()
+            axes[row, column].set_title(title, fontsize=9)
     figure.savefig(path, format='png')
 
 

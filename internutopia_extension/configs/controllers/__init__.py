@@ -6,10 +6,9 @@ from typing import Literal, Self
 from pydantic import FiniteFloat, model_validator
 
 from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
-from internutopia.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg, MimicCfg
 from internutopia.macros import gm
 from internutopia.util import did_you_mean
-from internutopia_extension import keep_paths
 from internutopia_extension.configs.joint_names import H1_19
 
 
@@ -25,6 +24,8 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     """Files of other walking policies by name, e.g. `'rough'` for ground that is not level."""
     policy: str | None = None
     """Name of the policy in `policies` to walk with; None means `policy_weights_path`."""
+    hold_heading: bool = False
+    """Whether the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:
@@ -44,6 +45,7 @@ class H1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """H1's walking policy."""
 
     type: str = 'H1MoveBySpeedController'
+    hold_heading: bool = True
     joint_names: list[str] | None = H1_19
     policy_weights_path: PathStr = gm.ASSET_PATH + '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt'
 
@@ -52,18 +54,21 @@ class AliengoMoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """Aliengo's walking policy."""
 
     type: str = 'AliengoMoveBySpeedController'
+    hold_heading: bool = True
 
 
 class G1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """G1's walking policy, at a commanded base height."""
 
     type: str = 'G1MoveBySpeedController'
+    hold_heading: bool = True
 
 
 class GR1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """GR1's walking policy, at a commanded base height."""
 
     type: str = 'GR1MoveBySpeedController'
+    hold_heading: bool = True
 
 
 class DifferentialDriveControllerCfg(ControllerCfg):
@@ -165,6 +170,8 @@ class JointControllerCfg(ControllerCfg):
     type: str = 'JointController'
     joint_names: list[str]
     """Joints that actions command, in their order."""
+    mimic: dict[str, MimicCfg] = {}
+    """Further joints, which follow those, by name."""
 
 
 class ActuatorControllerCfg(ControllerCfg):
@@ -293,14 +300,3 @@ def ground_moves(
         DiscreteMoveControllerCfg(name='move_by_discrete', sub_controllers=[move_by_speed]),
         FlashControllerCfg(name='move_by_flash'),
     )
-
-
-keep_paths(
-    __name__,
-    __name__,
-    *('actuator_controller', 'aliengo_move_by_speed_controller', 'dd_controller', 'franka_mocap_teleop_controller'),
-    *('g1_move_by_speed_controller', 'gr1_move_by_speed_controller', 'gr1_teleop_controller', 'gripper_controller'),
-    *('h1_move_by_speed_controller', 'ik_controller', 'joint_controller', 'layout_edit_mocap_controller'),
-    *('move_along_path_points_controller', 'move_to_point_by_speed_controller', 'recover_controller'),
-    *('rmpflow_controller', 'rotate_controller'),
-)

@@ -3,7 +3,6 @@
 from internutopia.config.fields import PositiveFloat
 from internutopia.config.task import MetricCfg
 from internutopia.navigation.points import SCALE, STEP
-from internutopia_extension import keep_paths
 
 
 class NavigationMetricCfg(MetricCfg):
@@ -35,6 +34,3 @@ class TraveledDistanceMetricCfg(MetricCfg):
     name: str | None = 'traveled_distance_metric'
     robot_name: str
     """Robot to follow."""
-
-
-keep_paths(__name__, __name__, 'recording_metric', 'traveled_distance_metric')

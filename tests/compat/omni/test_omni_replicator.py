@@ -25,6 +25,13 @@ FALLING = """
   </body>
 </worldbody>"""
 
+# a camera 2 m above a slab of 0.1 m
+DESK = """
+<mujoco><worldbody>
+  <geom type="box" size="3 3 0.1"/>
+  <camera name="eye" pos="0 0 2"/>
+</worldbody></mujoco>"""
+
 pytestmark = pytest.mark.usefixtures('stand_ins', 'opengl')
 
 
@@ -85,3 +92,26 @@ def test_time_cannot_be_advanced_by_it():
     orchestrator.step()  # also without an Env
     with pytest.raises(ValueError, match='delta_time must be 0, got 0.1; time passes in Env.step'):
         orchestrator.step(delta_time=0.1)
+
+
+def test_annotators_give_what_cameras_give(make_env, make_task, tmp_path):
+    scene = tmp_path / 'scene.xml'
+    scene.write_text(DESK)
+    rep = importlib.import_module('omni.replicator.core')
+    env = make_env(tasks=[make_task(scene=str(scene), robots=[])], env_num=1)
+    env.reset()
+    camera = '/World/env_0/scene/eye'
+    product = rep.create.render_product(camera, (32, 16))
+    picture = {}
+    for name in ('rgb', 'distance_to_image_plane', 'camera_params'):
+        annotator = rep.AnnotatorRegistry.get_annotator(name)
+        with pytest.raises(RuntimeError, match='attach a render product'):
+            annotator.get_data()
+        annotator.attach([product])
+        picture[name] = annotator.get_data()
+    assert picture['rgb'].shape == (16, 32, 4) and picture['distance_to_image_plane'][8, 16] == pytest.approx(1.9, 0.01)
+    assert picture['camera_params']['renderProductResolution'].tolist() == [32, 16]
+    with pytest.raises(NotImplementedError, match='RepCamera has others'):
+        rep.AnnotatorRegistry.get_annotator('semantic_segmentation')
+    with pytest.raises(NotImplementedError, match='env.runner.add_object'):
+        rep.create.cube()

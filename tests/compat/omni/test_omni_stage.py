@@ -128,7 +128,7 @@ def test_queries(env, prims):
     assert prims.find_matching_prim_paths('/World/env_1/arm') == []
     found = prims.get_all_matching_child_prims('/World/env_1', lambda path: 'arm' in path, depth=2)
     assert [prims.get_prim_path(prim) for prim in found] == [arm]
-    assert len(prims.get_all_matching_child_prims(arm)) == 4
+    assert len(prims.get_all_matching_child_prims(arm, depth=1)) == 4
     first = prims.get_first_matching_child_prim('/World', lambda path: path.endswith('arm'))
     assert prims.get_prim_path(first) == '/World/env_0/robots/arm'
     assert prims.get_first_matching_child_prim('/World', lambda path: False) is None

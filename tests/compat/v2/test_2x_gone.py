@@ -97,21 +97,32 @@ def test_the_table_is_all_that_is_gone():
     assert ADVICE.keys() <= {(row.place, name) for row in GONE for name in row.names}
 
 
-@pytest.mark.parametrize('module', [f'{CORE}.util.chat', f'{EXT}.interactions.visionpro.visionpro'])
+@pytest.mark.parametrize(
+    'module',
+    [
+        *(f'{CORE}.util.chat.agent_chat', f'{CORE}.datahub.datahub', f'{CORE}.object.object'),
+        *(f'{EXT}.interactions.visionpro.visionpro', f'{EXT}.configs.tasks.finite_step_task'),
+    ],
+)
 def test_a_module_without_a_file_can_be_the_first_that_a_script_imports(module: str):
     code = f'import sys, {module}; assert not hasattr(sys.modules["{module}"], "__path__")'
     subprocess.run([sys.executable, '-c', code], check=True)
 
 
-def test_modules_that_never_were_are_not_found():
-    assert importlib.util.find_spec(f'{CORE}.util.chats') is None
-    assert importlib.util.find_spec('controller') is None  # a registry of the table
-    assert importlib.util.find_spec(f'{EXT}.interactions.visionpro.other') is None
-    with pytest.raises(ModuleNotFoundError, match='internutopia.core.datahub.DataHub'):
-        importlib.import_module(f'{CORE}.datahub.DataHub')
+NAMES = Path(__file__).parents[3] / 'tools' / 'names_of_2x.txt'
 
 
-def test_what_was_never_there_has_no_advice():
-    with pytest.raises(AttributeError, match="DataHub has no attribute 'get_everything'"):
-        getattr(DataHub, 'get_everything')  # noqa: B009
-    assert not hasattr(DataHub, 'get_obs_data')
+@pytest.mark.parametrize('line', NAMES.read_text().splitlines(), ids=lambda line: line.partition(':')[0])
+def test_every_public_name_is_there_or_says_what_to_use(line: str):
+    module, _, names = line.partition(': ')
+    for name in names.split():
+        try:
+            exec(f'from {module} import {name}')
+        except ImportError as error:
+            assert f'{name} of InternUtopia 2.x is not here: ' in str(error)
+
+
+def test_a_class_has_one_identity_under_all_its_paths():
+    paths = (f'{EXT}.controllers.{name}' for name in ('ik_controller', 'inverse_kinematics_controller'))
+    by_old_path, by_path = (importlib.import_module(path).InverseKinematicsController for path in paths)
+    assert by_old_path is by_path

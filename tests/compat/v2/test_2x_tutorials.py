@@ -24,15 +24,16 @@ RUNS = [
     'tutorial_pick_up',
     'tutorial_keyboard',
     'helpers_at_the_top',
+    'bridge_sends_targets_once',
 ]
 WITH_CAMERAS = ['tutorial_own_sensor', 'tutorial_camera_loop']
 
 
-def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL) -> None:
-    """Run it to its end, which it reaches if all that it asserts holds."""
+def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL, **variables: str) -> str:
+    """Run it to its end, which it reaches if all that it asserts holds; returns what it logged."""
     result = subprocess.run(
         [sys.executable, SCRIPTS / f'{script}.py', *arguments],
-        env={**os.environ, 'INTERNUTOPIA_COMPAT': '2.x'},
+        env={**os.environ, 'INTERNUTOPIA_COMPAT': '2.x', **variables},
         stdin=stdin,
         capture_output=True,
         text=True,
@@ -40,6 +41,7 @@ def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
+    return result.stderr
 
 
 @pytest.mark.parametrize('script', RUNS)
@@ -64,3 +66,16 @@ def test_a_tutorial_listens_to_the_keyboard():
     finally:
         os.close(keyboard)
         os.close(terminal)
+
+
+def test_robots_walk_with_an_asset_folder_of_2x(tmp_path: Path):
+    for file in (
+        'robots/h1/policy/move_by_speed/h1_loco_model_20000.pt',
+        'robots/g1/policy/move_by_speed/g1_15000.onnx',
+        'robots/gr1/policy/move_by_speed/gr1_policy.onnx',
+        'robots/aliengo/policy/move_by_speed/aliengo_loco_model_4000.pt',
+    ):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_bytes(b'what this machine cannot read')
+    said = run('walk_with_own_assets', INTERNUTOPIA_ASSETS_PATH=str(tmp_path))
+    assert said.count('takes its place') == 4

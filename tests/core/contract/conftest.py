@@ -1,20 +1,19 @@
 """Contract of `Env`: one set of tests, run on every backend.
 
-`mujoco_warp` runs on the CPU, or where Warp is told to; `physx` where it is installed; Isaac Sim is the stand-in of
-`tests/isaac_sim`, in the two generations of its API. What a backend does not promise is skipped, with the reason, in
-`EXCEPTIONS`.
+`mujoco_warp` runs on the CPU, or where Warp is told to; `physx` where it is installed, and there Isaac Sim, too: the
+stand-in of `tests/isaac_sim`, in the two generations of its API. What a backend does not promise is skipped, with the
+reason, in `EXCEPTIONS`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import isaac_sim
 import numpy as np
 import pytest
-from markers import slow_but
+from markers import need_physx, slow_but
 from warp_device import DEVICE
 
 from internutopia.config import Config
@@ -39,20 +38,20 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     'physx': {
         'test_going_on_from_a_saved_state': _CONTACTS_KEPT,
         'test_in_another_env_object_and_another_process': _CONTACTS_KEPT,
-        'test_gymnasiums_vector_envs_run_it': 'it forks, which PhysX does not survive',
+        'test_gymnasiums_vector_envs_run_it[physx-AsyncVectorEnv]': 'it forks, which PhysX does not survive',
         'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-1-diverge_by_effort]': _BOUNDED,
         'test_an_env_that_diverges_is_terminated_and_the_others_go_on[physx-2-diverge_by_effort]': _BOUNDED,
     },
-    'isaac_sim': {
-        'test_an_error_of_the_engine_itself': 'it is one of mujoco.batch',
-        'test_friction_is_part_of_it': 'friction belongs to materials, which cannot be changed at run time',
-        'test_two_envs_in_one_process_do_not_meet': 'there is one stage in a process, for one Env at a time',
-        'test_gymnasiums_vector_envs_run_it': 'there is one stage in a process, for one Env at a time',
-    },
 }
-# Isaac Sim: float32 positions some metres away from the origin; PhysX: what it keeps of contacts, through bounces
-ROUNDED = {'isaac_sim': 1e-3, 'physx': 2e-2}
+_ONE_STAGE = 'there is one stage in a process, for one Env at a time'
+EXCEPTIONS['isaac_sim'] = {
+    **{test.replace('[physx-', '[isaac_sim-'): reason for test, reason in EXCEPTIONS['physx'].items()},
+    'test_two_envs_in_one_process_do_not_meet': _ONE_STAGE,
+    'test_gymnasiums_vector_envs_run_it': _ONE_STAGE,
+}
+# PhysX: what it keeps of contacts, through bounces
+ROUNDED = {'isaac_sim': 2e-2, 'physx': 2e-2}
 
 
 @pytest.fixture(params=slow_but('mujoco', of=BACKENDS))
@@ -60,10 +59,11 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Fields of `SimConfig` that choose the backend."""
     name, _, version = request.param.partition('-')
     exceptions = EXCEPTIONS.get(name, {})
-    if reason := exceptions.get(request.node.originalname) or exceptions.get(request.node.name):
+    test = request.node.name.replace(request.param, name)
+    if reason := exceptions.get(request.node.originalname) or exceptions.get(test):
         pytest.skip(reason)
-    if name == 'physx' and not os.environ.get('CI'):
-        pytest.importorskip('ovphysx')
+    if name in ('physx', 'isaac_sim'):
+        need_physx()
     if name == 'isaac_sim':
         isaac_sim.install(monkeypatch, version)
     return BACKENDS[request.param]

@@ -110,6 +110,14 @@ def test_only_the_links_asked_for_in_their_order(start: Any, plank: RobotSpec) -
     assert forces(none).shape == (1, 0, 3)
 
 
+def test_all_links_those_asked_for_first(start: Any, plank: RobotSpec) -> None:
+    world = start([moved(plank, contact_links=('right',), all_contacts=True)])
+    run(world)
+    links = world.articulation('plank', 0).contact_links
+    assert links == ('right', 'plank', 'left')
+    np.testing.assert_allclose(forces(world)[0, :, 2], [RIGHT, 0.0, LEFT], rtol=AT_REST, atol=0.01)
+
+
 def test_each_env_has_its_own_since_its_reset(start: Any, plank: RobotSpec, models: dict[str, str]) -> None:
     world = start([plank], [plank], [plank])
     run(world)

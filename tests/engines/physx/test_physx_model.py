@@ -142,14 +142,18 @@ def shape_of(size: str) -> tuple[str, str, str]:
     return shape_text(model, 0)
 
 
+def vertices(text: str) -> np.ndarray:
+    points = next(line for line in text.splitlines() if 'points' in line).partition('= ')[2]
+    return np.array([[float(x) for x in p.split(',')] for p in points.strip('[]()').split('), (')])
+
+
 def test_ellipsoids_are_hulls_and_discs_cylinders() -> None:
     kind, schemas, text = shape_of('0.03 0.02 0.04')
-    points = next(line for line in text.splitlines() if 'points' in line).partition('= ')[2]
-    points = np.array([[float(x) for x in p.split(',')] for p in points.strip('[]()').split('), (')])
+    points = vertices(text)
     assert kind == 'Mesh' and 'PhysicsMeshCollisionAPI' in schemas and 200 < len(points) < 256
     assert np.sum((points / [0.03, 0.02, 0.04]) ** 2, axis=1) == pytest.approx(1.0)
     kind, _, text = shape_of('0.03 0.005 0.03')
-    assert kind == 'Cylinder' and 'axis = "Y"' in text and 'radius = 0.03' in text
+    assert kind == 'Cylinder' and 'axis = "Y"' in text and 'radius = 0.03' in text and 'height = 0.0025' in text
 
 
 def test_friction_of_higher_priority() -> None:

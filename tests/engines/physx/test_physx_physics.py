@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -147,6 +148,35 @@ def test_restitution(start: Any, write_model: WriteModel) -> None:
     assert max(heights[lowest:]) == pytest.approx(restitution**2, rel=0.05)
 
 
+def test_inertias_about_tilted_axes(start: Any, write_model: WriteModel) -> None:
+    """Joints and a free body feel the inertia that the model has, whose principal axes are not those of the bodies."""
+    inertia, at = 'mass="2" fullinertia="0.5 0.4 0.3 0.1 0.08 0.05"', 'pos="0.1 0.2 0.3"'
+    arm = (
+        f'<worldbody><body name="base"><inertial {at} {inertia}/><body name="arm" pos="0 0 0.5">'
+        f'<joint name="lift" axis="0 1 0"/><inertial {at} {inertia}/><body name="hand" pos="0.4 0 0">'
+        f'<joint name="turn" axis="1 0 0"/><inertial {at} {inertia}/></body></body></body></worldbody>'
+    )
+    club = f'<worldbody><body name="club"><freejoint/><inertial {at} {inertia}/></body></worldbody>'
+    dt, effort = 1 / 240, np.array([3.0, -2.0])
+    robot = RobotSpec('arm', write_model('arm', arm), fixed_base=True, drives=FREE)
+    world = start(robot, scene=write_model('club', club), env_num=2, dt=dt)
+    view, body = world.articulation('arm', 0), world.body('club', 0)
+    view.set_targets(np.array([1]), efforts=[effort])
+    body.set_velocities(np.array([0, 1]), angular=[[0.0, 0.0, 2.0]] * 2)
+    model, data = world.model(0), world.data(0)
+    dofs = [model.joint(f'robots/arm/{name}').dofadr[0] for name in ('lift', 'turn')]
+    world.step(np.array([0, 1]))
+    masses = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, masses)
+    masses = masses[np.ix_(dofs, dofs)]
+    change = view.get_joint_velocities()[1] - view.get_joint_velocities()[0]
+    assert change == pytest.approx(np.linalg.solve(masses, effort) * dt, rel=1e-3)
+    moments = np.array([[0.5, 0.1, 0.08], [0.1, 0.4, 0.05], [0.08, 0.05, 0.3]])
+    spin = np.array([0.0, 0.0, 2.0])  # Euler's equations, of a body without torques
+    turned = spin - np.linalg.solve(moments, np.cross(spin, moments @ spin)) * dt
+    assert body.get_velocities()[1][0] == pytest.approx(turned, rel=0.01, abs=1e-4)
+
+
 def test_momentum_of_a_collision(start: Any, run: Any) -> None:
     cubes = tuple(
         ObjectSpec(name, position=(x, 0.0, 5.0), scale=(0.2, 0.2, 0.2), mass=mass)
@@ -217,6 +247,28 @@ def test_forces_in_a_joint(start: Any, run: Any, write_model: WriteModel) -> Non
     assert view.measure(turned)[0] == pytest.approx([0, weight, 0, 0, 0, 0.5 * weight], abs=0.02)
 
 
+def test_forces_where_a_part_is_fixed(start: Any, run: Any, write_model: WriteModel) -> None:
+    """A tool on a wrist is fixed to its lever: the sensor between them measures the weight of tool and finger."""
+    tool = (
+        '<body name="wrist" pos="1 0 0"><inertial pos="0.1 0 0" mass="0.5" diaginertia="0.01 0.01 0.01"/>'
+        '<geom size="0.1"/><body name="tool" pos="0.1 0 0"><inertial pos="0.2 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>'
+        '<body name="finger" pos="0.3 0 0"><joint name="finger" axis="0 0 1"/>'
+        '<inertial pos="0 0 0" mass="0.2" diaginertia="0.01 0.01 0.01"/><geom size="0.3"/></body></body></body>'
+    )
+    model = write_model('lever', LEVER.replace('</body>', f'<geom pos="0.9 0 0" size="0.1"/>{tool}</body>'))
+    probes = tuple(Probe('wrench', link, sensor=link) for link in ('wrist', 'tool'))
+    drives = Drives(stiffness=1e5, damping=1e3)
+    robot = RobotSpec('lever', model, fixed_base=True, position=(0.0, 0.0, 2.0), drives=drives, probes=probes)
+    world = start(robot, env_num=2)
+    run(world, 1.0)
+    view = world.articulation('lever', 0)
+    wrist, weight = view.measure(probes[0]), 1.7 * G
+    moment = G * (0.5 * 0.1 + 1 * 0.3 + 0.2 * 0.4)
+    assert wrist == pytest.approx(np.array([[0, 0, weight, 0, -moment, 0]] * 2), abs=0.02)
+    assert view.measure(probes[1])[0] == pytest.approx([0, 0, 1.2 * G, 0, -G * (0.2 + 0.2 * 0.3), 0], abs=0.02)
+    assert view.get_joint_positions() == pytest.approx(np.zeros((2, 2)), abs=2e-3), 'the parts do not push each other'
+
+
 def test_response_of_an_arm_is_that_of_mujoco_at_finer_steps(start: Any, models: dict[str, str]) -> None:
     """Two engines that share no dynamics agree on two links, their drives and gravity."""
     from internutopia.engines.mujoco.world import MujocoWorld
@@ -246,6 +298,42 @@ def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: 
     rays = np.array([[[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]])
     distances = view.cast_rays(np.array([0]), np.array([[[0.0, 0.0, 0.3]]]), rays, groups=(0, 1, 2), link='box')
     assert distances[0] == pytest.approx([0.75, 0.3], abs=2e-3)
+
+
+def test_cylinders_lie_and_stand_on_a_wide_thin_floor(start: Any, run: Any, write_model: WriteModel) -> None:
+    """PhysX finds no contacts at some places, unless it looks for them from afar."""
+    rng, bodies, heights = np.random.default_rng(0), '', list[float]()
+    for k in range(24):
+        radius, half = rng.uniform(0.05, 0.3), rng.uniform(0.05, 0.3)
+        x, y, yaw = *(rng.uniform(-0.9, 0.9, 2) * [3.0, 4.0]), rng.uniform(0, 360)
+        heights.append(radius if k % 2 else half)
+        turn = f'euler="90 {yaw} 0"' if k % 2 else ''
+        bodies += (
+            f'<body name="can{k}" pos="{x} {y} {heights[-1] + 1e-4}" {turn}><freejoint/>'
+            f'<geom type="cylinder" size="{radius} {half}" mass="1" contype="2" conaffinity="1"/></body>'
+        )
+    floor = '<geom type="box" size="3 4 0.025" pos="0 0 -0.025" contype="1" conaffinity="2"/>'
+    world = start(scene=write_model('cans', f'<worldbody>{floor}{bodies}</worldbody>'))
+    run(world, 0.3)
+    found = [float(world.body(f'can{k}', 0).get_poses()[0][0, 2]) for k in range(24)]
+    assert found == pytest.approx(heights, abs=2e-3)
+
+
+def test_a_cylinder_rolls_down_a_slope(start: Any, run: Any, write_model: WriteModel) -> None:
+    slope = 0.1
+    scene = write_model(
+        'roll',
+        f'<option gravity="{G * np.sin(slope)} 0 {-G * np.cos(slope)}"/><worldbody>'
+        '<geom type="plane" size="9 9 1"/><body name="can" pos="0 0 0.1" euler="90 0 0"><freejoint/>'
+        '<geom type="cylinder" size="0.1 0.1" mass="2"/></body></worldbody>',
+    )
+    world = start(scene=scene)
+    run(world, 1.0)
+    (position, _), (velocity, spin) = (
+        getattr(world.body('can', 0), f'get_{what}')() for what in ('poses', 'velocities')
+    )
+    assert position[0, 0] == pytest.approx(G * np.sin(slope) / 1.5 / 2, rel=0.06)
+    assert velocity[0, 0] == pytest.approx(0.1 * spin[0, 1], rel=0.02), 'it does not slip'
 
 
 def test_turns_of_a_wheel_are_counted(start: Any, run: Any, write_model: WriteModel) -> None:

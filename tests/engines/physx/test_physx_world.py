@@ -12,6 +12,7 @@ import pytest
 from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
 
 G = 9.81
+ALONE = pytest.mark.parametrize('host', ['ovphysx'], indirect=True)  # Isaac Sim has one stage for all
 WriteModel = Callable[[str, str], str]
 
 
@@ -39,6 +40,7 @@ def trajectory(world: Any, steps: int, envs: Any = None) -> np.ndarray:
     return np.array(rows)
 
 
+@ALONE
 def test_an_env_does_not_know_of_the_others(start: Any, hopper: RobotSpec) -> None:
     """To the bit, whatever their number, and on any number of threads."""
     alone = trajectory(start(hopper), 80)[:, 0]
@@ -48,6 +50,7 @@ def test_an_env_does_not_know_of_the_others(start: Any, hopper: RobotSpec) -> No
         assert not np.array_equal(many[:, 1], alone)
 
 
+@ALONE
 def test_another_scene_in_one_env_moves_no_bit_of_the_others(
     start: Any, hopper: RobotSpec, models: dict[str, str]
 ) -> None:
@@ -118,6 +121,7 @@ def test_a_saved_state(start: Any, hopper: RobotSpec) -> None:
     np.testing.assert_allclose(trajectory(world, 10)[:, 1], expected[:, 1], atol=1e-3)
 
 
+@ALONE
 def test_worlds_side_by_side(start: Any, hopper: RobotSpec) -> None:
     expected = trajectory(start(hopper), 10)
     one, other = start(hopper), start(hopper, env_num=2)
@@ -283,7 +287,7 @@ def test_what_physx_cannot_do_is_refused(make_world: Any, write_model: WriteMode
         with pytest.raises(NotImplementedError, match=words):
             world.prepare(SceneSpec(write_model(name, body)))
     probe = Probe('wrench', 'torso', sensor='feeler')
-    with pytest.raises(NotImplementedError, match="'hopper', sensor 'feeler'.*forces where no joint is"):
+    with pytest.raises(NotImplementedError, match="'hopper', sensor 'feeler'.*what holds a root"):
         world.prepare(SceneSpec(None, robots=(dataclasses.replace(hopper, probes=(probe,)),)))
 
 
@@ -293,3 +297,24 @@ def test_an_env_that_diverges_is_cut(start: Any, hopper: RobotSpec) -> None:
     failed = world.step(np.arange(3))
     assert list(failed) == [1] and 'diverged' in failed[1]
     assert not world.step(np.array([0, 2]))
+
+
+@ALONE
+def test_masses_of_one_env_move_no_other_by_a_bit(start: Any, write_model: Any) -> None:
+    """Nor do frictions: what has not changed is not written again."""
+    inertia = '<inertial pos="0.03 0.02 0.01" mass="2" fullinertia="0.05 0.04 0.03 0.01 0.008 0.005"/>'
+    box = f'<body name="box"><freejoint/>{inertia}<geom type="box" size="0.1 0.08 0.06"/></body>'
+    robot = RobotSpec('box', write_model('box', f'<worldbody>{box}</worldbody>'), position=(0.0, 0.0, 0.5))
+    ends = []
+    for changed in (False, True):
+        world = start(robot, env_num=3)
+        view = world.articulation('box', 0)
+        view.set_root_velocities(np.arange(3), [[1.0, 0.2, 0.0]] * 3, [[1.0, 2.0, 3.0]] * 3)
+        for step in range(120):
+            if changed and step == 10:
+                view.body('box').set_masses(np.array([1]), [3.0])
+                view.set_frictions(np.array([2]), [5.0])
+            world.step(np.arange(3))
+        ends.append(np.concatenate(view.get_root_poses(), axis=1))
+    assert np.array_equal(ends[0][0], ends[1][0])
+    assert not np.array_equal(ends[0][1], ends[1][1]) and not np.array_equal(ends[0][2], ends[1][2])

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from internutopia.config import Config, RobotCfg
+from internutopia.config.robot import MimicCfg
 from internutopia.core.vec_env import Env
 from internutopia.util.rotations import quat_from_yaw
-from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
+from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg, JointControllerCfg
 from internutopia_extension.configs.robots import jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.controllers.ground_controllers import MoveToPointBySpeedController, RotateController
@@ -279,6 +280,21 @@ class TestJointController:
         # joint order of the robot: shoulder, elbow
         np.testing.assert_allclose(obs[0]['arm']['joint_positions'], [-0.2, 0.3], atol=1e-3)
         np.testing.assert_allclose(obs[1]['arm']['joint_positions'], [0.5, 0.0], atol=1e-3)
+
+    def test_a_joint_that_mimics_another_one_follows_it(self, run: Run, make_builtin: MakeBuiltin) -> None:
+        arm = make_builtin('arm')
+        mimic = {'elbow': MimicCfg(multipliers={'shoulder': -0.5}, offset=0.1)}
+        joints = JointControllerCfg(name='joints', joint_names=['shoulder'], mimic=mimic)
+        env = run(arm.update(controllers=[joints]), env_num=2, substeps=10)
+        obs = steps(env, 60, [{'arm': {'joints': [[0.4]]}}, {'arm': {'joints': [None]}}])
+        np.testing.assert_allclose(obs[0]['arm']['joint_positions'], [0.4, -0.1], atol=1e-3)
+        np.testing.assert_allclose(obs[1]['arm']['joint_positions'], [0.5, 0.0], atol=1e-3)  # as they were
+
+    def test_a_joint_mimics_only_what_is_driven(self, run: Run, make_builtin: MakeBuiltin) -> None:
+        mimic = {'elbow': MimicCfg(multipliers={'sholder': 1.0})}
+        joints = JointControllerCfg(name='joints', joint_names=['shoulder'], mimic=mimic)
+        with pytest.raises(KeyError, match="'elbow' mimics joint 'sholder', which is not driven.*mean 'shoulder'"):
+            run(make_builtin('arm').update(controllers=[joints]))
 
     def test_a_velocity_alone_moves_on_from_the_current_position(self, run: Run, make_builtin: MakeBuiltin) -> None:
         env = run(make_builtin('arm'), substeps=1)

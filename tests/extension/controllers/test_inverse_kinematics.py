@@ -11,6 +11,12 @@ import pytest
 from internutopia.core.gym_env import GymEnv
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.model.inverse_kinematics import (
+    POSITION_TOLERANCE,
+    ROTATION_TOLERANCE,
+    InverseKinematics,
+    rotation_vectors,
+)
 from internutopia.model.kinematics import KinematicChain
 from internutopia.util.rotations import quat_multiply, quat_rotate
 from internutopia_extension.configs.controllers import JointControllerCfg
@@ -18,12 +24,6 @@ from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.robots import h1_with_hand
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
 from internutopia_extension.configs.robots.mocap_controlled_franka import rmpflow_controller_cfg
-from internutopia_extension.controllers.inverse_kinematics import (
-    POSITION_TOLERANCE,
-    ROTATION_TOLERANCE,
-    InverseKinematics,
-    rotation_vectors,
-)
 from internutopia_extension.controllers.inverse_kinematics_controller import InverseKinematicsController
 from internutopia_extension.robots.franka import FrankaRobot
 

@@ -169,3 +169,24 @@ def test_joint_names_must_have_the_upper_body(start: Start) -> None:
     fewer = [joint for joint in G1_GYM if joint != 'left_elbow_joint']
     with pytest.raises(ValueError, match="it moves joint 'left_elbow_joint', which is not in joint_names"):
         start('g1', joint_names=fewer)
+
+
+def test_arms_swing_with_the_legs_unless_they_are_told_otherwise(run: Start, write_policy: Callable[..., str]) -> None:
+    case = CASES['g1']
+    legs, upper = case.joints[:12], case.joints[12:]
+    multipliers = {'left_hip_pitch_joint': -5.0, 'right_hip_pitch_joint': 5.0}
+    mimic = {
+        'left_shoulder_pitch_joint': {'multipliers': multipliers, 'offset': 0.1},
+        'left_elbow_joint': {'offset': 1.2},
+    }
+    policy = write_policy([(np.eye(3, 12), LEGS)], joint_names=legs, mimic=mimic)
+    [controller] = case.config.controllers or []
+    env = run(case.config.update(controllers=[controller.update(policy_weights_path=policy)]), env_num=2)
+    own = np.linspace(-0.2, 0.2, 15)
+    driven, above = targets(env, case, [0.3, 0.0, 0.0], [0.3, 0.0, 0.0, None, own.tolist()])
+    hips = driven[:, [legs.index(f'{side}_hip_pitch_joint') for side in ('left', 'right')]]
+    swung = np.zeros(15)
+    swung[upper.index('left_shoulder_pitch_joint')] = 0.1 + 5.0 * (hips[0, 1] - hips[0, 0])
+    swung[upper.index('left_elbow_joint')] = 1.2
+    assert abs(hips[0, 1] - hips[0, 0]) > 0.02
+    np.testing.assert_allclose(above, [swung, own], atol=1e-6)

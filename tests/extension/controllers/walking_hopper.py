@@ -42,6 +42,10 @@ class Recorder:
         self.batches.append(observations.copy())
         return self._policy(observations)
 
+    def step(self, observations: np.ndarray, state: Any) -> Any:
+        self.batches.append(observations.copy())
+        return self._policy.step(observations, state)
+
 
 class Walk(MoveBySpeedController):
     """Remembers the targets that it gave each env."""

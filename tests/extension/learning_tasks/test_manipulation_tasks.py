@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from internutopia.model.inverse_kinematics import InverseKinematics
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 from internutopia.rl.training.tasks import find_task
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
-from internutopia_extension.controllers.inverse_kinematics import InverseKinematics
 from internutopia_extension.learning_tasks import lift, reach
 
 TURN = (0.70710678, 0.0, 0.0, 0.70710678)  # a quarter turn to the left

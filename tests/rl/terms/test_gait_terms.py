@@ -110,7 +110,13 @@ def value(state: RobotState, kind: Any, term: str, /, **params: Any) -> np.ndarr
 
 def test_every_term_about_feet_is_tested_here() -> None:
     terms = {name for name, function in registered_terms('reward').items() if function.__module__ == gait.__name__}
-    costs = {f'{name}_cost' for name in ('feet_near', 'foothold', 'slip', 'swing_bend', 'swing_height')}
+    costs = {
+        f'{name}_cost'
+        for name in (
+            *('feet_near', 'foothold', 'low_links', 'slip', 'stance_bend', 'standing_motion', 'standing_posture'),
+            *('swing_bend', 'swing_height'),
+        )
+    }
     assert terms == {'gait_contact'} | costs
 
 
@@ -229,6 +235,48 @@ def test_a_swinging_leg_bends_as_far_as_a_half_sine_or_farther(state: RobotState
     cost = value(state, 'reward', 'swing_bend_cost', **params)
     np.testing.assert_allclose(cost, np.square(lacking), rtol=1e-4)
     assert (lacking > 0.035).tolist() == TOUCH[:, 0].tolist() and (lacking[2:] == 0.0).all()
+
+
+def test_a_standing_leg_is_bent_no_farther_than_it_may(state: RobotState) -> None:
+    params = {**GAIT, 'joints': ['left', 'right'], 'bend': 0.02}
+    q = state.joint_positions[:, 1:].astype(float)
+    state.steps[:] = 31  # the left one swings
+    excess = np.maximum(q[:, 1] - 0.02, 0.0)
+    np.testing.assert_allclose(value(state, 'reward', 'stance_bend_cost', **params), excess**2, rtol=1e-4)
+    assert excess.max() > 0.02
+    state.commands['go'][:] = 0.0  # nor does that
+    both = np.square(np.maximum(q - 0.02, 0.0)).sum(axis=1)
+    np.testing.assert_allclose(value(state, 'reward', 'stance_bend_cost', **params), both, rtol=1e-4)
+
+
+def test_who_is_told_to_stand_pays_for_other_poses_and_for_motion_and_who_walks_does_not(state: RobotState) -> None:
+    posture = {'name': 'go', 'joints': ['left', 'right'], 'positions': {'right': UP}}
+    assert not value(state, 'reward', 'standing_posture_cost', **posture).any()
+    assert not value(state, 'reward', 'standing_motion_cost', name='go').any()
+    state.commands['go'][:2] = [0.0, 0.05, 0.0]
+    left, right = state.joint_positions[:2, 1:].T.astype(float)  # home is at 0
+    cost = value(state, 'reward', 'standing_posture_cost', **posture)
+    np.testing.assert_allclose(cost, [*left**2 + (right - UP) ** 2, 0.0, 0.0], rtol=1e-4)
+    motion = np.square(state.joint_velocities.astype(float)).sum(axis=1)
+    cost = value(state, 'reward', 'standing_motion_cost', name='go')
+    np.testing.assert_allclose(cost, [*motion[:2], 0.0, 0.0], rtol=1e-4)
+
+
+def test_links_near_the_ground_cost_what_they_lack(state: RobotState) -> None:
+    heights = np.where(TOUCH, 0.05, 0.06 + UP)  # of their origins
+    cost = value(state, 'reward', 'low_links_cost', links=['left', 'right'], height=0.1)
+    np.testing.assert_allclose(cost, np.maximum(0.1 - heights, 0.0).sum(axis=1), atol=0.01)
+    assert not value(state, 'reward', 'low_links_cost', links=['block'], height=0.4).any()
+
+
+def test_the_clock_stops_where_robots_are_told_to_stand(state: RobotState) -> None:
+    state.steps[:] = [3, 3, 10, 10]
+    state.changed()
+    state.commands['go'][:] = [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, -0.5], [0.05, 0.05, 0.0]]
+    clock = look_up_term('observation', 'gait_phase', {'name': 'go', 'period': 0.8})(state)
+    turned = 2.0 * np.pi * state.steps * state.step_dt / 0.8
+    wanted = np.stack([np.cos(turned), np.sin(turned)], axis=-1) * [[1.0], [0.0], [1.0], [0.0]]
+    np.testing.assert_allclose(clock, wanted, atol=1e-12)
 
 
 def test_a_new_episode_starts_without_contact(make_learner: Callable[..., VectorEnv], state: RobotState) -> None:

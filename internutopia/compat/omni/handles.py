@@ -1,0 +1,363 @@
+"""`isaacsim.core.prims` and `omni.isaac.core.{prims,articulations,objects}`: handles of one prim.
+
+A prim path of a robot, link, object or movable body of the scene is that body in physics: poses and velocities are
+present, and are set there. Any other prim is one of the stage, whose edits move nothing else. Units and frames are as
+of `IRigidBody` and `IArticulation`: world poses are in the world, quaternions `(w, x, y, z)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import override
+
+from internutopia.compat.omni import mirror
+from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_local_matrix
+from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.scene import IScene
+from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
+from internutopia.util.log import warn_once
+from internutopia.util.rotations import quat_multiply, quat_rotate
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+OBJECTS = ('DynamicCuboid', 'FixedCuboid', 'VisualCuboid')
+"""Names of `isaacsim.core.api.objects`."""
+
+
+class SingleXFormPrim:
+    """A prim: a body of physics if there is one at its path, else one of the stage.
+
+    Args:
+        prim_path: where it is. ValueError if nothing is there.
+        name: its name.
+        position: where to put it, world frame [m].
+        translation: the same relative to its parent.
+        orientation: how to turn it.
+        scale: accepted for what physics moves; of another prim its scale.
+        visible: whether it is visible on the stage.
+        **options: accepted.
+    """
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'xform_prim',
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        **options: Any,
+    ):
+        self.prim_path = prim_path
+        self.name = name
+        self._body: Any = self._find()
+        if self._body is None and not self.prim:
+            raise ValueError(f'there is no prim at {prim_path!r}')
+        if translation is not None:
+            self.set_local_pose(translation, orientation)
+        elif position is not None or orientation is not None:
+            self.set_world_pose(position, orientation)
+        if scale is not None and self._body is None:
+            self.set_local_scale(scale)
+        if visible is not None:
+            self.set_visibility(visible)
+
+    @property
+    def prim(self) -> Usd.Prim:
+        """The prim on the stage."""
+        return mirror.get_prim_at_path(self.prim_path)
+
+    def initialize(self, physics_sim_view: Any = None) -> None:
+        """Do nothing: handles are ready when they are made."""
+
+    def post_reset(self) -> None:
+        """Do nothing: `Env.reset` restores what an env starts with."""
+
+    def is_valid(self) -> bool:
+        """Return True if the prim is still there."""
+        return bool(self.prim)
+
+    def get_world_pose(self) -> tuple[Any, Any]:
+        """Return position `(3,)` [m] and orientation `(4,)` in the world."""
+        return get_world_pose(self.prim_path) if self._body is None else self._body.get_world_pose()
+
+    def set_world_pose(self, position: Any = None, orientation: Any = None) -> None:
+        """Move it, in the world; None leaves position or orientation as it is."""
+        if self._body is not None:
+            self._body.set_world_pose(position, orientation)
+            return
+        warn_once('%s is no body of physics: only the stage shows that it is moved', self.prim_path)
+        now = self.get_world_pose()
+        set_local_matrix(self.prim, *_given((position, orientation), now), in_world=True)
+
+    def get_local_pose(self) -> tuple[Any, Any]:
+        """Return the pose in the frame of its parent."""
+        return get_local_pose(self.prim_path)
+
+    def set_local_pose(self, translation: Any = None, orientation: Any = None) -> None:
+        """Move it in the frame of its parent; None leaves position or orientation as it is."""
+        translation, orientation = _given((translation, orientation), self.get_local_pose())
+        if self._body is None:
+            set_local_matrix(self.prim, translation, orientation)
+            return
+        parent, turn = get_world_pose(self.prim_path.rsplit('/', 1)[0])
+        self._body.set_world_pose(parent + quat_rotate(turn, translation), quat_multiply(turn, orientation))
+
+    def get_world_scale(self) -> Any:
+        """Return the scale along x, y, z `(3,)`, those of the prims above included."""
+        matrix = np.array(mirror.get_world_transform_matrix(self.prim))
+        return np.linalg.norm(matrix[:3, :3], axis=1)
+
+    def get_local_scale(self) -> Any:
+        """Return the scale along x, y, z `(3,)`."""
+        matrix = np.array(mirror.get_local_transform_matrix(self.prim))
+        return np.linalg.norm(matrix[:3, :3], axis=1)
+
+    def set_local_scale(self, scale: Any) -> None:
+        """Set the scale of a prim of the stage. NotImplementedError for a body of physics."""
+        if self._body is not None:
+            raise NotImplementedError(f'{self.prim_path}: a body keeps the scale of its config while an env runs')
+        set_local_matrix(self.prim, *self.get_local_pose(), scale=np.asarray(scale, float))
+
+    def set_visibility(self, visible: bool) -> None:
+        """Set whether it is visible, on the stage: pictures show it all the same."""
+        from pxr import UsdGeom
+
+        if not visible:
+            warn_once('%s is hidden on the stage alone: pictures show it all the same', self.prim_path)
+        image = UsdGeom.Imageable(self.prim)
+        image.MakeVisible() if visible else image.MakeInvisible()
+
+    def get_visibility(self) -> bool:
+        """Return whether it is visible on the stage."""
+        from pxr import UsdGeom
+
+        return UsdGeom.Imageable(self.prim).ComputeVisibility() != UsdGeom.Tokens.invisible
+
+    def _find(self) -> Any:
+        """Return the handle of the body at the path, or None."""
+        try:
+            scene = IScene.at(self.prim_path)
+        except KeyError:
+            return None
+        if self.prim_path in scene.robot_paths:
+            return scene.articulation_at(self.prim_path)
+        try:
+            return scene.rigid_body_at(self.prim_path)
+        except KeyError:
+            return None
+
+
+class SingleGeometryPrim(SingleXFormPrim):
+    """A prim with a shape; collisions are those of the asset."""
+
+
+class SingleRigidPrim(SingleXFormPrim):
+    """A rigid body. ValueError if none is at the path."""
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'rigid_prim',
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        reset_xform_properties: bool = True,
+        mass: float | None = None,
+        density: float | None = None,
+        linear_velocity: Any = None,
+        angular_velocity: Any = None,
+    ):
+        super().__init__(prim_path, name, position, translation, orientation, scale, visible)
+        if not isinstance(self._body, IRigidBody):
+            raise ValueError(
+                f'{prim_path!r} is no rigid body of an env: links, objects of the task and movable bodies of the scene '
+                'are; omni.isaac.core.objects.DynamicCuboid adds one'
+            )
+        if density is not None:
+            raise NotImplementedError(f'{prim_path}: give a mass; densities are those of configs and files')
+        if mass is not None:
+            self.set_mass(mass)
+        if linear_velocity is not None:
+            self.set_linear_velocity(linear_velocity)
+        if angular_velocity is not None:
+            self.set_angular_velocity(angular_velocity)
+
+    def get_linear_velocity(self) -> Any:
+        """Return the velocity `(3,)` [m/s]."""
+        return self._body.get_linear_velocity()
+
+    def set_linear_velocity(self, velocity: Any) -> None:
+        """Set the velocity `(3,)` [m/s]."""
+        self._body.set_linear_velocity(velocity)
+
+    def get_angular_velocity(self) -> Any:
+        """Return the angular velocity `(3,)` [rad/s]."""
+        return self._body.get_angular_velocity()
+
+    def set_angular_velocity(self, velocity: Any) -> None:
+        """Set the angular velocity `(3,)` [rad/s]."""
+        self._body.set_angular_velocity(velocity)
+
+    def get_mass(self) -> float:
+        """Return the mass [kg]."""
+        return self._body.get_mass()
+
+    def set_mass(self, mass: float) -> None:
+        """Set the mass [kg]; inertia scales along."""
+        self._body.set_mass(mass)
+
+
+class SingleArticulation(SingleXFormPrim):
+    """A robot. ValueError if none is at the path. What it has besides the methods of a prim is an `IArticulation`'s."""
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'articulation',
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        reset_xform_properties: bool = True,
+        articulation_controller: Any = None,
+    ):
+        super().__init__(prim_path, name, position, translation, orientation, scale, visible)
+
+    @override
+    def _find(self) -> IArticulation:
+        try:
+            return IScene.at(self.prim_path).articulation_at(self.prim_path)
+        except KeyError as error:
+            raise ValueError(f'{self.prim_path!r} is no robot of an env: {error.args[0]}') from None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('_'):
+            raise AttributeError(name)
+        return getattr(self._body, name)
+
+    def get_world_velocity(self) -> Any:
+        """Return linear [m/s] and angular velocity [rad/s] of the root `(6,)`."""
+        return np.concatenate([self._body.get_linear_velocity(), self._body.get_angular_velocity()])
+
+    def get_articulation_controller(self) -> SingleArticulation:
+        """Return what applies actions: this handle."""
+        return self
+
+    def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
+        """Return the forces of the drives `(k,)` [N·m or N]."""
+        return self._body.get_joint_efforts(joint_indices)
+
+
+class VisualCuboid(SingleGeometryPrim):
+    """A box that is added to an env until its episode ends; nothing touches it.
+
+    Args:
+        prim_path: where it is put, in an env that runs: `/World/env_<id>/...`.
+        name: its name, by which `IScene.get` finds it.
+        position: world frame [m].
+        translation: the same in the env frame.
+        orientation: `(w, x, y, z)`.
+        scale: edge lengths [m], times `size`.
+        visible: accepted.
+        color: red, green, blue, 0 to 1.
+        size: 1 if not given.
+        visual_material: accepted.
+        physics_material: accepted.
+        mass: [kg].
+        density: [kg/m3].
+
+    Raises:
+        KeyError: the path is in no env that runs.
+        ValueError: the name or the path is taken.
+    """
+
+    _physics: tuple[bool, bool] = False, False  # whether it moves, and collides
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'visual_cube',
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        color: Any = None,
+        size: float | None = None,
+        visual_material: Any = None,
+        physics_material: Any = None,
+        mass: float | None = None,
+        density: float | None = None,
+        linear_velocity: Any = None,
+        angular_velocity: Any = None,
+    ):
+        scene = IScene.at(prim_path)
+        place = np.zeros(3) if translation is None else np.asarray(translation, float)
+        if position is not None:
+            place = np.asarray(position, float) - scene.world.env_origins[scene.env_id]
+        edges = (1.0 if size is None else size) * np.broadcast_to(1.0 if scale is None else scale, (3,))
+        dynamic, collider = self._physics
+        look: dict[str, Any] = {} if color is None else {'color': tuple(np.asarray(color, float)[:3].tolist())}
+        scene.add_object(
+            ObjectSpec(
+                name,
+                scale=_tuple(edges),
+                position=_tuple(place),
+                orientation=IDENTITY_QUAT if orientation is None else _tuple(orientation),
+                mass=mass,
+                density=density,
+                dynamic=dynamic,
+                collider=collider,
+                prim_path=prim_path.removeprefix(scene.root_path),
+                **look,
+            )
+        )
+        super().__init__(prim_path, name)
+        for value, write in ((linear_velocity, 'set_linear_velocity'), (angular_velocity, 'set_angular_velocity')):
+            if value is not None:
+                getattr(self._body, write)(value)
+        self._edges = edges
+
+    def get_size(self) -> Any:
+        """Return the edge lengths `(3,)` [m]."""
+        return self._edges.copy()
+
+
+class FixedCuboid(VisualCuboid):
+    """A box that stands still and is touched; arguments and errors as of `VisualCuboid`."""
+
+    _physics = False, True
+
+
+class DynamicCuboid(VisualCuboid):
+    """A box that moves; arguments and errors as of `VisualCuboid`."""
+
+    _physics = True, True
+
+    get_linear_velocity = SingleRigidPrim.get_linear_velocity
+    set_linear_velocity = SingleRigidPrim.set_linear_velocity
+    get_angular_velocity = SingleRigidPrim.get_angular_velocity
+    set_angular_velocity = SingleRigidPrim.set_angular_velocity
+    get_mass = SingleRigidPrim.get_mass
+    set_mass = SingleRigidPrim.set_mass
+
+
+def _tuple(values: Any) -> Any:
+    return tuple(np.asarray(values, float).tolist())
+
+
+def _given(values: tuple[Any, Any], now: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return a pose whose parts that are not given are those of now."""
+    position, orientation = (
+        old if new is None else np.asarray(new, float) for new, old in zip(values, now, strict=True)
+    )
+    return position, orientation

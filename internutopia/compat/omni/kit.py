@@ -1,0 +1,89 @@
+"""`carb` and `omni.isaac.core.utils.extensions`: settings that are kept and ignored, and messages that are logged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from internutopia.util.log import log, warn_once
+
+LOGGING = ('log_error', 'log_info', 'log_verbose', 'log_warn', 'settings')
+"""Names of `carb`."""
+SETTINGS = ('Settings', 'get_settings')
+"""Names of `carb.settings`."""
+CARB_UTILS = ('get_carb_setting', 'set_carb_setting')
+"""Names of `isaacsim.core.utils.carb`."""
+EXTENSIONS = ('disable_extension', 'enable_extension')
+"""Names of `isaacsim.core.utils.extensions`."""
+
+_settings: dict[str, Any] = {}
+
+
+class Settings:
+    """Settings of Kit: kept, and read by nobody else."""
+
+    def get(self, path: str) -> Any:
+        """Return a setting, None if it was not set."""
+        return _settings.get(path)
+
+    def set(self, path: str, value: Any) -> None:
+        """Keep a setting, with one warning that it changes nothing."""
+        warn_once('carb setting %s is ignored: it is one of Isaac Sim', path)
+        _settings[path] = value
+
+    get_as_string = get_as_bool = get_as_int = get_as_float = get
+    set_string = set_bool = set_int = set_float = set_default = set
+
+
+class settings:  # noqa: N801 - the name of a module
+    """`carb.settings` as an attribute of `carb`."""
+
+    @staticmethod
+    def get_settings() -> Settings:
+        """Return the settings."""
+        return Settings()
+
+
+def get_settings() -> Settings:
+    """Return the settings."""
+    return Settings()
+
+
+def get_carb_setting(carb_settings: Settings, setting: str) -> Any:
+    """Return a setting, None if it was not set."""
+    return carb_settings.get(setting)
+
+
+def set_carb_setting(carb_settings: Settings, setting: str, value: Any) -> None:
+    """Keep a setting, which changes nothing."""
+    carb_settings.set(setting, value)
+
+
+def log_error(message: str) -> None:
+    """Log an error."""
+    log.error('%s', message)
+
+
+def log_warn(message: str) -> None:
+    """Log a warning."""
+    log.warning('%s', message)
+
+
+def log_info(message: str) -> None:
+    """Log what is of interest."""
+    log.info('%s', message)
+
+
+def log_verbose(message: str) -> None:
+    """Log a detail."""
+    log.debug('%s', message)
+
+
+def enable_extension(extension_name: str) -> bool:
+    """Warn once that there are no extensions of Kit; returns False."""
+    warn_once('extension %s of Isaac Sim is not here', extension_name)
+    return False
+
+
+def disable_extension(extension_name: str) -> bool:
+    """Do nothing; returns True."""
+    return True

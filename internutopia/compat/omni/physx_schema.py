@@ -1,0 +1,123 @@
+"""`pxr.PhysxSchema`: API schemas of PhysX by which scripts author USD files, where the package of NVIDIA is not there.
+
+A class writes the attributes that it has in PhysX, under their names in files: `PhysxRigidBodyAPI.Apply(prim)` lists
+the schema, `CreateDisableGravityAttr(True)` writes `physxRigidBody:disableGravity`. The importer reads what the page on
+formats says; others are written, and ignored when the file is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from internutopia.util import did_you_mean
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+_ATTRIBUTES = {  # by schema: prefix, and type by attribute
+    'PhysxRigidBodyAPI': (
+        'physxRigidBody',
+        {
+            **dict.fromkeys(('disableGravity', 'enableCCD', 'retainAccelerations', 'enableGyroscopicForces'), 'Bool'),
+            **dict.fromkeys(('angularDamping', 'linearDamping', 'maxAngularVelocity', 'maxLinearVelocity'), 'Float'),
+            **dict.fromkeys(('maxDepenetrationVelocity', 'sleepThreshold', 'stabilizationThreshold'), 'Float'),
+            **dict.fromkeys(('solverPositionIterationCount', 'solverVelocityIterationCount'), 'Int'),
+        },
+    ),
+    'PhysxCollisionAPI': (
+        'physxCollision',
+        dict.fromkeys(('contactOffset', 'restOffset', 'torsionalPatchRadius', 'minTorsionalPatchRadius'), 'Float'),
+    ),
+    'PhysxContactReportAPI': ('physxContactReport', {'threshold': 'Float'}),
+    'PhysxArticulationAPI': (
+        'physxArticulation',
+        {
+            **dict.fromkeys(('articulationEnabled', 'enabledSelfCollisions'), 'Bool'),
+            **dict.fromkeys(('solverPositionIterationCount', 'solverVelocityIterationCount'), 'Int'),
+            **dict.fromkeys(('sleepThreshold', 'stabilizationThreshold'), 'Float'),
+        },
+    ),
+    'PhysxJointAPI': ('physxJoint', dict.fromkeys(('armature', 'jointFriction', 'maxJointVelocity'), 'Float')),
+    'PhysxMaterialAPI': (
+        'physxMaterial',
+        {
+            **dict.fromkeys(('frictionCombineMode', 'restitutionCombineMode'), 'Token'),
+            'improvePatchFriction': 'Bool',
+        },
+    ),
+    'PhysxSceneAPI': (
+        'physxScene',
+        {
+            **dict.fromkeys(('enableCCD', 'enableGPUDynamics', 'enableStabilization'), 'Bool'),
+            **dict.fromkeys(('broadphaseType', 'solverType'), 'Token'),
+            'timeStepsPerSecond': 'UInt',
+        },
+    ),
+    'PhysxConvexHullCollisionAPI': ('physxConvexHullCollision', {'hullVertexLimit': 'Int'}),
+    'PhysxConvexDecompositionCollisionAPI': (
+        'physxConvexDecompositionCollision',
+        {**dict.fromkeys(('maxConvexHulls', 'hullVertexLimit', 'voxelResolution'), 'Int'), 'shrinkWrap': 'Bool'},
+    ),
+}
+
+
+class _Schema:
+    """API schema on a prim."""
+
+    _prefix: ClassVar[str]
+    _types: ClassVar[dict[str, str]]
+
+    def __init__(self, prim: Any):
+        self._prim: Usd.Prim = prim.GetPrim()
+
+    @classmethod
+    def Apply(cls, prim: Any) -> _Schema:  # noqa: N802
+        """List the schema on a prim; returns it."""
+        prim.GetPrim().AddAppliedSchema(cls.__name__)
+        return cls(prim)
+
+    @classmethod
+    def Get(cls, stage: Any, path: Any) -> _Schema:  # noqa: N802
+        """Return the schema on the prim at a path."""
+        return cls(stage.GetPrimAtPath(path))
+
+    def GetPrim(self) -> Usd.Prim:  # noqa: N802
+        """Return the prim."""
+        return self._prim
+
+    def __bool__(self) -> bool:
+        listed = self._prim.GetMetadata('apiSchemas')  # `GetAppliedSchemas` leaves out those without a plugin
+        return listed is not None and type(self).__name__ in listed.GetAddedOrExplicitItems()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return `Create<Attribute>Attr` or `Get<Attribute>Attr` of the schema. AttributeError with close matches."""
+        calls = {f'{verb}{_capital(each)}Attr': each for each in self._types for verb in ('Create', 'Get')}
+        if name not in calls:
+            raise AttributeError(f'{type(self).__name__} has no {name!r} here; {did_you_mean(name, calls)}')
+        attribute = f'{self._prefix}:{calls[name]}'
+        if name.startswith('Get'):
+            return lambda: self._prim.GetAttribute(attribute)
+
+        def create(value: Any = None, writeSparsely: bool = False) -> Any:  # noqa: N803
+            from pxr import Sdf
+
+            kind = getattr(Sdf.ValueTypeNames, self._types[calls[name]])
+            made = self._prim.CreateAttribute(attribute, kind, custom=False)
+            if value is not None:
+                made.Set(value)
+            return made
+
+        return create
+
+
+def _capital(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+for _name, (_prefix, _types) in _ATTRIBUTES.items():
+    globals()[_name] = type(
+        _name, (_Schema,), {'_prefix': _prefix, '_types': _types, '__doc__': f'`{_name}` on a prim.'}
+    )
+
+SCHEMAS = tuple(_ATTRIBUTES)
+"""Names of `pxr.PhysxSchema`."""

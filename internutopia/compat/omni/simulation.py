@@ -1,0 +1,151 @@
+"""`World` and `SimulationContext` of `omni.isaac.core`, `SimulationApp.update` and viewports, over the Env.
+
+There is one world: that of the Env that was made last. A step of it lets time pass in all envs without commands, and is
+counted by no episode, as `Env.warm_up`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from internutopia.compat.omni import mirror
+from internutopia.core.scene.scene import IScene
+from internutopia.util.log import warn_once
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+CONTEXTS = ('SimulationContext', 'World')
+"""Names of `isaacsim.core.api`."""
+VIEWPORTS = ('set_camera_view',)
+"""Names of `isaacsim.core.utils.viewports`."""
+
+_VIEW = '/OmniverseKit_Persp'
+
+
+class SimulationContext:
+    """Time in the Env that was made last. RuntimeError if there is none.
+
+    Args:
+        physics_dt: accepted if it is that of the Env, else a ValueError: it is set by `SimConfig`.
+        rendering_dt: accepted.
+        stage_units_in_meters: accepted if it is 1.
+        **options: accepted.
+    """
+
+    _runner: Any = None  # `LocalRunner` of the Env that was made last
+
+    def __init__(
+        self,
+        physics_dt: float | None = None,
+        rendering_dt: float | None = None,
+        stage_units_in_meters: float | None = None,
+        **options: Any,
+    ):
+        if SimulationContext._runner is None:
+            raise RuntimeError(f'{type(self).__name__} is that of an Env: make one by Env(config) first')
+        self._own = SimulationContext._runner
+        if physics_dt is not None and abs(physics_dt - self._own.dt) > 1e-9:
+            raise ValueError(f'physics_dt={physics_dt}: that of the Env is {self._own.dt}, see SimConfig')
+        if stage_units_in_meters not in (None, 1, 1.0):
+            raise ValueError(f'stage_units_in_meters={stage_units_in_meters}: lengths are in metres')
+
+    @classmethod
+    def instance(cls) -> SimulationContext | None:
+        """Return the world of the Env that was made last, None if there is none."""
+        return None if SimulationContext._runner is None else cls()
+
+    @classmethod
+    def clear_instance(cls) -> None:
+        """Do nothing: the world ends with its Env."""
+
+    @property
+    def stage(self) -> Usd.Stage:
+        """The stage, up to date with the envs."""
+        return mirror.current_stage()
+
+    @property
+    def current_time_step_index(self) -> int:
+        """Number of steps so far."""
+        return self._own.simulator.get_current_time_step_index()
+
+    @property
+    def current_time(self) -> float:
+        """Time of the episode in the first env that runs one [s]."""
+        simulator = self._own.simulator
+        loaded = sorted(simulator.scenes.loaded)
+        return float(simulator.world.times[loaded[0]]) if loaded else 0.0
+
+    def get_physics_dt(self) -> float:
+        """Return the length of a physics step [s]."""
+        return self._own.dt
+
+    def get_rendering_dt(self) -> float:
+        """Return the time between frames [s], `SimConfig.rendering_dt`."""
+        return float(self._own.simulator.config.simulator.rendering_dt)
+
+    def set_simulation_dt(self, physics_dt: float | None = None, rendering_dt: float | None = None) -> None:
+        """Raise a ValueError for another time step than the Env's: that is set by `SimConfig`."""
+        type(self)(physics_dt)
+
+    def step(self, render: bool = True, *args: Any, **options: Any) -> None:
+        """Step all envs once, without commands, unless the world was stopped or paused; a frame is due if `render`."""
+        if self.is_playing():
+            self._own.warm_up(1, physics=True)
+        if render:
+            self.render()
+
+    def render(self) -> None:
+        """Let all cameras show the present when they are read next."""
+        simulator = self._own.simulator
+        simulator.world.frame_due = True
+        for env_id in simulator.scenes.loaded:
+            simulator.batches.forget(env_id)
+
+    def reset(self, soft: bool = False) -> None:
+        """Play; `Env.reset` starts episodes."""
+        self.play()
+
+    def play(self) -> None:
+        """Let `step` of this world pass time."""
+        self._own.is_stopped = self._own.is_paused = False
+
+    def pause(self) -> None:
+        """Let `step` of this world pass no time until `play`; `Env.step` does."""
+        self._own.is_paused = True
+
+    def stop(self) -> None:
+        """Let `step` of this world pass no time until `play`; `Env.step` does."""
+        self._own.is_stopped = True
+
+    def is_playing(self) -> bool:
+        """Return True unless the world was paused or stopped."""
+        return not (self.is_stopped() or getattr(self._own, 'is_paused', False))
+
+    def is_stopped(self) -> bool:
+        """Return True if the world was stopped."""
+        return getattr(self._own, 'is_stopped', False)
+
+
+class World(SimulationContext):
+    """`SimulationContext` with a scene."""
+
+    @property
+    def scene(self) -> IScene | None:
+        """The scene of the first env that runs an episode."""
+        loaded = self._own.simulator.scenes.loaded
+        return loaded[min(loaded)] if loaded else None
+
+
+def use_runner(runner: Any) -> None:
+    """Make `World` that of an Env, by its `LocalRunner`."""
+    SimulationContext._runner = runner
+    runner.simulator._world = World()
+
+
+def set_camera_view(eye: Any, target: Any, camera_prim_path: str = _VIEW, viewport_api: Any = None) -> None:
+    """Warn that there is no viewport: `env.render(camera=(eye, target))` renders what it would show."""
+    warn_once(
+        'set_camera_view(%s, %s): there is no viewport; env.render(camera=(eye, target)) renders what it would show',
+        *(tuple(map(float, point)) for point in (eye, target)),
+    )

@@ -1,0 +1,160 @@
+"""Stage of Isaac Sim with the prims of all env batches, in one physics scene.
+
+Isaac Sim has one stage, and steps everything on it. Copies stand on a grid, `/World/physics/p<part>/s<slot>`, and
+groups of colliders keep them apart. A part that is opened is there when the stage has been built anew: then physics of
+all parts starts from the stage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from internutopia.engines.isaac.app import IsaacSim
+from internutopia.engines.isaac.tensors import PROPERTIES, STATES, KitColumns, KitContactForces, KitContactPoints
+from internutopia.engines.isaac.usd import Floats, Prims, pose
+from internutopia.engines.physx.stage import StageLayout, scene_text
+from internutopia.engines.physx.tensors import TensorAccess
+
+_MOST_CONTACTS = 16  # of a collider at once
+_ROOT = '/World/physics'
+_INVISIBLE = 'def Xform "physics"\n{\ntoken visibility = "invisible"\n}\n'
+
+
+class KitStage:
+    """The stage of the process's Isaac Sim; parts stand `spacing` [m] apart."""
+
+    def __init__(self, sim: IsaacSim, spacing: float):
+        self.sim = sim
+        self.model: mujoco.MjModel | None = None  # whose gravity the physics scene has
+        self.parts: list[KitPart] = []
+        self.stale = False
+        self.generation = 0
+        """Number of the stage: what was made of it is gone when it grows."""
+        self.physics: Any = None  # of Isaac Sim, on this stage
+        self._spacing = spacing
+
+    def open(self, layout: StageLayout, slots: int) -> KitPart:
+        """Return a part with so many copies of what a layout describes, which is there after `rebuild`."""
+        part = KitPart(self, layout, slots)
+        self.parts.append(part)
+        self.stale = True
+        return part
+
+    def rebuild(self) -> None:
+        """Build the stage anew, and start physics."""
+        self.stale = False
+        self.generation += 1
+        self.sim.new_stage()
+        assert self.model is not None
+        prims = Prims(self.sim.stage)
+        prims.update(self.sim.physics_scene, scene_text(self.model, 'scene', shared=True, gpu=self.sim.gpu))
+        prims.copy(_INVISIBLE, [_ROOT], 'physics')  # `Visuals` are seen
+        count = sum(part.slots for part in self.parts)
+        columns, first = math.isqrt(count - 1) + 1, 0
+        for number, part in enumerate(self.parts):
+            places = np.arange(first, first + part.slots)
+            first += part.slots
+            grid = np.stack([places // columns, places % columns, 0 * places], axis=-1)
+            part.write(prims, f'{_ROOT}/p{number}', grid * self._spacing)
+        self.sim.start()
+        self.physics = self.sim.simulation_view()
+
+    def step(self) -> None:
+        """Make one physics step with all parts."""
+        for part in self.parts:
+            part.write_efforts()
+        self.sim.step()
+
+
+class KitPart(TensorAccess):
+    """`slots` copies of what a layout describes."""
+
+    shared = True
+
+    def __init__(self, kit: KitStage, layout: StageLayout, slots: int):
+        self._kit, self._layout, self.slots = kit, layout, slots
+        self._origins = np.zeros((slots, 3), np.float32)
+        self._paths: list[str] = []  # of the slots
+        self._efforts: list[KitColumns] = []
+        self._views: dict[tuple[str, ...], Any] = {}  # of Isaac Sim, by paths
+
+    def write(self, prims: Prims, path: str, origins: Floats) -> None:
+        """Write the prims of all slots to the stage, at these places `(slots, 3)` [m]."""
+        self._origins, self._efforts, self._views = origins.astype(np.float32), [], {}
+        self._paths = [f'{path}/s{slot:05}' for slot in range(self.slots)]
+        prims.copy('def Xform "part"\n{\n}\n', [path], 'part')
+        prims.copy(f'def Xform "env"\n{{\n{self._layout.text.replace("@", "/env")}}}\n', self._paths, 'env')
+        prims.set([value for own, origin in zip(self._paths, origins, strict=True) for value in pose(own, origin)])
+
+    @override
+    def step(self, dt: float) -> None:
+        """Advance all parts by the time step of Isaac Sim."""
+        self._kit.step()
+
+    def write_efforts(self) -> None:
+        """Write efforts again, which count for one step."""
+        for efforts in self._efforts:
+            if efforts.values.any():
+                efforts.write()
+
+    @override
+    def columns(self, kind: str, paths: Sequence[str]) -> KitColumns:
+        articulated, sim, physics = kind.startswith('ARTICULATION_'), self._kit.sim, self._kit.physics
+        everywhere = self._everywhere(paths)
+        view = self._views.get(tuple(everywhere))
+        if view is None:
+            make = physics.create_articulation_view if articulated else physics.create_rigid_body_view
+            view = self._views[tuple(everywhere)] = make(everywhere)
+        found = view.prim_paths
+        if articulated:  # found at its root link or at the joint that fixes it
+            found, everywhere = ([path.rpartition('/')[0] for path in each] for each in (found, everywhere))
+        name = kind.removeprefix('ARTICULATION_').removeprefix('RIGID_BODY_').removeprefix('BODY_')
+        state = name in STATES
+        columns = KitColumns(
+            view,
+            STATES[name] if state else PROPERTIES[name],
+            self._rows(found, everywhere),
+            (sim.config.device if state else 'cpu') if sim.gpu else None,
+            self._origins if name in ('POSE', 'ROOT_POSE') else None,
+        )
+        if name == 'DOF_ACTUATION_FORCE':
+            self._efforts.append(columns)
+        return columns
+
+    @override
+    def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> KitContactForces:
+        """Return net contact forces; without `against`, Isaac Sim has no friction in them."""
+        filters = [[f'{slot}/{path}' for path in against] for slot in self._paths for _ in paths] if against else []
+        return KitContactForces(*self._contacts(paths, filters), self._kit.sim.dt, bool(against))
+
+    @override
+    def contact_points(self, paths: Sequence[str], most: int) -> KitContactPoints:
+        return KitContactPoints(*self._contacts(paths, []), self._kit.sim.dt, most, self._origins)
+
+    def _contacts(self, paths: Sequence[str], filters: list[list[str]]) -> tuple[Any, NDArray[np.intp]]:
+        sensors = self._everywhere(paths)
+        view = self._kit.physics.create_rigid_contact_view(
+            sensors, filter_patterns=filters, max_contact_data_count=_MOST_CONTACTS * len(sensors)
+        )
+        return view, self._rows(view.sensor_paths, sensors)
+
+    def _everywhere(self, paths: Sequence[str]) -> list[str]:
+        return [f'{slot}/{path}' for slot in self._paths for path in paths]
+
+    def _rows(self, found: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:
+        """Return the rows of a view by slot and thing, from the paths of its rows and of things by slot."""
+        row_of = {path: row for row, path in enumerate(found)}
+        return np.array([row_of[path] for path in wanted], np.intp).reshape(self.slots, -1)
+
+    @override
+    def close(self) -> None:
+        """Leave the part out when the stage is built anew."""
+        if self in self._kit.parts:
+            self._kit.parts.remove(self)

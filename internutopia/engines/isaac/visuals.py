@@ -1,0 +1,127 @@
+"""Visuals on Isaac Sim: what its cameras and window see.
+
+The env `i` is `/World/env_<i>`, at its origin: a prim for each body, with the geoms of the host's model, which are put
+where the host has them before a frame is rendered. So pictures show what a reset or a setter did at once. They are made
+with the first frame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from internutopia.engines.isaac.kit import KitStage
+from internutopia.engines.isaac.usd import Floats, Prims, pose
+from internutopia.engines.physx.visuals import visual_text
+from internutopia.engines.physx.world import PhysxWorld
+from internutopia.engines.views import EnvIds
+from internutopia.model.compiled import CompiledScene
+from internutopia.rendering.camera import FAR, NEAR, Intrinsics
+
+_LIGHTS = """def Xform "lights"
+{
+def DomeLight "dome"
+{
+float inputs:intensity = 600
+}
+def DistantLight "sun"
+{
+float inputs:intensity = 1500
+double3 xformOp:rotateXYZ = (35, 20, 0)
+uniform token[] xformOpOrder = ["xformOp:rotateXYZ"]
+}
+}
+"""
+_CAMERA = f'def Camera "camera"\n{{\nfloat2 clippingRange = ({NEAR}, {FAR})\n}}\n'
+_TENTHS = 10.0  # of the stage's unit, in which USD has films and focal lengths
+
+
+class Visuals:
+    """Visual prims of all envs of a world."""
+
+    def __init__(self, world: PhysxWorld, kit: KitStage):
+        self.sim = kit.sim
+        self._world, self._kit = world, kit
+        self._shown: dict[int, CompiledScene] = {}
+        self._built = 0  # stage that they are on
+
+    @property
+    def generation(self) -> int:
+        """Number of the stage that cameras are on."""
+        return self._kit.generation
+
+    def render(self) -> None:
+        """Render a frame of all envs as they are now."""
+        new = self._build()
+        values: list[tuple[str, str, str, Any]] = []
+        for batch in self._world.env_batches:
+            positions, orientations = batch.read('xpos'), batch.read('xquat')
+            model = batch.scene.model
+            moves = (model.body_weldid > 0) | (model.body_mocapid[model.body_rootid] >= 0)
+            for slot, env_id in enumerate(batch.envs.tolist()):
+                bodies = np.flatnonzero(moves) if env_id not in new else np.arange(model.nbody)
+                for body in bodies.tolist() if env_id >= 0 else ():
+                    values += pose(f'{_path(env_id)}/b{body}', positions[slot, body], orientations[slot, body])
+        Prims(self.sim.stage).set(values)
+        self.sim.render()
+
+    def place_cameras(
+        self, name: str, env_ids: EnvIds, positions: Floats, orientations: Floats, optics: Sequence[Intrinsics]
+    ) -> list[str]:
+        """Place a camera in each of n envs; returns their prim paths. NotImplementedError for orthographic ones.
+
+        Args:
+            name: of the camera.
+            env_ids: n envs.
+            positions: `(n, 3)` [m], env frame.
+            orientations: `(n, 4)`.
+            optics: of each.
+        """
+        if any(own.orthographic for own in optics):
+            raise NotImplementedError(f"camera {name!r}: backend 'isaac_sim' takes no orthographic pictures")
+        paths = [f'/World/cameras/{re.sub(r"[^0-9A-Za-z]", "_", name)}_{env_id}' for env_id in env_ids.tolist()]
+        prims = Prims(self.sim.stage)
+        stage = self.sim.stage
+        if missing := [path for path in paths if not stage.GetPrimAtPath(path)]:
+            prims.copy(_CAMERA, missing, 'camera')
+        values: list[tuple[str, str, str, Any]] = []
+        for path, env_id, position, orientation, own in zip(
+            paths, env_ids, positions, orientations, optics, strict=True
+        ):
+            values += pose(path, position + self._world.env_origins[env_id], orientation)
+            focal = own.focal_length * _TENTHS
+            values += [
+                (path, 'focalLength', 'float', focal),
+                (path, 'horizontalAperture', 'float', 2 * focal * own.half_width),
+                (path, 'verticalAperture', 'float', 2 * focal * own.half_height),
+                (path, 'horizontalApertureOffset', 'float', focal * own.centre[0]),
+                (path, 'verticalApertureOffset', 'float', focal * own.centre[1]),
+            ]
+        prims.set(values)
+        return paths
+
+    def _build(self) -> set[int]:
+        """Write the prims of envs that run a scene which is not shown yet; returns these envs."""
+        prims = Prims(self.sim.stage)
+        if self._built != self._kit.generation:
+            self._built = self._kit.generation
+            self._shown.clear()
+            prims.copy(_LIGHTS, ['/World/lights'], 'lights')
+        envs: dict[CompiledScene, list[int]] = {}
+        for env_id, scene in enumerate(self._world.scenes):
+            if scene is not None and self._shown.get(env_id) is not scene:
+                envs.setdefault(scene, []).append(env_id)
+                self._shown[env_id] = scene
+        for scene, env_ids in envs.items():
+            text = f'def Xform "env"\n{{\n{visual_text(scene.model)}}}\n'
+            prims.copy(text, [_path(env_id) for env_id in env_ids], 'env')
+            for env_id in env_ids:
+                prims.set(pose(_path(env_id), self._world.env_origins[env_id]))
+        return {env_id for env_ids in envs.values() for env_id in env_ids}
+
+
+def _path(env_id: int) -> str:
+    return f'/World/env_{env_id}'

@@ -1,0 +1,50 @@
+"""Worlds on `ovphysx` on a GPU: with tensors, or with arrays on the host.
+
+They have not been run on a GPU yet; tests run them on the device `'cpu'`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+import warp as wp
+from typing_extensions import override
+
+from internutopia.engines.physx.device_batch import PhysxDeviceEnvBatch, check_contacts
+from internutopia.engines.physx.ovphysx_world import ENGINE
+from internutopia.engines.physx.physx_scene import physx_scene
+from internutopia.engines.warp.device import WarpDeviceWorld
+from internutopia.engines.warp.env_batch import WarpEnvBatch
+from internutopia.engines.warp.model import warp_scene
+from internutopia.engines.warp.world import WarpWorld
+from internutopia.model.compiled import CompiledScene
+from internutopia.model.spec import SceneSpec
+
+
+class PhysxGpuWorld(WarpWorld):
+    """Envs on PhysX on a device; what envs read and write is on the host."""
+
+    engine = ENGINE
+
+    @override
+    def prepare(self, scene: SceneSpec) -> CompiledScene:
+        """Compile a scene; NotImplementedError also for what PhysX cannot do."""
+        compiled = super().prepare(scene)
+        check_contacts(physx_scene(compiled).shared_layout)
+        return compiled
+
+    @override
+    def _new_env_batch(self, scene: CompiledScene, capacity: int) -> WarpEnvBatch:
+        if self._device.is_cuda:  # one order for what kernels, torch and PhysX do
+            wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(str(self._device))), self._device)
+        return PhysxDeviceEnvBatch(scene, capacity, self._device)
+
+    @override
+    def _structure(self, scene: CompiledScene) -> bytes:
+        parts = warp_scene(scene).structure + physx_scene(scene).structure
+        return hashlib.blake2b(parts, digest_size=16).digest()
+
+
+class PhysxDeviceWorld(PhysxGpuWorld, WarpDeviceWorld):
+    """Envs on PhysX on a device; what envs read and write are tensors."""

@@ -1,0 +1,117 @@
+"""Gait report: a policy commanded to stand, pushed, and commanded to walk ahead, in figures and in a contact sheet.
+
+figures = gait_report(policy, config)  # as for `evaluate`; config: envs of a task with a velocity command
+print(figures['drift'], exceeded(figures, {'drift': 0.03}))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from internutopia.config import Config
+from internutopia.rl.training.evaluation import evaluate, tested_learning
+from internutopia.rl.training.loading import ActFn, Arrays
+
+SPEED = 1.0  # m/s, at most, of the walk
+WALK = 10.0  # s
+STAND = 60.0  # s, before a push and after it
+FIGURES = {
+    'fallen': 'share of the robots that fall',
+    'drift': 'standing: drift [m]',
+    'turn': 'standing: turn [degrees]',
+    'foot_lift': 'standing: foot lift [m]',
+    'drift_pushed': 'after a push: drift [m]',
+    'turn_pushed': 'after a push: turn [degrees]',
+    'foot_lift_pushed': 'after a push: foot lift [m]',
+    'stand_pitch': 'standing: pitch, forwards [degrees]',
+    'stand_contacts': 'standing: contacts other than feet',
+    'speed_error': 'walking: velocity error [m/s]',
+    'heading_error': 'walking: heading error after 10 s [degrees]',
+    'pitch': 'walking: pitch, forwards [degrees]',
+    'roll': 'walking: roll [degrees]',
+    'lean': 'walking: largest lean of a gait period [degrees]',
+    'other_contacts': 'walking: contacts other than feet',
+    'knee_straightest': 'walking: knees at their straightest [degrees]',
+    'knee_range': 'walking: range of the knees [degrees]',
+    'arm_range': 'walking: range of the shoulders, pitch [degrees]',
+    'slip': 'walking: slip of feet on the ground [m/s]',
+    'impact': 'walking: peak force on a foot / weight',
+    'jerk': 'walking: joint jerk, root mean square [rad/s³]',
+    'cost_of_transport': 'walking: cost of transport',
+    'asymmetry': 'walking: asymmetry of left and right joints',
+}
+"""Figures of a report, with units."""
+_AT_LEAST = 'knee_range', 'arm_range'
+_KNEES, _ARMS = ('knee', 'calf'), ('shoulder_pitch',)  # parts of the names of joints
+
+
+def gait_report(
+    policy: ActFn, config: Config, *, stand: float = STAND, push: float = 0.5, seed: int = 0, arrays: Arrays = 'numpy'
+) -> dict[str, float]:
+    """Return the `FIGURES` of a policy, without those that cannot be: of joints that it lacks, or of robots that fell.
+
+    Robots stand for `stand` s, are pushed by `push` m/s, and stand as long again. Then they walk at 1 m/s, or at the
+    highest speed that was trained if that is lower, for 10 s. For what is measured, see `gait_meter`.
+
+    Raises:
+        ValueError: the task takes no velocity command, the robot names no feet, or the policy does not fit.
+    """
+    learning, name = tested_learning(config, None)
+    if name is None:
+        raise ValueError('this task takes no velocity command: there is no gait to report on')
+    speed = min(SPEED, learning.commands[name].params['forward'][1])
+    standing = evaluate(
+        *(policy, config),
+        seconds=2 * stand,
+        push=push,
+        push_every=stand,
+        command=(0.0, 0.0, 0.0),
+        seed=seed,
+        arrays=arrays,
+    )
+    walking = evaluate(policy, config, seconds=WALK, push=0.0, command=(speed, 0.0, 0.0), seed=seed, arrays=arrays)
+    rest, gait, still, pushed = standing.gait, walking.gait, standing.still, standing.still_pushed
+    if rest is None or gait is None or walking.tracking is None:
+        raise ValueError('the class of the robot names no feet: there is no gait to report on')
+    knee, arm = gait.range_of(_KNEES), gait.range_of(_ARMS)
+    figures = {
+        'fallen': 1.0 - standing.survived * walking.survived,
+        'stand_pitch': math.degrees(rest.pitch),
+        'stand_contacts': rest.other_contacts,
+        'speed_error': walking.tracking.velocity_error,
+        'heading_error': math.degrees(walking.heading_error or 0.0),
+        'pitch': math.degrees(gait.pitch),
+        'roll': math.degrees(gait.roll),
+        'lean': math.degrees(gait.lean),
+        'other_contacts': gait.other_contacts,
+        'knee_straightest': None if knee is None else math.degrees(min(map(abs, knee))),
+        'knee_range': None if knee is None else math.degrees(knee[1] - knee[0]),
+        'arm_range': None if arm is None else math.degrees(arm[1] - arm[0]),
+        'slip': gait.slip,
+        'impact': gait.impact,
+        'jerk': gait.jerk,
+        'cost_of_transport': gait.cost_of_transport,
+        'asymmetry': gait.asymmetry,
+    }
+    for each, suffix in ((still, ''), (pushed, '_pushed')):
+        if each is not None:
+            values = each.drift, math.degrees(each.turn), each.foot_lift
+            figures |= {
+                f'{name}{suffix}': value for name, value in zip(('drift', 'turn', 'foot_lift'), values, strict=True)
+            }
+    return {name: value for name in FIGURES if (value := figures.get(name)) is not None}
+
+
+def exceeded(figures: Mapping[str, float], bounds: Mapping[str, float]) -> list[str]:
+    """Return what is beyond its bound, or was not measured, a sentence each. KeyError for a bound on what is no figure.
+
+    Bounds are largest absolute values, but for `knee_range` and `arm_range`, which have to be as large.
+    """
+    found = []
+    for name, bound in bounds.items():
+        value, least = figures.get(name), name in _AT_LEAST
+        if value is None or (abs(value) < bound if least else abs(value) > bound):
+            shown = 'not measured' if value is None else f'{value:.3g}'
+            found.append(f'{FIGURES[name]}: {shown}, {"at least" if least else "at most"} {bound:g}')
+    return found

@@ -1,0 +1,172 @@
+"""PhysX with tensors: the same as with arrays on the host, on torch's CPU device, without a wait in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from internutopia.engines.mujoco.world import MujocoWorld
+from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
+
+NEAR, LATER = 5e-3, 0.05  # contacts of all envs are solved in one scene, in another order: a tumble differs in time
+# what asks a device for values, so that the host has to wait for them
+WAITING = {'aten::item', 'aten::_local_scalar_dense', 'aten::nonzero', 'aten::is_nonzero', 'aten::masked_select'}
+WriteModel = Callable[[str, str], str]
+
+
+@pytest.fixture
+def make_device_world() -> Iterator[Callable[..., Any]]:
+    """Makes worlds with tensors, closed after the test."""
+    from internutopia.engines.physx.device_world import PhysxDeviceWorld
+
+    worlds: list[PhysxDeviceWorld] = []
+
+    def make(env_num: int, substeps: int = 1) -> PhysxDeviceWorld:
+        worlds.append(PhysxDeviceWorld(env_num, np.zeros((env_num, 3)), 1 / 240, substeps, 1, device='cpu'))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        world.close()
+
+
+LIMB = (
+    '<worldbody><body name="torso"><geom type="box" size="0.1 0.1 0.05" mass="3"/><body name="leg" pos="0.2 0 0">'
+    '<joint name="hip" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" mass="1"/>'
+    '<body name="foot" pos="0.3 0 0"><inertial pos="0 0 0" mass="0.4" diaginertia="0.01 0.01 0.01"/></body>'
+    '</body></body></worldbody>'
+)
+PROBES = (
+    *(Probe('contact', 'torso', sensor='belly'), Probe('contact', 'torso', sensor='stone', against='stone')),
+    *(Probe('wrench', 'foot', sensor='foot'), Probe('acceleration', 'leg', sensor='imu', position=(0.2, 0.0, 0.0))),
+)
+
+
+@pytest.fixture
+def scene(write_model: WriteModel) -> SceneSpec:
+    robot = RobotSpec(
+        'limb',
+        write_model('limb', LIMB),
+        fixed_base=False,
+        position=(0.0, 0.0, 0.06),
+        drives=Drives(stiffness=40.0, damping=2.0),
+        contact_links=('torso', 'leg'),
+        probes=PROBES,
+    )
+    stone = ObjectSpec('stone', position=(0.0, 0.0, 0.2), scale=(0.1, 0.1, 0.1), mass=0.5)
+    return SceneSpec('scenes/empty.xml', robots=(robot,), objects=(stone,))
+
+
+def load(world: Any, scene: SceneSpec) -> Any:
+    handle = world.prepare(scene)
+    world.load({env_id: (handle, scene) for env_id in range(world.env_num)})
+    return world.articulation('limb', 0), world.body('stone', 0)
+
+
+def seen(view: Any, stone: Any) -> list[np.ndarray]:
+    poses = *view.get_root_poses(), *view.get_link_poses(view.body_names), stone.get_poses()[0]
+    return [np.asarray(value) for value in (view.get_joint_positions(), *poses)]
+
+
+def test_the_same_as_on_the_host(make_world: Any, make_device_world: Any, scene: SceneSpec) -> None:
+    """Envs that all stand in one place, with targets of their own; resets, steps of some, and what sensors measure."""
+    worlds = make_world(4, substeps=4), make_device_world(4, substeps=4)
+    views, ids = [load(world, scene) for world in worlds], np.arange(4)
+    for step in range(45):
+        for world, (view, _) in zip(worlds, views, strict=True):
+            view.set_targets(ids, positions=0.4 * np.sin(0.3 * step + ids)[:, None])
+            if step == 20:
+                world.load({2: (world.prepare(scene), scene)})
+            assert not world.step(ids if step < 30 or step > 35 else np.array([0, 3]))
+        for one, other in zip(*(seen(*view) for view in views), strict=True):
+            np.testing.assert_allclose(other, one, atol=NEAR if step < 15 else LATER)
+    for world, (view, _) in zip(worlds, views, strict=True):
+        view.set_targets(ids, positions=np.zeros((4, 1)))
+        for _ in range(90):
+            assert not world.step(ids)
+    for probe in PROBES:
+        one, other = (np.asarray(view.measure(probe)) for view, _ in views)
+        measured = [0, 3] if probe.kind == 'contact' else slice(None)  # what rubs at rest is not determined
+        np.testing.assert_allclose(other[:, measured], one[:, measured], atol=0.5)
+    for read in ('get_joint_efforts', 'get_joint_velocities', 'get_contact_forces'):
+        one, other = (np.asarray(getattr(view, read)()) for view, _ in views)
+        upwards = (..., 2) if one.ndim == 3 else ...
+        np.testing.assert_allclose(other[upwards], one[upwards], atol=0.5)
+    assert one[:, 0, 2].min() > 20, 'they lie on the ground'
+
+
+def test_envs_that_are_not_stepped_stay_to_the_bit(make_device_world: Any, scene: SceneSpec) -> None:
+    world = make_device_world(3)
+    view, stone = load(world, scene)
+    for _ in range(10):
+        world.step(np.arange(3))
+    before = [values[1].copy() for values in seen(view, stone)]
+    for _ in range(5):
+        world.step(np.array([0, 2]))
+    for kept, values in zip(before, seen(view, stone), strict=True):
+        np.testing.assert_array_equal(values[1], kept)
+    assert np.ptp(seen(view, stone)[0]) > 0
+
+
+def test_gains_and_masses_of_one_env(make_device_world: Any, scene: SceneSpec) -> None:
+    world = make_device_world(3)
+    view, _ = load(world, scene)
+    world.step(np.arange(3))
+    view.body('torso').set_masses(np.array([1]), [30.0])
+    view.set_gains(np.array([2]), stiffness=[[400.0]])
+    view.set_targets(np.arange(3), positions=np.full((3, 1), -0.3))
+    for _ in range(240):
+        world.step(np.arange(3))
+    droop = np.asarray(view.get_joint_positions())[:, 0] + 0.3
+    assert droop[2] < droop[0] / 5
+    forces = np.asarray(view.get_contact_forces())[..., 2].sum(axis=1)
+    assert forces[1] - forces[0] == pytest.approx(27 * 9.81, rel=0.02)
+
+
+def test_nothing_in_a_step_waits_for_the_device(make_device_world: Any, scene: SceneSpec) -> None:
+    world = make_device_world(3, substeps=2)
+    view, _ = load(world, scene)
+    mask, targets = torch.tensor([True, False, True]), torch.zeros((3, 1))
+    ids = np.arange(3)
+    for _ in range(2):  # all that is made once is made now
+        view.set_targets(ids, positions=targets)
+        world.reset_to_start(mask)
+        world.advance(mask)
+        view.measure(PROBES[0])
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        view.set_targets(ids, positions=targets)
+        world.reset_to_start(mask)
+        failed = world.advance(mask)
+        view.measure(PROBES[0])
+    called = {event.key for event in profiler.key_averages()}
+    assert 'aten::where' in called and not called & WAITING
+    assert isinstance(failed, torch.Tensor) and not failed.any()
+
+
+def test_an_env_that_diverges(make_device_world: Any, scene: SceneSpec) -> None:
+    world = make_device_world(3)
+    view, _ = load(world, scene)
+    view.set_root_poses(np.array([1]), [[1e12, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]])
+    assert list(world.step(np.arange(3))) == [1]
+    assert not world.step(np.array([0, 2]))
+
+
+def test_what_a_gpu_does_not_measure(make_device_world: Any, write_model: WriteModel) -> None:
+    world = make_device_world(1)
+    box = write_model('box', '<worldbody><body name="box"><geom size="0.1" mass="1"/></body></worldbody>')
+    points = Probe('contacts', 'box', sensor='c')
+    with pytest.raises(NotImplementedError, match='does not measure points of contacts'):
+        world.prepare(SceneSpec(None, robots=(RobotSpec('box', box, fixed_base=False, probes=(points,)),)))
+
+
+def test_beside_worlds_of_other_kinds(make_world: Any, make_device_world: Any, scene: SceneSpec) -> None:
+    mujoco = MujocoWorld(1, np.zeros((1, 3)), 1 / 240, 1, 1)
+    for world in (make_device_world(2), make_world(2), make_device_world(1), mujoco):
+        load(world, scene)
+        assert not world.step(np.arange(world.env_num))
+    mujoco.close()

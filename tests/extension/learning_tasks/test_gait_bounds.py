@@ -1,0 +1,49 @@
+"""The gaits of the policies that come with the robots, within their bounds."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from internutopia.cli.commands import app
+from internutopia.model.asset_paths import resolve
+from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
+from internutopia.rl.training.loading import load_trained
+from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks.gait_bounds import BOUNDS, bounds_of
+from internutopia_extension.learning_tasks.walkers import WALKERS
+
+import_extensions()
+
+
+def policy(robot: str) -> Path:
+    return resolve(WALKERS[robot].policy or '', ('.onnx',))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('robot', BOUNDS)
+def test_gaits_are_within_their_bounds(robot: str) -> None:
+    trained = load_trained(policy(robot))
+    bounds = bounds_of(trained.task.arguments)
+    assert bounds == BOUNDS[robot] and set(bounds) <= set(FIGURES)
+    assert exceeded(gait_report(trained.act, trained.config(4, 0, threads=1)), bounds) == []
+
+
+def test_the_command_compares_with_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate() -> tuple[int, str]:
+        options = ['--envs', 2, '--stand', 4, '--threads', 1, '--json', tmp_path / 'figures.json']
+        result = CliRunner().invoke(app, [str(each) for each in ('evaluate', 'gait', policy('aliengo'), *options)])
+        return result.exit_code, result.output
+
+    code, text = evaluate()
+    figures = json.loads((tmp_path / 'figures.json').read_text())
+    assert code == 0 and set(figures) == set(FIGURES) - {'arm_range'}
+    assert f'{figures["drift"]:.3g}' in text and f'{BOUNDS["aliengo"]["drift"]:g}' in text
+    monkeypatch.setitem(BOUNDS, 'aliengo', {'pitch': 5.0})
+    code, text = evaluate()
+    assert code == 1 and 'walking: pitch, forwards [degrees]: -' in text and 'at most 5' in text
+
+
+def test_rough_ground_has_no_bounds() -> None:
+    assert bounds_of({'robot': 'h1', 'terrain': 'rough'}) == bounds_of({'robot': 'cart_pole'}) == {}
