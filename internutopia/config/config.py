@@ -2,12 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
 from internutopia.config.base import BaseCfg
 from internutopia.config.distribution import DistributionCfg
@@ -49,6 +50,14 @@ class Config(BaseCfg):
     INTERNUTOPIA_COMPAT."""
 
     _tasks_by_type = items_by_type('task_configs', TaskCfg)
+
+    @field_validator('task_configs', mode='before')
+    @classmethod
+    def _check_count(cls, tasks: Any) -> Any:
+        if isinstance(tasks, Sized) and len(tasks) > MAX_EPISODES:  # before a second goes into validating each
+            facts = {'field_type': 'List', 'max_length': MAX_EPISODES, 'actual_length': len(tasks)}
+            raise PydanticKnownError('too_long', facts)
+        return tasks
 
     @model_validator(mode='before')
     @classmethod

@@ -89,8 +89,12 @@ def test_envs_of_all_processes_have_a_bound():
 
 
 def test_task_configs_have_a_bound():
-    with pytest.raises(ValidationError, match='at most 1000000 items'):
-        Config(task_configs=[TaskCfg()] * (bounds.MAX_EPISODES + 1))
+    for tasks in ([TaskCfg()] * (bounds.MAX_EPISODES + 1), ['none'] * (bounds.MAX_EPISODES + 1)):
+        with pytest.raises(ValidationError) as raised:
+            Config(task_configs=tasks)  # pyright: ignore[reportArgumentType]
+        # the text of the error holds all of them
+        (fault,) = raised.value.errors(include_input=False)
+        assert fault['msg'].startswith('List should have at most 1000000 items')
 
 
 def test_seeds_have_64_bits():

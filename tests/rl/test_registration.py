@@ -67,7 +67,7 @@ gymnasium.make('internutopia.rl:{CART_POLE}', threads=1).close()
         f"import internutopia; gymnasium.make('{CART_POLE}', threads=1).close()",
     ],
 )
-@pytest.mark.parametrize('before', ['', 'import internutopia; ', 'from internutopia import Env; '])
+@pytest.mark.parametrize('before', slow_but('', of=['', 'import internutopia; ', 'from internutopia import Env; ']))
 def test_ids_are_known_in_a_fresh_process(before: str, code: str) -> None:
     """Whatever was imported first."""
     subprocess.run([sys.executable, '-W', 'error', '-c', f'{before}import gymnasium; {code}'], check=True)

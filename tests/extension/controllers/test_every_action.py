@@ -32,13 +32,21 @@ def finite(obs: dict[str, Any]) -> bool:
     return all(np.isfinite(obs[value]).all() for value in values)
 
 
+@pytest.fixture(scope='module')
+def probes() -> dict[str, tuple[str, str, Box]]:
+    """Results of `probe` by name: several tests ask for each."""
+    return {}
+
+
 @pytest.fixture
-def probe(name: str, tmp_path: Path) -> tuple[str, str, Box]:
+def probe(name: str, probes: dict[str, tuple[str, str, Box]], tmp_path: Path) -> tuple[str, str, Box]:
     """Names of the robot and the controller of a test, and the action space."""
-    config, robot, controller = config_of(name, tmp_path, 1)
-    with closing(Env(config)) as env:
-        env.reset()
-        return robot, controller, space_of(env, robot, controller)
+    if name not in probes:
+        config, robot, controller = config_of(name, tmp_path, 1)
+        with closing(Env(config)) as env:
+            env.reset()
+            probes[name] = robot, controller, space_of(env, robot, controller)
+    return probes[name]
 
 
 def test_every_controller_is_here() -> None:

@@ -3,15 +3,15 @@
 import json
 import logging
 import os
-import shlex
-import subprocess
-import sys
+import resource
 from pathlib import Path
 
 import onnx
 import pytest
 from toy_runs import train_toy
+from typer.testing import CliRunner
 
+from internutopia.cli.commands import app
 from internutopia.rl.training.checkpoints import read_checkpoint
 from internutopia.rl.training.export import export_trained
 from internutopia.rl.training.loading import load_trained
@@ -99,8 +99,12 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
     """No file may become larger than 64 KiB."""
     small = ['--env-num', '4', '--iterations', '1', '--threads', '1', '--setting', 'num_steps=4']
     task = ['train', 'InternUtopia/CartPole-v0', '--setting', 'hidden_dims=[256, 128, 64]', *small]
-    command = shlex.join([sys.executable, '-m', 'internutopia', *task, '--out', str(tmp_path / 'run')])
-    done = subprocess.run(['bash', '-c', f'ulimit -f 64; exec {command}'], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2 and 'Traceback' not in done.stderr
-    assert 'model_0.pt cannot be written' in done.stderr
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
+    try:
+        done = CliRunner().invoke(app, [*task, '--out', str(tmp_path / 'run')])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.exit_code == 2 and 'Traceback' not in done.stderr
+    assert 'model_0.pt cannot be written' in ' '.join(done.stderr.split())
     assert not list((tmp_path / 'run').glob('*.part'))
