@@ -96,7 +96,7 @@ def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[s
 def _forms(place: str) -> tuple[str, str]:
     """Return a path and the same with the suffix `.xml`, which comes first where it is the packaged original."""
     forms = place, os.path.splitext(place)[0] + '.xml'
-    return forms[::-1] if place.startswith(f'{PACKAGED_ASSETS}{os.sep}') else forms
+    return (forms[1], forms[0]) if place.startswith(f'{PACKAGED_ASSETS}{os.sep}') else forms
 
 
 @lru_cache(4096)

@@ -53,7 +53,7 @@ def test_a_target_that_is_sent_once_is_reached(by: str, start):
     controllers = [arm_ik_cfg, ControllerCfg(name='reach', type='ReachOnce', sub_controllers=[arm_ik_cfg])]
     env = start(FrankaRobotCfg(controllers=controllers), env_num=2)
     action = {'arm_ik_controller': [TARGET, None]} if by == 'its own controller' else {'reach': [TARGET]}
-    env.step([{'franka': action}, {}])
+    obs, *_ = env.step([{'franka': action}, {}])
     for _ in range(400):
         obs, *_ = env.step([{}, {'franka': {}}])
     distances = [
@@ -81,7 +81,7 @@ def test_gripper_targets_are_over_all_dofs(start):
     control = controller.forward('open')
     assert np.isnan(control.joint_positions[..., :7]).all() and np.allclose(control.joint_positions[..., 7:], 0.04)
     assert control.joint_positions.shape[-1] == 9 and control.joint_indices is None
-    before = robot.articulation.get_joint_positions()
+    before, obs = robot.articulation.get_joint_positions(), []
     for _ in range(60):
         obs, *_ = env.step([{'franka': {'gripper_controller': ['close']}}, {}])
     after = robot.articulation.get_joint_positions()

@@ -38,7 +38,7 @@ down = euler_angles_to_quat(np.array([0.0, np.pi, 0.0]))
 
 def send(command: dict, wait: int) -> list:
     """Command env 1 once, then only step; the arm of env 0 gets nothing at all."""
-    env.step(action=[{}, {'franka': command}])
+    obs, *_ = env.step(action=[{}, {'franka': command}])
     for _ in range(wait):
         obs, *_ = env.step(action=[{}, {}])
     return obs
