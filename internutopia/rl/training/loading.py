@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from internutopia.config import Config
+from internutopia.config import Config, TaskCfg
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
-from internutopia.config.robot import ControllerCfg
+from internutopia.config.robot import ControllerCfg, MimicCfg
 from internutopia.rl.policy import PolicyMetadata, check_names_no_program, load_policy
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run
@@ -50,13 +50,16 @@ class Trained:
     def config(
         self, num_envs: int, seed: int | None = None, threads: int | None = None, engine: Engine | None = None
     ) -> Config:
-        """Return a config with that many envs of the task, with the policy's own observations; as `Task.config`."""
+        """Return a config with that many envs of the task, with the policy's own observations and mimic joints.
+
+        As `Task.config`.
+        """
         config = self.task.config(num_envs, seed, threads, engine)
         if self.metadata is None:
             return config
         if self.file.suffix == '.yaml':
             return _by_controller(config, self.file, self.metadata)
-        return with_learning(config, observations=self.metadata.observations)
+        return with_learning(_with_mimic(config, self.metadata.mimic), observations=self.metadata.observations)
 
 
 def load_trained(
@@ -204,6 +207,29 @@ def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Conf
     config = config.model_copy(update={'task_configs': tasks, 'simulator': simulator})
     commands = ObservationTermCfg(term='command', params={'name': name})
     return with_learning(config, action=ActionCfg(controller='walk'), observations=[commands])
+
+
+def _with_mimic(config: Config, mimic: Mapping[str, MimicCfg]) -> Config:
+    """Return the same envs with other joints that mimic those of the learner's controller."""
+    tasks: list[TaskCfg] = []
+    for task in config.task_configs:
+        assert task.learning is not None
+        name = task.learning.action.controller
+        robots = [
+            robot.model_copy(
+                update={
+                    'controllers': [
+                        each.model_copy(update={'mimic': dict(mimic)})
+                        if each.name == name and 'mimic' in type(each).model_fields
+                        else each
+                        for each in robot.controllers or ()
+                    ]
+                }
+            )
+            for robot in task.robots
+        ]
+        tasks.append(task.model_copy(update={'robots': robots}))
+    return config.model_copy(update={'task_configs': tasks})
 
 
 def with_learning(config: Config, **changes: Any) -> Config:

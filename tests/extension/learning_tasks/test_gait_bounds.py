@@ -40,9 +40,9 @@ def test_the_command_compares_with_bounds(tmp_path: Path, monkeypatch: pytest.Mo
     figures = json.loads((tmp_path / 'figures.json').read_text())
     assert code == 0 and set(figures) == set(FIGURES) - {'arm_range'}
     assert f'{figures["drift"]:.3g}' in text and f'{BOUNDS["aliengo"]["drift"]:g}' in text
-    monkeypatch.setitem(BOUNDS, 'aliengo', {'pitch': 5.0})
+    monkeypatch.setitem(BOUNDS, 'aliengo', {'jerk': 100.0})
     code, text = evaluate()
-    assert code == 1 and 'walking: pitch, forwards [degrees]: -' in text and 'at most 5' in text
+    assert code == 1 and 'walking: joint jerk, root mean square [rad/s³]: ' in text and 'at most 100' in text
 
 
 def test_rough_ground_has_no_bounds() -> None:
