@@ -43,9 +43,7 @@ def until_finished(env: Env, controller: str, action: Any, seconds: float) -> An
     raise AssertionError(f'{controller} did not finish in {seconds:g} s')
 
 
-@pytest.mark.parametrize(
-    ('robot', 'seconds'), slow_but(('h1', 8.0), of=[('h1', 8.0), *((r, 60.0) for r in STAYING)])
-)
+@pytest.mark.parametrize(('robot', 'seconds'), slow_but(('h1', 8.0), of=[('h1', 8.0), *((r, 60.0) for r in STAYING)]))
 def test_a_point_that_was_reached_stays_reached(run: Run, robot: str, seconds: float) -> None:
     """H1's policy drifts by 7 cm/s when it is told to stand."""
     env, config = walk(run, robot, 'move_to_point')
