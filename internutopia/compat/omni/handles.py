@@ -263,7 +263,7 @@ class VisualCuboid(SingleGeometryPrim):
     Args:
         prim_path: where it is put, in an env that runs: `/World/env_<id>/...`.
         name: its name, by which `IScene.get` finds it.
-        position: world frame [m].
+        position: world frame [m]; that of the config of an object, for a class that adds it, is where the config says.
         translation: the same in the env frame.
         orientation: `(w, x, y, z)`.
         scale: edge lengths [m], times `size`.
@@ -302,7 +302,9 @@ class VisualCuboid(SingleGeometryPrim):
     ):
         scene = IScene.at(prim_path)
         place = np.zeros(3) if translation is None else np.asarray(translation, float)
-        if position is not None:
+        if position is not None and np.array_equal(position, scene.object_positions.get(prim_path, ())):
+            place = np.asarray(position, float)  # which 2.x moved into the world
+        elif position is not None:
             place = np.asarray(position, float) - scene.world.env_origins[scene.env_id]
         edges = (1.0 if size is None else size) * np.broadcast_to(1.0 if scale is None else scale, (3,))
         dynamic, collider = self._physics

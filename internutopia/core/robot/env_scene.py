@@ -84,9 +84,12 @@ class EnvScene(IScene):
 
     @override
     def add_object(self, spec: ObjectSpec) -> IRigidBody:
-        path = self.root_path + spec.path
-        taken = {**self.object_paths, **self.robot_paths}
-        if spec.name in self.world.body_names(self.env_id) or spec.name in taken.values():
+        path, there = self.root_path + spec.path, self.world.body_names(self.env_id)
+        spec = replace(spec, name=self.user_name(spec.name))
+        # an object of the task whose class adds it has a path before it is there
+        objects = {path: name for path, name in self.object_paths.items() if name in there}
+        taken = {**objects, **self.robot_paths}
+        if spec.name in there or spec.name in taken.values():
             raise EnvValueError(self.env_id, f'env {self.env_id} has an object or robot {spec.name!r} already')
         if path in taken:
             raise EnvValueError(self.env_id, f'env {self.env_id} has {taken[path]!r} at {path!r} already')

@@ -20,7 +20,7 @@ from typing import Any
 
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView
-from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec
+from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec, Vec3
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 
@@ -77,6 +77,7 @@ class IScene:
         root_path: prim path of the env.
         robot_paths: robot name (as in the user's config) by absolute prim path.
         object_paths: object name by absolute prim path.
+        object_positions: position in the config of an object, env frame [m], by absolute prim path.
         batches: the batched robots of the world, which its robots join.
     """
 
@@ -89,6 +90,7 @@ class IScene:
         self.root_path = env_path(env_id) if isinstance(env_id, int) else '/World/env_*'
         self.robot_paths: dict[str, str] = {}
         self.object_paths: dict[str, str] = {}
+        self.object_positions: dict[str, Vec3] = {}
 
     @property
     def lead_env(self) -> int:
