@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from internutopia.compat.omni import mirror
 from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_local_matrix
-from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.scene.scene import IScene
+from internutopia.core.scene.scene import AmbiguousPathError, IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
@@ -140,9 +140,11 @@ class SingleXFormPrim:
         return UsdGeom.Imageable(self.prim).ComputeVisibility() != UsdGeom.Tokens.invisible
 
     def _find(self) -> Any:
-        """Return the handle of the body at the path, or None."""
+        """Return the handle of the body at the path, or None. KeyError if it is in several Envs."""
         try:
             scene = IScene.at(self.prim_path)
+        except AmbiguousPathError:
+            raise
         except KeyError:
             return None
         if self.prim_path in scene.robot_paths:
@@ -251,6 +253,10 @@ class SingleArticulation(SingleXFormPrim):
     def get_articulation_controller(self) -> SingleArticulation:
         """Return what applies actions: this handle."""
         return self
+
+    def set_joint_targets(self, targets: Any, kind: str, joint_indices: Any = None) -> None:
+        """Set targets `(k,)` of the drives; `kind` is that field of an `ArticulationAction`."""
+        self._body.apply_action(ArticulationAction(**{kind: targets}, joint_indices=joint_indices))
 
     def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
         """Return the forces of the drives `(k,)` [N·m or N]."""

@@ -143,7 +143,8 @@ class LulaKinematicsSolver:
         wanted = self._described.get('cspace', names)
         for joint in wanted:
             if joint not in names:
-                raise ValueError(f'{self._description}: {self._asset} has no joint {joint!r}; {did_you_mean(joint, names)}')
+                hint = did_you_mean(joint, names)
+                raise ValueError(f'{self._description}: {self._asset} has no joint {joint!r}; {hint}')
         return {joint: names.index(joint) for joint in wanted}
 
     @cached_property

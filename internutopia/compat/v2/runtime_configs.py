@@ -43,7 +43,8 @@ def _robot(config: RobotCfg) -> RobotCfg:
                 'sensor %r of robot %r is off and not in the observations: enable=False', sensor.name, config.name
             )
     has_fingers = bool(getattr(BaseRobot.robots[config.type], 'finger_joints', ()))
-    return config.model_copy(update={'controllers': [_controller(cfg, has_fingers) for cfg in config.controllers or []]})
+    controllers = [_controller(cfg, has_fingers) for cfg in config.controllers or []]
+    return config.model_copy(update={'controllers': controllers})
 
 
 def _controller(config: ControllerCfg, has_fingers: bool) -> ControllerCfg:

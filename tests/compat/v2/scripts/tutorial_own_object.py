@@ -1,4 +1,4 @@
-"""Objects of the script's own: a crate whose class adds a box, and a sign that another adds with `IRigidBody.create`."""
+"""Objects of the script's own: a crate and a sign, which their classes add to the scene."""
 # pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false, reportIncompatibleVariableOverride=false
 
 import numpy as np
@@ -86,7 +86,9 @@ for episodes in (2, 1):
     heights = []
     while True:
         _, _, terminated, _, _ = env.step([{'jetbot': {'move_by_speed': [0.0, 0.0]}}] * 2)
-        heights.append([each.objects['crate'].cube.get_world_pose()[0][2] for each in env.runner.current_tasks.values()])
+        heights.append(
+            [each.objects['crate'].cube.get_world_pose()[0][2] for each in env.runner.current_tasks.values()]
+        )
         if all(terminated):
             break
     for each in env.runner.current_tasks.values():
