@@ -1,5 +1,5 @@
 """A robot whose articulation has a gripper of the script's own, which the built-in `GripperController` commands."""
-# pyright: reportArgumentType=false, reportCallIssue=false, reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false, reportPossiblyUnboundVariable=false
 
 from collections import OrderedDict
 

@@ -1,5 +1,5 @@
 """Objects of the script's own: a crate and a sign, which their classes add to the scene."""
-# pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false, reportIncompatibleVariableOverride=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false, reportIncompatibleVariableOverride=false, reportAttributeAccessIssue=false
 
 import numpy as np
 
@@ -82,7 +82,6 @@ env.reset()
 assert env.runner.get_obj('crate').get_mass() == 2.0
 
 for episodes in (2, 1):
-    tasks = [each for each in env.runner.current_tasks.values() if each.steps < 240]
     heights = []
     while True:
         _, _, terminated, _, _ = env.step([{'jetbot': {'move_by_speed': [0.0, 0.0]}}] * 2)
