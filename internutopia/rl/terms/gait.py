@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, FiniteFloat
 
 from internutopia.config.fields import PositiveFloat, Vector
 from internutopia.rl.state import Array, RobotState
+from internutopia.rl.symmetry import Mirror
 from internutopia.rl.terms.observations import mirror_phase, phase
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
@@ -25,13 +26,27 @@ Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
 
 
-@term('observation', mirror=mirror_phase)
-def gait_phase(state: RobotState, name: CommandName, period: PositiveFloat, alternating: bool = True) -> Array:
+def _mirror_gait_phase(
+    state: RobotState, period: PositiveFloat, alternating: bool = True, stops: bool = True, **_: Any
+) -> Mirror:
+    clock = mirror_phase(state, period, alternating)
+    return clock if stops else Mirror.joined([clock, Mirror.of_signs((1.0,))])
+
+
+@term('observation', mirror=_mirror_gait_phase)
+def gait_phase(
+    state: RobotState, name: CommandName, period: PositiveFloat, alternating: bool = True, stops: bool = True
+) -> Array:
     """Clock of a gait: `phase`, and (0, 0) while the command `name` is to stand `(n, 2)`; `period` [s].
 
-    A policy cannot tell a command of zero from a small one by a number in the middle of its range; by this it can.
+    A policy cannot tell a command of zero from a small one by a number in the middle of its range; by this it can. One
+    that `stops` not runs on, and a third number is 1 while the command is to stand, else 0 `(n, 3)`: bipeds that are
+    pushed while they stand step by it.
     """
-    return state.xp.where(_stands(state, name)[:, None], 0.0, phase(state, period, alternating))
+    stands, clock = _stands(state, name)[:, None], phase(state, period, alternating)
+    if stops:
+        return state.xp.where(stands, 0.0, clock)
+    return state.xp.concat([clock, state.xp.astype(stands, clock.dtype)], axis=-1)
 
 
 @term('reward')

@@ -20,7 +20,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('observation', 'command'): [GO],
     ('observation', 'goal_direction'): [GOAL],
     ('observation', 'phase'): [{'period': 0.7}],
-    ('observation', 'gait_phase'): [{**GO, 'period': 0.7}],
+    ('observation', 'gait_phase'): [{**GO, 'period': 0.7}, {**GO, 'period': 0.7, 'stops': False}],
     ('observation', 'link_position'): [TIP],
     ('observation', 'constant'): [{}, {'value': [2.0, 3.0]}],
     ('observation', 'height_scan'): [{'forward': [0.0, 0.3], 'left': [-0.1, 0.1]}],
