@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
