@@ -358,7 +358,9 @@ class SimulatorRunner:
         scene = self._scene(env_id)
         task = self.slot(env_id).task
         with self.scenes.entered():
-            scene.add_object(object_spec(config, task.config.objects_root_path))
+            spec = object_spec(config, task.config.objects_root_path)
+            if spec is not None:
+                scene.add_object(spec)
             own = localize(config, task.config.objects_root_path, env_id)
             task.objects[config.name] = init_object(own, scene)
         return self.get_obj(config.name, env_id)
