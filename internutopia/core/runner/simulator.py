@@ -241,7 +241,8 @@ class SimulatorRunner:
         """
         with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
-            self.clear([i for i in env_ids if i not in prepared or prepared[i].task is None])
+            if new := [i for i in env_ids if i not in prepared or prepared[i].task is None]:
+                self.clear(new)
             try:
                 self._load(prepared)
                 for update in self.scenes.after_physics:
