@@ -2,8 +2,9 @@
 
     python benchmarks/gpu_physx.py cuda:0 256 1024 4096
 
-One line for each check; a failure names the call that it came from. H1 stand in each of these numbers of envs, the
-smallest one first. The exit status is the number of failures. On the device `cpu` it tries the same code without a GPU.
+One line for each check; a failure names the call that it came from. H1 stand in each of these numbers of envs (two or
+more), the smallest one first. The exit status is the number of failures. On the device `cpu` it tries the same code
+without a GPU.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import mujoco
 import numpy as np
@@ -113,11 +115,8 @@ def physx_timed(device: str) -> Iterator[list[float]]:
         spent.append(time.perf_counter() - begin)
 
     original = DeviceStage.step
-    DeviceStage.step = step
-    try:
+    with patch.object(DeviceStage, 'step', step):
         yield spent
-    finally:
-        DeviceStage.step = original
 
 
 def synchronize(device: str) -> None:

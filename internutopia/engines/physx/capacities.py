@@ -1,8 +1,8 @@
 """Capacities of PhysX's buffers on a GPU, which do not grow.
 
 All envs stand in one place, so that the broad phase finds the bodies of each env near those of all others before
-collision groups drop these pairs: their number grows with the square of the number of envs. On an H200, 16 H1 on a plane
-asked for 5,304 pairs of colliders in aggregates, and 1,024 H1 for 1,572,352 pairs of things: n (n - 1) / 2 of
+collision groups drop these pairs: their number grows with the square of the number of envs. On an H200, 16 H1 on a
+plane asked for 5,304 pairs of colliders in aggregates, and 1,024 H1 for 1,572,352 pairs of things: n (n - 1) / 2 of
 articulations and n^2 of an articulation and a plane.
 """
 
