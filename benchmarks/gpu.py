@@ -6,9 +6,9 @@ Each part is a program of its own with a time limit: what fails or takes too lon
 gets the output of each part, the table of `python -m benchmarks`, and `summary.md`, written anew after each part.
 `--device cpu --quick` tries the whole course in a few minutes on Warp's CPU device; its figures mean nothing.
 
-What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`, and PhysX, whose
-GPU path has not been run yet and comes first, as `make test-all` installs it (`docs/physx.md`). The kernels of
-a fresh machine are compiled by the tests, which come first.
+What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`, and PhysX as
+`make test-all` installs it, with libraries of the system (`docs/physx.md`); what PhysX does comes first. The kernels of
+a fresh machine are compiled by the tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TASK = 'InternUtopia/H1-Velocity-v0'
-TESTS = ('test_warp_parity', 'test_warp_world', 'test_device_envs', 'test_device_policy')  # how their files begin
+TESTS = ('test_warp_parity', 'test_warp_world', 'test_device_envs', 'test_device_policy', 'test_physx_device')
+"""The beginnings of their files."""
 
 
 @dataclass
@@ -50,10 +51,11 @@ def parts(device: str, quick: bool, out: Path) -> list[Part]:
     found = [] if device == 'cpu' else [Part('machine', ['nvidia-smi'], 20)]
     processes = ['-n', '8'] if find_spec('xdist') else []  # compiling takes most of the time, and is done by cores
     tests = [str(file) for name in TESTS for file in sorted((ROOT / 'tests').rglob(f'{name}*.py'))]
+    physx = ['8'] if quick else ['256', '1024', '4096']
     judged = ['--envs', '4', '--seconds', '0.2'] if quick else []
     return [
         *found,
-        Part('physx', [python, str(ROOT / 'benchmarks' / 'gpu_physx.py'), device, '8' if quick else '1024'], 60),
+        Part('physx', [python, str(ROOT / 'benchmarks' / 'gpu_physx.py'), device, *physx], 120),
         Part('first', [python, str(ROOT / 'benchmarks' / 'gpu_first.py'), device, '8' if quick else '4096'], 60),
         Part('tests', [python, '-m', 'pytest', '-q', *processes, *tests], 180),
         Part('figures', [*bench, *(['--quick'] if quick else [])], 150),

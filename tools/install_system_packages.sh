@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Debian packages that the tests need and pip cannot bring: a browser for the page of the service, and software
-# rendering for pictures. Installs what is missing, which needs root.
+# Debian packages that the tests need and pip cannot bring: a browser for the page of the service, software rendering
+# for pictures, and what PhysX's USD is linked with. Installs what is missing, which needs root.
 set -euo pipefail
 missing=()
 command -v chromium > /dev/null || missing+=(chromium)
 if command -v dpkg > /dev/null; then
-  for package in libegl1 libgl1-mesa-dri; do
+  for package in libegl1 libgl1-mesa-dri libgl1 libx11-6; do
     dpkg -s "$package" > /dev/null 2>&1 || missing+=("$package")
   done
 fi

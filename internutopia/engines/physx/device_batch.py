@@ -88,6 +88,7 @@ class PhysxBatch(WarpBatch):
     @override
     def _integrate(self, substeps: int) -> None:
         state = {name: self._tensor(name) for name in _STATE}
+        kept = {name: values for name, values in state.items() if values.numel()}
         if self._gains is None:
             self._gains = self._push_models()
         gains = self._gains
@@ -95,7 +96,7 @@ class PhysxBatch(WarpBatch):
         targets = self._drives.targets(gains, efforts)
         names = 'POSITION_TARGET', 'VELOCITY_TARGET', 'ACTUATION_FORCE'
         self._instance.write_drives(dict(zip(names, targets, strict=True)))
-        self._instance.write_state(self._moved(state), state)
+        self._instance.write_state(self._moved(kept), state)
         before: Any = None
         for substep in range(substeps):
             if substep == substeps - 1 and self._accelerometers.numel():
@@ -103,7 +104,7 @@ class PhysxBatch(WarpBatch):
                 before = self._site_velocities()
             self._stage.step(self._timestep)
         self._instance.read_state(state['qpos'], state['qvel'])
-        self._known = {name: values.clone() for name, values in state.items()}
+        self._known = {name: values.clone() for name, values in kept.items()}
         self._tensor('time').add_(substeps * self._timestep)
         applied = self._drives.applied(gains, efforts, state['qpos'], state['qvel'])
         self._tensor('qfrc_actuator')[...] = applied

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.engines.physx.capacities import capacities_of, capacity_error
 from internutopia.engines.physx.runtime import PhysxColumns, PhysxStage, slot_name
 from internutopia.engines.physx.stage import StageLayout, scene_text
 from internutopia.engines.physx.tensors import Columns, ContactForces
@@ -37,19 +38,18 @@ class DeviceStage(PhysxStage):
         text, model = layout.text, layout.movers.model
         if device != 'cpu':
             text = text.replace(f'{_LIMIT}255', f'{_LIMIT}{_GPU_VERTICES}')
-        scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu')
-        self._attach(device, slots, f'{scene}def Xform "{slot_name(0)}"\n{{\n{text}}}\n')
+        scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu', capacities=capacities_of(layout, slots))
+        with capacity_error(slots):
+            self._attach(device, slots, f'{scene}def Xform "{slot_name(0)}"\n{{\n{text}}}\n')
 
     @override
     def _new_instance(self) -> Any:
-        if self._device == 'cpu':
-            return super()._new_instance()
-        from ovphysx import ConfigKey, PhysX, PhysXConfig
+        return new_instance(self._device)
 
-        # the tensors are those on the GPU
-        physx = PhysX(config=PhysXConfig(carbonite_overrides={'/physics/suppressReadback': True}))
-        physx.set_config(ConfigKey.ACTIVE_CUDA_GPUS, self._device.partition(':')[2])
-        return physx
+    @override
+    def step(self, dt: float) -> None:
+        with capacity_error(self.slots):
+            super().step(dt)
 
     @override
     def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
@@ -79,6 +79,17 @@ class DeviceStage(PhysxStage):
         return forces
 
 
+def new_instance(device: str) -> Any:
+    """Return an instance of PhysX on a device, on which its tensors are."""
+    from ovphysx import ConfigKey, PhysX, PhysXConfig
+
+    if device == 'cpu':
+        return PhysX()
+    physx = PhysX(config=PhysXConfig(carbonite_overrides={'/physics/suppressReadback': True}))
+    physx.set_config(ConfigKey.ACTIVE_CUDA_GPUS, device.partition(':')[2])
+    return physx
+
+
 def body_of(collider: str) -> str:
     """Return the path of the body that a collider belongs to."""
     return collider.rsplit('/', 2)[0]
@@ -90,27 +101,38 @@ class DeviceColumns(Columns):
     def __init__(self, binding: Any, rows: NDArray[np.intp], device: str):
         on_host = int(binding.native_device.device_type.value) == _ON_CPU
         self._binding = binding
+        self._in_order = bool((rows.ravel() == np.arange(rows.size)).all())
         self._rows = torch.from_numpy(rows).to(device)
         self._buffer = torch.zeros(binding.shape, device='cpu' if on_host else device)
         self._mask = torch.zeros(rows.size, dtype=torch.uint8, device=self._buffer.device)
         self.shape = (*rows.shape, *binding.shape[1:])
-        self.values: Any = torch.zeros(self.shape, device=device)
+        self._direct = self._in_order and self._buffer.device == self._rows.device
+        self.values: Any = self._buffer.view(self.shape) if self._direct else torch.zeros(self.shape, device=device)
 
     @override
     def read(self) -> Any:
         self._binding.read(self._buffer)
-        self.values[...] = self._buffer.to(self.values.device)[self._rows]
+        if not self._direct:
+            own = self._buffer.to(self.values.device)
+            self.values[...] = own.view(self.shape) if self._in_order else own[self._rows]
         return self.values
 
     @override
     def write(self, slots: Any = None) -> None:
-        own = torch.empty_like(self._buffer, device=self.values.device)
-        own[self._rows] = self.values
-        self._buffer.copy_(own)
+        if not self._direct:
+            own = self.values.view(self._buffer.shape)
+            if not self._in_order:
+                own = torch.empty_like(own)
+                own[self._rows] = self.values
+            self._buffer.copy_(own)
         if slots is None:
             self._binding.write(self._buffer)
             return
-        self._mask[self._rows] = slots.to(torch.uint8)[:, None].expand(self._rows.shape)
+        mask = slots[:, None].expand(self._rows.shape)
+        if self._in_order:
+            self._mask.view(self._rows.shape).copy_(mask)
+        else:
+            self._mask[self._rows] = mask.to(torch.uint8)
         self._binding.write(self._buffer, mask=self._mask)
 
     @override
@@ -133,6 +155,7 @@ class DeviceContacts(ContactForces):
         self._binding = binding
         self._rows = torch.from_numpy(rows).to(device)
         self._places = torch.tensor(places, device=device)
+        self._in_order = len(places) == count and bool((rows.ravel() == np.arange(rows.size)).all())
         self._forces = torch.zeros((len(rows), count, 3), device=device)
         sensors, filters = binding.sensor_count, binding.filter_count
         shape = (sensors, filters, 3) if filters else (sensors, 3)
@@ -148,6 +171,8 @@ class DeviceContacts(ContactForces):
             self._binding.read_net_normal_forces(self._normal)
             self._binding.read_net_friction_forces(self._friction)
             net = self._normal + self._friction
+        if self._in_order:
+            return net.view(self._forces.shape)
         self._forces[:, self._places] = net[self._rows]
         return self._forces
 

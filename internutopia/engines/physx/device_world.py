@@ -1,6 +1,6 @@
 """Worlds on `ovphysx` on a GPU: with tensors, or with arrays on the host.
 
-They have not been run on a GPU yet; tests run them on the device `'cpu'`.
+Tests run them on the device `'cpu'`; what was run on a GPU, and what not since, is in `docs/physx.md`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ as stages are stepped on threads of ours.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import itertools
 import os
 import warnings
@@ -27,6 +28,9 @@ _HEADER = (
     '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
 )
 
+
+SYSTEM_LIBRARIES = {'libGL.so.1': 'libgl1', 'libX11.so.6': 'libx11-6'}
+"""Shared libraries that `ovstage` is linked with, which servers may lack, and the Debian packages that bring them."""
 
 _first: list[tuple[int, str, Any]] = []  # the process that PhysX was started in, its device, an instance for ever
 _stages: set[PhysxStage] = set()  # those that are open: a fork may not destroy them
@@ -51,6 +55,7 @@ def _start(device: str) -> None:
             )
         return
     _load_usd()
+    _load_physx()
     import ovphysx
     import ovstage
     import warp as wp
@@ -76,6 +81,29 @@ def _leave_to_parent() -> None:
     from ovphysx import api
 
     atexit.unregister(api._destroy_process_instances_at_exit)
+
+
+def _load_physx() -> None:
+    """Import PhysX. ImportError that names the libraries of the system that are missing."""
+    try:
+        import ovphysx  # noqa: F401
+        import ovstage  # noqa: F401
+    except (ImportError, OSError, RuntimeError) as error:  # which hides the reason
+        missing = {library: package for library, package in SYSTEM_LIBRARIES.items() if not _can_load(library)}
+        if not missing:
+            raise
+        raise ImportError(
+            f"backend 'physx': the system lacks {', '.join(missing)}, which PhysX's USD needs; "
+            f'on Debian: apt-get install {" ".join(missing.values())}'
+        ) from error
+
+
+def _can_load(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _load_usd() -> None:

@@ -15,7 +15,7 @@ those groups only that it names, and they are of its own env.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -400,9 +400,19 @@ _BODY: Attributes = {
 }
 
 
-def scene_text(model: mujoco.MjModel, name: str, shared: bool = False, gpu: bool = False) -> str:
-    """Return the prim of a physics scene with the gravity of a model."""
+def scene_text(
+    model: mujoco.MjModel,
+    name: str,
+    shared: bool = False,
+    gpu: bool = False,
+    capacities: Mapping[str, int] = MappingProxyType({}),
+) -> str:
+    """Return the prim of a physics scene with the gravity of a model.
+
+    Capacities are those of buffers on a GPU, by attributes of `PhysxSceneAPI`.
+    """
     size, direction = gravity_of(model)
+    buffers = ''.join(f'uint physxScene:{buffer} = {count}\n' for buffer, count in capacities.items())
     return _prim(
         'PhysicsScene',
         name,
@@ -412,7 +422,7 @@ def scene_text(model: mujoco.MjModel, name: str, shared: bool = False, gpu: bool
         f'uniform token physxScene:broadphaseType = "{"GPU" if gpu else "SAP"}"\n'
         f'bool physxScene:invertCollisionGroupFilter = {str(shared).lower()}\n'
         'bool physxScene:disableSleeping = true\nbool physxScene:enableStabilization = false\n'
-        'bool physxScene:enableSceneQuerySupport = false\n',
+        f'bool physxScene:enableSceneQuerySupport = false\n{buffers}',
     )
 
 

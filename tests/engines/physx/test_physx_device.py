@@ -1,17 +1,24 @@
-"""PhysX with tensors: the same as with arrays on the host, on torch's CPU device, without a wait in a step."""
+"""PhysX with tensors: the same as with arrays on the host, without a wait in a step.
+
+On torch's CPU device, or on what `INTERNUTOPIA_TEST_DEVICE` says.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
+from warp_device import DEVICE
 
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
+from internutopia.util.arrays import to_host
 
 NEAR, LATER = 5e-3, 0.05  # contacts of all envs are solved in one scene, in another order: a tumble differs in time
 # what asks a device for values, so that the host has to wait for them
@@ -27,7 +34,7 @@ def make_device_world() -> Iterator[Callable[..., Any]]:
     worlds: list[PhysxDeviceWorld] = []
 
     def make(env_num: int, substeps: int = 1) -> PhysxDeviceWorld:
-        worlds.append(PhysxDeviceWorld(env_num, np.zeros((env_num, 3)), 1 / 240, substeps, 1, device='cpu'))
+        worlds.append(PhysxDeviceWorld(env_num, np.zeros((env_num, 3)), 1 / 240, substeps, 1, device=DEVICE))
         return worlds[-1]
 
     yield make
@@ -70,12 +77,13 @@ def load(world: Any, scene: SceneSpec) -> Any:
 
 def seen(view: Any, stone: Any) -> list[np.ndarray]:
     poses = *view.get_root_poses(), *view.get_link_poses(view.body_names), stone.get_poses()[0]
-    return [np.asarray(value) for value in (view.get_joint_positions(), *poses)]
+    return [to_host(value) for value in (view.get_joint_positions(), *poses)]
 
 
 def test_the_same_as_on_the_host(make_world: Any, make_device_world: Any, scene: SceneSpec) -> None:
     """Envs that all stand in one place, with targets of their own; resets, steps of some, and what sensors measure."""
-    worlds = make_world(4, substeps=4), make_device_world(4, substeps=4)
+    device_world = make_device_world(4, substeps=4)  # loaded first: PhysX that starts on the CPU stays there
+    worlds = device_world, make_world(4, substeps=4)
     views, ids = [load(world, scene) for world in worlds], np.arange(4)
     for step in range(45):
         for world, (view, _) in zip(worlds, views, strict=True):
@@ -83,18 +91,18 @@ def test_the_same_as_on_the_host(make_world: Any, make_device_world: Any, scene:
             if step == 20:
                 world.load({2: (world.prepare(scene), scene)})
             assert not world.step(ids if step < 30 or step > 35 else np.array([0, 3]))
-        for one, other in zip(*(seen(*view) for view in views), strict=True):
+        for other, one in zip(*(seen(*view) for view in views), strict=True):
             np.testing.assert_allclose(other, one, atol=NEAR if step < 15 else LATER)
     for world, (view, _) in zip(worlds, views, strict=True):
         view.set_targets(ids, positions=np.zeros((4, 1)))
         for _ in range(90):
             assert not world.step(ids)
     for probe in PROBES:
-        one, other = (np.asarray(view.measure(probe)) for view, _ in views)
+        other, one = (to_host(view.measure(probe)) for view, _ in views)
         measured = [0, 3] if probe.kind == 'contact' else slice(None)  # what rubs at rest is not determined
         np.testing.assert_allclose(other[:, measured], one[:, measured], atol=0.5)
     for read in ('get_joint_efforts', 'get_joint_velocities', 'get_contact_forces'):
-        one, other = (np.asarray(getattr(view, read)()) for view, _ in views)
+        other, one = (to_host(getattr(view, read)()) for view, _ in views)
         upwards = (..., 2) if one.ndim == 3 else ...
         np.testing.assert_allclose(other[upwards], one[upwards], atol=0.5)
     assert one[:, 0, 2].min() > 20, 'they lie on the ground'
@@ -122,16 +130,16 @@ def test_gains_and_masses_of_one_env(make_device_world: Any, scene: SceneSpec) -
     view.set_targets(np.arange(3), positions=np.full((3, 1), -0.3))
     for _ in range(240):
         world.step(np.arange(3))
-    droop = np.asarray(view.get_joint_positions())[:, 0] + 0.3
+    droop = to_host(view.get_joint_positions())[:, 0] + 0.3
     assert droop[2] < droop[0] / 5
-    forces = np.asarray(view.get_contact_forces())[..., 2].sum(axis=1)
+    forces = to_host(view.get_contact_forces())[..., 2].sum(axis=1)
     assert forces[1] - forces[0] == pytest.approx(27 * 9.81, rel=0.02)
 
 
 def test_nothing_in_a_step_waits_for_the_device(make_device_world: Any, scene: SceneSpec) -> None:
     world = make_device_world(3, substeps=2)
     view, _ = load(world, scene)
-    mask, targets = torch.tensor([True, False, True]), torch.zeros((3, 1))
+    mask, targets = torch.tensor([True, False, True], device=DEVICE), torch.zeros((3, 1), device=DEVICE)
     ids = np.arange(3)
     for _ in range(2):  # all that is made once is made now
         view.set_targets(ids, positions=targets)
@@ -170,3 +178,37 @@ def test_beside_worlds_of_other_kinds(make_world: Any, make_device_world: Any, s
         load(world, scene)
         assert not world.step(np.arange(world.env_num))
     mujoco.close()
+
+
+def test_a_buffer_of_physx_that_is_too_small() -> None:
+    from internutopia.engines.physx.capacities import capacity_error
+
+    said = 'needs to increase PxGpuDynamicsMemoryConfig::foundLostAggregatePairsCapacity to 5304 , otherwise'
+    with pytest.raises(RuntimeError, match='gpuFoundLostAggregatePairsCapacity.*16 envs.*5,304'), capacity_error(16):
+        raise RuntimeError(said)
+    with pytest.raises(RuntimeError, match='^another one$'), capacity_error(16):
+        raise RuntimeError('another one')
+
+
+def test_buffers_of_physx_grow_with_envs(write_model: WriteModel) -> None:
+    """As many pairs as an H200 asked for: n (n - 1) / 2 of robots and n^2 of a robot and a plane."""
+    from internutopia.engines.physx.capacities import capacities_of
+    from internutopia.engines.physx.stage import write_stage
+
+    floor = '<geom type="plane" size="0 0 1"/>'
+    model = mujoco.MjModel.from_xml_path(write_model('floor', LIMB.replace('<worldbody>', f'<worldbody>{floor}', 1)))
+    layout = write_stage(model, shared_scene=True)
+    for slots in (1024, 4096):
+        pairs = slots * (slots - 1) // 2 + slots**2
+        found = capacities_of(layout, slots)['gpuFoundLostPairsCapacity']
+        assert pairs < found < 5 * pairs
+
+
+def test_libraries_that_the_system_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from internutopia.engines.physx import runtime
+
+    monkeypatch.setattr(runtime, '_first', [])
+    monkeypatch.setattr(runtime, 'SYSTEM_LIBRARIES', {'libc.so.6': 'libc6', 'libnone.so.1': 'libnone1'})
+    monkeypatch.setitem(sys.modules, 'ovphysx', None)  # whose import fails
+    with pytest.raises(ImportError, match=r'lacks libnone\.so\.1, which .* apt-get install libnone1$'):
+        runtime._start('cpu')
