@@ -59,7 +59,7 @@ class Observation(dict[str, Any]):
         for name, rows in dict.items(self):
             if isinstance(rows, ObservedRows):  # else another thread was here
                 dict.__setitem__(self, name, rows.of(self._env_id) | {'render': self._frame_due})
-        self.__class__ = OpenedObservation
+        object.__setattr__(self, '__class__', OpenedObservation)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return dict, (dict(self),)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typing_extensions import override
 
 from internutopia.config import Config, SimConfig
 from internutopia.core.observations import Observation, ObservedRows, OpenedObservation
+from internutopia.core.task import BaseTask
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
@@ -89,7 +89,7 @@ def test_single_accesses_of_an_unread_observation() -> None:
     assert 'robot' in unread() and 'other' not in unread() and unread()
     assert plain(unread()['robot']) == plain(unread().get('robot')) == plain(unread().pop('robot')) == EXPECTED['robot']
     assert f'{unread()}' == repr(unread()) == repr(dict(unread()))
-    assert unread().setdefault('robot')['number'] == 2 and unread().get('other') is None
+    assert unread().setdefault('robot', {})['number'] == 2 and unread().get('other') is None
     with pytest.raises(KeyError, match='other'):
         unread()['other']
     match unread():
@@ -173,14 +173,12 @@ def test_own_hooks_are_called_once_per_step_as_the_task_defines_them() -> None:
     import_extensions()
     calls: list[tuple[str, int]] = []
 
-    @SimpleInferenceTask.register('CountingTask')
+    @BaseTask.register('CountingTask')
     class CountingTask(SimpleInferenceTask):
-        @override
         def get_observations(self) -> dict[str, Any]:
             calls.append(('observe', self.env_id))
             return {**super().get_observations(), 'extra': {'env': self.env_id}}
 
-        @override
         def is_done(self) -> bool:
             calls.append(('done', self.env_id))
             return len(calls) > 8
