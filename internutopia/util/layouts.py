@@ -25,7 +25,7 @@ def columns_of(layout: Layout, values: Sequence[Any]) -> list[Sequence[Any]]:
     form, expected = (tuple, layout[2]) if layout[0] == 'dict' else (len, len(layout[2]))
     if set(map(type, values)) != {layout[1]} or not all(map(expected.__eq__, map(form, values))):
         raise LayoutMismatchError
-    items = zip(*([value.values() for value in values] if layout[0] == 'dict' else values), strict=True)
+    items = zip(*(map(layout[1].values, values) if layout[0] == 'dict' else values), strict=True)
     return [column for item, own in zip(layout[-1], items, strict=True) for column in columns_of(item, own)]
 
 

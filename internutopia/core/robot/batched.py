@@ -115,7 +115,10 @@ class BatchedRobot:
 
     def validate_columns(self, env_ids: list[int], actions: Mapping[str, Sequence[Any]]) -> list[Command]:
         """Check actions of these envs, a column for each controller; errors as of `validate`."""
-        return [command for name, column in actions.items() for command in self._validate_one(name, env_ids, column)]
+        commands: list[Command] = []
+        for name, column in actions.items():
+            commands += self._validate_one(name, env_ids, column)
+        return commands
 
     def apply(self, commands: Iterable[Command]) -> None:
         """Run controllers on checked actions and set the joint targets that they return."""
@@ -201,17 +204,19 @@ class BatchedRobots:
 
         None if a robot is not the same in all envs or takes no columns: `validate_actions` checks them then.
         """
+        by_name: dict[str, list[BatchedRobot]] = {}
+        for batch in self._batches.values():
+            by_name.setdefault(batch.name, []).append(batch)
         found: list[BatchedRobot] = []
         for name, of_robot in actions.items():
-            batches = [batch for batch in self._batches.values() if batch.name == name]
+            batches = by_name.get(name, ())
             if len(batches) != 1 or not batches[0].takes_columns(env_ids, of_robot):
                 return None
             found += batches
-        validated = [
-            (batch, batch.validate_columns(env_ids, of_robot))
-            for batch, of_robot in zip(found, actions.values(), strict=True)
-        ]
-        return BatchedActions(validated, [], [])
+        validated = BatchedActions([], [], [])
+        for batch, of_robot in zip(found, actions.values(), strict=True):
+            validated.batches.append((batch, batch.validate_columns(env_ids, of_robot)))
+        return validated
 
     def restart(self, env_ids: Sequence[int]) -> None:
         """New episodes start in envs that keep their robots."""
@@ -271,7 +276,7 @@ def columns_of_actions(actions: Sequence[Any]) -> dict[str, dict[str, Sequence[A
     None if they do not name the same ones, in the same order.
     """
     first = actions[0] if actions else None
-    if type(first) is not dict or not all(type(of_robot) is dict for of_robot in first.values()):
+    if type(first) is not dict or not {dict}.issuperset(map(type, first.values())):
         return None
     robots = tuple([('dict', dict, tuple(of_robot), (LEAF,) * len(of_robot)) for of_robot in first.values()])
     try:

@@ -212,7 +212,10 @@ class LocalRunner:
         if simulator.overrides:
             actions = {i: self._overridden(i, actions[i]) for i in env_ids}
         simulator.actions = actions
-        if self._action_filter is None and (columns := columns_of_actions([actions[i] for i in env_ids])) is not None:
+        if (
+            self._action_filter is None
+            and (columns := columns_of_actions(list(map(actions.__getitem__, env_ids)))) is not None
+        ):
             validated = simulator.batches.validate_columns(list(env_ids), columns)
             if validated is not None:
                 return validated
