@@ -139,7 +139,7 @@ class Worker(PipeServer):
         self.runner.simulator.start(env_ids, prepared, self.runner.begin)
         for watcher in self.runner.simulator.watchers:
             watcher.on_change()
-        return self._reply(self.runner.first_observations(env_ids))
+        return self._reply(list(map(_plain, self.runner.first_observations(env_ids))))
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
@@ -170,12 +170,13 @@ class Worker(PipeServer):
         for name in finished:
             DataHub.set_episode_finished(name)
         self.runner.simulator.set_current_time_step_index(step_count)
-        return self._reply(self.runner.step(checked, env_ids))
+        results = self.runner.step(checked, env_ids)
+        return self._reply([result._replace(observation=_plain(result.observation)) for result in results])
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
         """Return the current observations of envs that hold an episode."""
         observations = self.runner.get_obs()
-        return self._reply([observations[env_id] for env_id in env_ids])
+        return self._reply([_plain(observations[env_id]) for env_id in env_ids])
 
     def warm_up(self, steps: int, physics: bool) -> Reply:
         """Advance time without commands."""
@@ -222,3 +223,8 @@ class Worker(PipeServer):
 
     def _reply(self, values: Sequence[Any]) -> Reply:
         return Reply(pack(values), self._results.take())
+
+
+def _plain(observation: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an observation that is filled, as a dict that `pack` takes apart."""
+    return None if observation is None else dict(observation)

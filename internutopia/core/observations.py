@@ -1,32 +1,109 @@
-"""Observation trees: nested dicts of arrays, of all envs and of one."""
+"""Observations: nested dicts of arrays, of all envs and of one; dicts of the list API, which are filled when read.
+
+A step copies the arrays of a batched robot once (`ObservedRows`). An env's dict is made from its rows when somebody
+opens it: an observation that nobody reads costs next to nothing, and one that is kept never changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Return one dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values.
+class ObservedRows:
+    """Copy of what was observed in some envs: rows of a tree of arrays `(env_num, ...)`.
 
     Lists have one entry per env, whose sizes may differ.
     """
-    observations: list[dict[str, Any]] = list(map(dict, [()] * len(env_ids)))
-    for name, item in tree.items():
-        values: Iterable[Any]
-        if isinstance(item, Mapping):
-            values = split_rows(item, env_ids)
-        elif isinstance(item, list):
-            values = [own_values(item[env_id]) for env_id in env_ids.tolist()]
-        else:
-            rows = np.asarray(item)[env_ids]
-            values = rows if rows.ndim > 1 else rows.tolist()
-        for observation, value in zip(observations, values, strict=True):
-            observation[name] = value
-    return observations
+
+    def __init__(self, tree: Mapping[str, Any], env_ids: NDArray[np.intp]):
+        self._env_ids = env_ids
+        self._rows = _rows_of(tree, env_ids)
+
+    @cached_property
+    def _index(self) -> dict[int, int]:
+        return {env_id: index for index, env_id in enumerate(self._env_ids.tolist())}
+
+    def of(self, env_id: int) -> dict[str, Any]:
+        """Return the observation of an env: its rows, which are no copies once more, and plain Python values."""
+        return _row_at(self._rows, self._index[env_id])
+
+
+class Observation(dict[str, Any]):
+    """Observation of an env, `{robot name: observation}`: a dict that is filled when it is first used.
+
+    Until then it holds its keys, so C code that reads its size alone is right; all else that Python calls fills it
+    first, and makes it an `OpenedObservation`, a dict without methods of its own. Copies and pickles are plain dicts.
+    C code that reads the memory of a class derived from dict without calling its methods (orjson) finds `ObservedRows`,
+    which it refuses. Give it, and code that requests the exact type (`type(x) is dict`), `dict(observation)`.
+
+    Args:
+        rows: where the robots' observations are, by name.
+        env_id: the env.
+        frame_due: what `render` says in each.
+    """
+
+    __slots__ = ('_env_id', '_frame_due')
+
+    def __init__(self, rows: dict[str, ObservedRows], env_id: int, frame_due: bool):
+        super().__init__(rows)
+        self._env_id = env_id
+        self._frame_due = frame_due
+
+    def _open(self) -> None:
+        for name, rows in dict.items(self):
+            if isinstance(rows, ObservedRows):  # else another thread was here
+                dict.__setitem__(self, name, rows.of(self._env_id) | {'render': self._frame_due})
+        object.__setattr__(self, '__class__', OpenedObservation)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+
+class OpenedObservation(Observation):
+    """Observation that is filled."""
+
+    __slots__ = ()
+
+
+def _opening(name: str) -> Callable[..., Any]:
+    method = getattr(dict, name)
+
+    @wraps(method)
+    def open_first(self: Observation, *args: Any, **kwargs: Any) -> Any:
+        for each in (self, *args):  # `==` reads the memory of both
+            if isinstance(each, Observation):
+                each._open()
+        return method(self, *args, **kwargs)
+
+    return open_first
+
+
+for _name in (
+    *('__contains__', '__delitem__', '__eq__', '__getitem__', '__ior__', '__iter__', '__len__', '__ne__', '__or__'),
+    *('__repr__', '__reversed__', '__ror__', '__setitem__', '__sizeof__', 'clear', 'copy', 'get', 'items', 'keys'),
+    *('pop', 'popitem', 'setdefault', 'update', 'values'),
+):
+    setattr(Observation, _name, _opening(_name))
+    if _name not in ('__eq__', '__ne__'):  # the other one may be unfilled
+        setattr(OpenedObservation, _name, getattr(dict, _name))
+
+
+def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[str, Any]]:
+    """Return one dict per env from a tree of arrays `(env_num, ...)`: rows are copies, scalars plain Python values."""
+    rows = ObservedRows(tree, env_ids)
+    return list(map(rows.of, env_ids.tolist()))
 
 
 def own_values(tree: Any) -> Any:
@@ -36,3 +113,23 @@ def own_values(tree: Any) -> Any:
     if isinstance(tree, np.ndarray) and tree.ndim:
         return tree.copy()
     return tree.item() if isinstance(tree, np.ndarray | np.generic) else tree
+
+
+def _rows_of(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> dict[str, Any]:
+    rows: dict[str, Any] = {}
+    for name, item in tree.items():
+        if isinstance(item, Mapping):
+            rows[name] = _rows_of(item, env_ids)
+        elif isinstance(item, list):
+            rows[name] = [own_values(item[env_id]) for env_id in env_ids.tolist()]
+        else:
+            array = np.asarray(item)[env_ids]
+            rows[name] = array if array.ndim > 1 else array.tolist()
+    return rows
+
+
+def _row_at(rows: Mapping[str, Any], index: int) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, item in rows.items():  # a comprehension takes half as long again
+        row[name] = _row_at(item, index) if type(item) is dict else item[index]
+    return row

@@ -22,11 +22,10 @@ def columns_of(layout: Layout, values: Sequence[Any]) -> list[Sequence[Any]]:
     """Return a column for each leaf, of the values of all. LayoutMismatchError for a value of another layout."""
     if layout[0] == 'leaf':
         return [values]
-    kind, of_kind = layout[1], list(layout[2])
-    for value in values:
-        if type(value) is not kind or ([*value] != of_kind if layout[0] == 'dict' else len(value) != len(of_kind)):
-            raise LayoutMismatchError
-    items = zip(*([value.values() for value in values] if layout[0] == 'dict' else values), strict=True)
+    form, expected = (tuple, layout[2]) if layout[0] == 'dict' else (len, len(layout[2]))
+    if set(map(type, values)) != {layout[1]} or not all(map(expected.__eq__, map(form, values))):
+        raise LayoutMismatchError
+    items = zip(*(map(layout[1].values, values) if layout[0] == 'dict' else values), strict=True)
     return [column for item, own in zip(layout[-1], items, strict=True) for column in columns_of(item, own)]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config.robot import RobotCfg
-from internutopia.core.robot.batched import split_rows
+from internutopia.core.observations import split_rows
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked_resolution

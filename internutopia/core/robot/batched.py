@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
-from internutopia.core.observations import own_values, split_rows
+from internutopia.core.observations import ObservedRows, own_values
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import ActionError, BaseController
 from internutopia.core.robot.env_scene import EnvScene
@@ -25,6 +25,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
+from internutopia.util.layouts import LEAF, LayoutMismatchError, columns_of
 
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 
@@ -65,13 +66,14 @@ class BatchedRobot:
         self.robot.set_up_to_scene(scene)
         self.robot.post_reset()
         self.robots: dict[int, BaseRobot] = {}  # each env's own object
-        self._rows: dict[int, dict[str, Any]] = {}
+        self._rows = ObservedRows({}, np.zeros(0, np.intp))
+        self._unread: set[int] = set()  # envs whose rows nobody has read
 
     def add(self, robot: BaseRobot) -> None:
         """Add the robot of an env where a new episode starts."""
         env_id = robot._scene.env_id
         self.robots[env_id] = robot
-        self._rows.pop(env_id, None)
+        self.forget(env_id)
         self.reset(np.array([env_id]))
 
     def reset(self, env_ids: Any) -> None:
@@ -82,7 +84,7 @@ class BatchedRobot:
 
     def forget(self, env_id: int) -> None:
         """Discard the observation of an env, which was changed from outside."""
-        self._rows.pop(env_id, None)
+        self._unread.discard(env_id)
 
     def validate(self, actions: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Command]:
         """Check actions and gather them by controller, keeping each env's order.
@@ -103,16 +105,20 @@ class BatchedRobot:
             commands += self._validate_one(key[1], *gathered[key])
         return commands
 
-    def validate_stacked(self, env_ids: list[int], actions: Mapping[str, NDArray[Any]]) -> list[Command] | None:
-        """See `BatchedRobots.validate_stacked`."""
-        controllers = [self.robot.controllers.get(name) for name in actions]
-        if (
-            type(self.robot).apply_action is not BaseRobot.apply_action
-            or not all(controller is not None and controller.checks_signature_only() for controller in controllers)
-            or not self.robots.keys() >= set(env_ids)
-        ):
-            return None
-        return [command for name, each in actions.items() for command in self._validate_one(name, env_ids, each)]
+    def takes_columns(self, env_ids: list[int], controllers: Iterable[str]) -> bool:
+        """Return True if these controllers are those of all envs, and the robot does not take actions as they are."""
+        return (
+            type(self.robot).apply_action is BaseRobot.apply_action
+            and self.robot.controllers.keys() >= set(controllers)
+            and self.robots.keys() >= set(env_ids)
+        )
+
+    def validate_columns(self, env_ids: list[int], actions: Mapping[str, Sequence[Any]]) -> list[Command]:
+        """Check actions of these envs, a column for each controller; errors as of `validate`."""
+        commands: list[Command] = []
+        for name, column in actions.items():
+            commands += self._validate_one(name, env_ids, column)
+        return commands
 
     def apply(self, commands: Iterable[Command]) -> None:
         """Run controllers on checked actions and set the joint targets that they return."""
@@ -122,32 +128,38 @@ class BatchedRobot:
         self.robot.command(controls)
 
     def observe(self, env_ids: NDArray[np.intp]) -> None:
-        """Compute the observations of some envs, to be fetched by `observation`."""
+        """Compute the observations of some envs, to be read by `observed` or `observation`."""
         mine = list(filter(self.robots.__contains__, env_ids.tolist()))
         if mine:
-            ids = np.array(mine)
-            for sensor in self.robot.sensors.values():
-                sensor.update(ids)
-            rows = split_rows(self.robot.get_obs(), ids)
-            for env_id, row in zip(mine, rows, strict=True):
-                robot = self.robots[env_id]
-                if robot.controllers or robot.sensors:
-                    self._add_own(row, robot)
-                self._rows[env_id] = row
+            self._rows, self._unread = self._observe(mine), set(mine)
+
+    def observed(self, env_id: int) -> ObservedRows:
+        """Return the rows with the observation of one env: those of this step, or fresh ones if it was read already."""
+        if env_id not in self._unread:
+            return self._observe([env_id])
+        self._unread.remove(env_id)
+        return self._rows
+
+    def take_rows(self) -> ObservedRows:
+        """Return the rows of this step, for observations of all envs; nobody has read any."""
+        self._unread.clear()
+        return self._rows
 
     def observation(self, env_id: int) -> dict[str, Any]:
-        """Return the observation of one env: that of this step, or a fresh one if that was fetched already."""
-        if env_id not in self._rows:
-            self.observe(np.array([env_id]))
-        return self._rows.pop(env_id)
-
-    def _add_own(self, row: dict[str, Any], robot: BaseRobot) -> None:
-        """Add what controllers and sensors report that an env's robot has of its own."""
+        """Return the observation of one env, see `observed`, with what its robot has of its own."""
+        row, robot = self.observed(env_id).of(env_id), self.robots[env_id]
         for name, controller in robot.controllers.items():
             row['controllers'][name] = own_values(controller.get_obs())
         for name, sensor in robot.sensors.items():
             if name not in self.robot.sensors:
                 row['sensors'][name] = own_values(sensor.observe())
+        return row
+
+    def _observe(self, env_ids: list[int]) -> ObservedRows:
+        ids = np.array(env_ids)
+        for sensor in self.robot.sensors.values():
+            sensor.update(ids)
+        return ObservedRows(self.robot.get_obs(), ids)
 
     def _validate_one(self, name: str, env_ids: list[int], actions: Any) -> list[Command]:
         controller = self.robot.controllers.get(name)
@@ -182,24 +194,28 @@ class BatchedRobots:
         """Remove the robots of an env whose episode is over."""
         for key, batch in list(self._batches.items()):
             batch.robots.pop(env_id, None)
-            batch._rows.pop(env_id, None)
+            batch.forget(env_id)
             if not batch.robots:  # also one whose first robot failed to start
                 batch.robot.cleanup()
                 del self._batches[key]
 
-    def validate_stacked(self, env_ids: list[int], actions: Any) -> list[tuple[BatchedRobot, list[Command]]] | None:
-        """Check actions that differ in numbers alone: an array with a row per env, by robot and controller.
+    def validate_columns(self, env_ids: list[int], actions: Mapping[str, Mapping[str, Any]]) -> BatchedActions | None:
+        """Check actions that name the same robots and controllers in all of these envs, a column for each controller.
 
-        None if one of these does not take them so, or is not the same in all envs: `validate_actions` checks them then.
+        None if a robot is not the same in all envs or takes no columns: `validate_actions` checks them then.
         """
-        if not isinstance(actions, dict):
-            return None
-        validated: list[tuple[BatchedRobot, list[Command]]] = []
+        by_name: dict[str, list[BatchedRobot]] = {}
+        for batch in self._batches.values():
+            by_name.setdefault(batch.name, []).append(batch)
+        found: list[BatchedRobot] = []
         for name, of_robot in actions.items():
-            batches = [batch for batch in self._batches.values() if batch.name == name]
-            if len(batches) != 1 or (commands := batches[0].validate_stacked(env_ids, of_robot)) is None:
+            batches = by_name.get(name, ())
+            if len(batches) != 1 or not batches[0].takes_columns(env_ids, of_robot):
                 return None
-            validated.append((batches[0], commands))
+            found += batches
+        validated = BatchedActions([], [], [])
+        for batch, of_robot in zip(found, actions.values(), strict=True):
+            validated.batches.append((batch, batch.validate_columns(env_ids, of_robot)))
         return validated
 
     def restart(self, env_ids: Sequence[int]) -> None:
@@ -252,6 +268,22 @@ class BatchedActions:
             robot.command([(control(), ...) for control in controls])
         for robot, robot_action in self.custom:
             robot.apply_action(robot_action)
+
+
+def columns_of_actions(actions: Sequence[Any]) -> dict[str, dict[str, Sequence[Any]]] | None:
+    """Return the actions of some envs as a column for each robot and controller.
+
+    None if they do not name the same ones, in the same order.
+    """
+    first = actions[0] if actions else None
+    if type(first) is not dict or not {dict}.issuperset(map(type, first.values())):
+        return None
+    robots = tuple([('dict', dict, tuple(of_robot), (LEAF,) * len(of_robot)) for of_robot in first.values()])
+    try:
+        columns = iter(columns_of(('dict', dict, tuple(first), robots), actions))
+    except LayoutMismatchError:
+        return None
+    return {name: {controller: next(columns) for controller in of_robot} for name, of_robot in first.items()}
 
 
 def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]]) -> BatchedActions:

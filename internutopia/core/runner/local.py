@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import gymnasium
@@ -13,7 +14,8 @@ from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.record import is_finite
 from internutopia.core.episodes.results import Results
-from internutopia.core.robot.batched import BatchedActions, validate_actions
+from internutopia.core.observations import Observation
+from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
 from internutopia.core.runner.interfaces import Action, Failures, Image
@@ -21,12 +23,12 @@ from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.task.reward import reward_of
-from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import select_envs
 from internutopia.util.conventions import conventions_of
 from internutopia.util.log import warn_once
 
 Observations = dict[str, Any]
+_HOOKED = attrgetter('hooked')
 
 
 class LocalRunner:
@@ -104,16 +106,16 @@ class LocalRunner:
             return self._validated(running, actions)
 
     def check_stacked(self, env_ids: Sequence[int], actions: Any) -> BatchedActions | None:
-        """Check actions that differ in numbers alone, as arrays; see `BatchedRobots.validate_stacked`.
+        """Check actions that differ in numbers alone, as arrays; see `BatchedRobots.validate_columns`.
 
         None if `check_actions` has to check them one by one.
         """
         simulator = self.simulator
-        if simulator.watchers or simulator.overrides or self._action_filter or not simulator.running[env_ids].all():
+        one_by_one = simulator.watchers or simulator.overrides or self._action_filter or not isinstance(actions, dict)
+        if one_by_one or not simulator.running[env_ids].all():
             return None
         with simulator.scenes.entered():
-            batches = simulator.batches.validate_stacked(list(env_ids), actions)
-        return None if batches is None else BatchedActions(list(batches), [], [])
+            return simulator.batches.validate_columns(list(env_ids), actions)
 
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:
         """Check actions for the next step, which `step_wait` makes; there is one group."""
@@ -133,7 +135,7 @@ class LocalRunner:
         with simulator.scenes.entered():
             simulator.world.frame_due = True
             simulator.batches.observe(np.array(simulator.active(), np.intp))
-            return [None if slot is None else self._current_observation(slot) for slot in self.envs]
+            return [None if slot is None else self._current_observation(i, slot) for i, slot in enumerate(self.envs)]
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """Advance physics without commands; episodes do not count these steps."""
@@ -178,7 +180,8 @@ class LocalRunner:
         self.simulator.batches.observe(np.array(env_ids, np.intp))
         for env_id in env_ids:
             slot = self.simulator.slot(env_id)
-            obs = self._observation(slot.task)
+            slot.find_hooks()
+            obs = self._observation(env_id, slot)
             for name, robot in slot.task.robots.items():
                 if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
                     obs[name]['render'] = True  # what cameras show is of this episode
@@ -187,12 +190,23 @@ class LocalRunner:
     def _evaluate(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
         """Return observation, reward and end of each of these envs, by env id; records the episodes that end."""
         simulator, results = self.simulator, dict[int, StepResult]()
-        steps, stuck = simulator.steps.tolist(), simulator.batches.find_stuck()
+        steps, stuck, slots = simulator.steps.tolist(), simulator.batches.find_stuck(), simulator.slots(env_ids)
+        one_by_one, together = any(map(_HOOKED, slots)), dict[int, EnvSlot]()
         try:
-            for i, slot in zip(env_ids, simulator.slots(env_ids), strict=True):
-                results[i] = self._result(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
+            for i, slot in zip(env_ids, slots, strict=True):
+                if one_by_one or steps[i] >= slot.limit or i in stuck or i in failures.errors:
+                    results[i] = self._result(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
+                else:
+                    together[i] = slot
         finally:  # an error in one env's class must not cost the results of others
             simulator.results.flush()
+        frame_due, batches, rows = simulator.world.frame_due, None, {}
+        for i, slot in together.items():
+            if batches != slot.batches:
+                batches = slot.batches or ()
+                rows = {name: batch.take_rows() for name, batch in batches}
+            observation = Observation(rows, i, frame_due)
+            results[i] = slot.last = StepResult(observation, 0.0, False, False, {**slot.labels, 'step': steps[i]})
         return results
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
@@ -201,6 +215,13 @@ class LocalRunner:
         if simulator.overrides:
             actions = {i: self._overridden(i, actions[i]) for i in env_ids}
         simulator.actions = actions
+        if (
+            self._action_filter is None
+            and (columns := columns_of_actions(list(map(actions.__getitem__, env_ids)))) is not None
+        ):
+            validated = simulator.batches.validate_columns(list(env_ids), columns)
+            if validated is not None:
+                return validated
         for env_id, slot in zip(env_ids, simulator.slots(env_ids), strict=True):
             given[env_id] = actions[env_id], slot.task.robots
         return validate_actions(given if self._action_filter is None else self._action_filter(given))
@@ -213,35 +234,34 @@ class LocalRunner:
         return {**(action or {}), **overrides[env_id]}
 
     def _result(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
-        task = slot.task
-        limit = task.config.max_episode_steps
-        truncated = limit is not None and step >= limit
+        reward, terminated, truncated = 0.0, False, step >= slot.limit
         if error is None:
             try:  # in the order that tasks rely on
-                obs = self._observation(task)
-                terminated = bool(task.is_done())
-                if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
-                    for metric in task.metrics.values():
-                        metric.update(obs)
-                reward = 0.0 if task.reward is None else reward_of(task.reward)
+                obs = self._observation(env_id, slot)
+                if slot.hooked:
+                    task = slot.task
+                    terminated = bool(task.is_done())
+                    if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
+                        for metric in task.metrics.values():
+                            metric.update(obs)
+                    reward = 0.0 if task.reward is None else reward_of(task.reward)
             except Exception as mistake:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: the last observation stands
-            obs, reward = copy.deepcopy(slot.last.observation), 0.0
+            obs = copy.deepcopy(slot.last.observation)
             truncated = self._conventions.fails_as_truncated
             terminated = not truncated
         info = {**slot.labels, 'step': step}
-        for name, robot in task.robots.items():
-            if robot.find_stuck():  # by controllers of its own; `stuck` has those of batches
-                stuck.append(name)
+        if slot.hooked:  # `stuck` has those whose controllers are those of batches
+            stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]
         if stuck:
             info['stuck'] = stuck
         ended = terminated or truncated
         if ended:
             self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
             try:
-                info['metrics'] = task.calculate_metrics()
+                info['metrics'] = slot.task.calculate_metrics()
             except Exception as mistake:
                 mistake.add_note(f'in env {env_id}, at the end of episode {slot.episode.id}')
                 raise
@@ -255,11 +275,14 @@ class LocalRunner:
         slot.last = copy.deepcopy(result) if ended else result  # to be repeated, whatever the caller does with it
         return result
 
-    def _current_observation(self, slot: EnvSlot) -> Observations | None:
-        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot.task)
+    def _current_observation(self, env_id: int, slot: EnvSlot) -> Observations | None:
+        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(env_id, slot)
 
-    def _observation(self, task: BaseTask) -> Observations:
-        obs = task.get_observations()
+    def _observation(self, env_id: int, slot: EnvSlot) -> Observations:
+        if slot.batches is not None:
+            rows = {name: batch.observed(env_id) for name, batch in slot.batches}
+            return Observation(rows, env_id, self.simulator.world.frame_due)
+        obs = slot.task.get_observations()
         for robot_obs in obs.values():
             robot_obs['render'] = self.simulator.world.frame_due  # a task may have asked for a frame
         return obs

@@ -9,6 +9,7 @@ A reset: take episodes, prepare them, unload, load, set up tasks, begin.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +23,7 @@ from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.object import init_object
-from internutopia.core.robot.batched import BatchedRobots
+from internutopia.core.robot.batched import BatchedRobot, BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
@@ -36,7 +37,7 @@ from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode, localize
 from internutopia.core.task.scene_builder import check_implemented, object_spec
-from internutopia.core.task.task import BaseTask, create_task
+from internutopia.core.task.task import BaseTask, create_task, observed_batches
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.engines.factory import create_world
@@ -58,7 +59,14 @@ class EnvSlot:
         task: the task that runs.
         last: result of its last step in the list API.
         labels: entries of every `info` of the list API.
+        batches: batched robots, by name, that give the observation in the list API; None if code of one env does.
+        hooked: whether code of one env is called after each observation in the list API.
+        limit: step at which the episode is truncated.
     """
+
+    batches: list[tuple[str, BatchedRobot]] | None = None
+    hooked = True
+    limit = math.inf
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
         self.prepared = replace(prepared, task=task)
@@ -67,6 +75,13 @@ class EnvSlot:
         self.labels = {'episode_id': prepared.episode.id, 'task_name': task.name}
         self._runner = runner
         self._env_id = env_id
+
+    def find_hooks(self) -> None:
+        """Look up, at the start of the episode, what the list API calls of the classes of this env."""
+        task = self.task
+        limit, self.batches = task.config.max_episode_steps, observed_batches(task)
+        self.limit = math.inf if limit is None else limit
+        self.hooked = self.batches is None or bool(task.ends_itself or task.metrics or task.reward)
 
     @property
     def episode(self) -> Episode:

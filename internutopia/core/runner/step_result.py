@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from internutopia.core.observations import Observation
+
 _IMMUTABLE = (bool, int, float, str, type(None))
 
 
@@ -34,7 +36,7 @@ def repeat_result(result: StepResult) -> StepResult:
 def _copied(value: Any) -> Any:
     """Return a deep copy, in a quarter of the time for common types; near the end of a run most envs have ended."""
     kind = type(value)
-    if kind is dict:
+    if kind is dict or isinstance(value, Observation):
         return {key: _copied(item) for key, item in value.items()}
     if kind is np.ndarray and not value.dtype.hasobject:
         return value.copy()

@@ -35,7 +35,7 @@ class BaseTask(ABC):
 
     tasks: ClassVar[dict[str, type[BaseTask]]] = {}
     ends_itself: ClassVar[bool] = True
-    """False if `is_done` never returns True; the array API then does not call it."""
+    """False if `is_done` never returns True: it is not called then. A class that defines `is_done` has to say so."""
 
     def __init__(self, config: TaskCfg, scene: IScene):
         self.name = ''
@@ -55,6 +55,11 @@ class BaseTask(ABC):
             metric = create_metric(metric_config, config)
             self.metrics[metric.name] = metric
         self.reward: BaseReward | None = create_reward(config.reward, self) if config.reward else None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if 'is_done' in vars(cls):
+            cls.ends_itself = vars(cls).get('ends_itself', True)
 
     @classmethod
     def register(cls, name: str) -> Callable[[Any], Any]:
@@ -132,6 +137,19 @@ def is_reusable(task: BaseTask) -> bool:
         for base, of_base in members.items()
         for member in of_base
     )
+
+
+def observed_batches(task: BaseTask) -> list[tuple[str, Any]] | None:
+    """Return the batches that have all that a task observes, by robot name; None if code of its own env is called."""
+    batches: list[tuple[str, Any]] = []
+    own = type(task).get_observations is not BaseTask.get_observations
+    for name, robot in task.robots.items():
+        batch, cls = robot.batch, type(robot)
+        own |= cls.observe is not BaseRobot.observe or cls.find_stuck is not BaseRobot.find_stuck
+        if own or batch is None or robot.controllers or robot.sensors.keys() - batch.robot.sensors.keys():
+            return None
+        batches.append((name, batch))
+    return None if own else batches
 
 
 def create_task(config: TaskCfg, scene: IScene) -> BaseTask:
