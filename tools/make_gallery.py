@@ -19,7 +19,7 @@ from internutopia.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia_extension import import_extensions
-from internutopia_extension.configs.robots import aliengo, franka, g1, gr1, h1, h1_with_hand, jetbot
+from internutopia_extension.configs.robots import aliengo, franka, g1, go2, gr1, h1, h1_with_hand, jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 PICTURE = Path(__file__).resolve().parent.parent / 'docs' / 'images' / 'robots.png'
@@ -29,6 +29,7 @@ ROBOTS: dict[str, RobotCfg] = {
     'G1': g1.G1RobotCfg(),
     'GR1': gr1.GR1RobotCfg(),
     'Aliengo': aliengo.AliengoRobotCfg(),
+    'Go2': go2.Go2RobotCfg(),
     'Franka': franka.FrankaRobotCfg(),
     'Jetbot': jetbot.JetbotRobotCfg(),
 }

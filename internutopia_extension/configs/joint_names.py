@@ -22,10 +22,10 @@ H1_GYM_19 = _joints("""
 ALIENGO_12 = _joints("""
     FL_hip FR_hip RL_hip RR_hip FL_thigh FR_thigh RL_thigh RR_thigh FL_calf FR_calf RL_calf RR_calf
 """)
-"""Aliengo in the order of the simulation."""
+"""Aliengo and Go2 in the order of the simulation."""
 
 ALIENGO_GYM_12 = [f'{leg}_{part}_joint' for leg in ('FL', 'FR', 'RL', 'RR') for part in ('hip', 'thigh', 'calf')]
-"""Aliengo in the order of its walking policy, leg by leg."""
+"""Aliengo and Go2 in the order of their walking policies, leg by leg."""
 
 G1_SIM = _joints("""
     left_hip_pitch right_hip_pitch waist_yaw left_hip_roll right_hip_roll left_hip_yaw right_hip_yaw left_knee

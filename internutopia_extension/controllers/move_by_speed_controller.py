@@ -25,6 +25,7 @@ from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
 from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.recurrent import State
+from internutopia.rl.registration import list_tasks
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.gait import STANDING
 from internutopia.util import did_you_mean, log
@@ -79,7 +80,11 @@ class MoveBySpeedController(BoxActionController):
         world, arrays = scene.world, scene.world.arrays
         self._on_device = arrays.on_device
         device = arrays.device if isinstance(arrays, DeviceArrays) else None
-        self.policy = load_policy(resolve(config.policy_file, POLICY_SUFFIXES), device)
+        try:
+            file = resolve(config.policy_file, POLICY_SUFFIXES)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f'controller {config.name!r}: {error}{_how_to_train(robot)}') from error
+        self.policy = load_policy(file, device)
         metadata = self.policy.metadata
         joints = config.joint_names or [*metadata.joint_names, *metadata.mimic]
         self.joint_subset = ArticulationSubset(robot.articulation, joints)
@@ -322,6 +327,13 @@ class MoveBySpeedController(BoxActionController):
             raise ValueError(f'{where}: it gives actions that are not finite for a robot that stands')
         for warning in misfits(metadata, self._robot_state, to_host(actions)[0]):
             log.warning('%s: %s', where, warning)
+
+
+def _how_to_train(robot: BaseRobot) -> str:
+    task = f'InternUtopia/{robot.config.type.removesuffix("Robot")}-Velocity-v0'
+    if task not in list_tasks():
+        return ''
+    return f'\nTo train a policy: `internutopia train {task}`; policy_weights_path takes the policy.onnx that it writes'
 
 
 def _commands(controller: BaseController, other: BaseController) -> bool:

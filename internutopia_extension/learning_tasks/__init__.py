@@ -11,6 +11,7 @@ _WALKERS = {  # names in ids, and in `walkers.WALKERS`
     'G1': 'g1',
     'GR1': 'gr1',
 }
+_LEARNERS = _WALKERS | {'Go2': 'go2'}  # those without a policy, too
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': (f'{__name__}.cart_pole', {}),
     'InternUtopia/CartPole-Discrete-v0': (f'{__name__}.cart_pole', {'discrete': True}),
@@ -20,11 +21,11 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
     **{
         f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})
-        for name, robot in _WALKERS.items()
+        for name, robot in _LEARNERS.items()
     },
     **{
         f'InternUtopia/{name}-Velocity-Rough-v0': (f'{__name__}.velocity', {'robot': robot, 'terrain': 'rough'})
-        for name, robot in (_WALKERS | {'G1': 'g1_fixed_arms'}).items()
+        for name, robot in (_LEARNERS | {'G1': 'g1_fixed_arms'}).items()
     },
     **{
         f'InternUtopia/{name}-Navigation-v0': (f'{__name__}.navigation', {'robot': robot})

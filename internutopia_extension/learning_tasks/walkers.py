@@ -10,7 +10,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.util import did_you_mean
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM, GR1_54, H1_GYM_19
-from internutopia_extension.configs.robots import aliengo, g1, gr1, h1, h1_with_hand
+from internutopia_extension.configs.robots import aliengo, g1, go2, gr1, h1, h1_with_hand
 from internutopia_extension.robots.g1 import G1Robot
 from internutopia_extension.robots.gr1 import GR1Robot
 from internutopia_extension.robots.h1_with_hand import HAND_JOINTS, H1WithHandRobot
@@ -190,6 +190,26 @@ WALKERS = {
         updates=500,
         rough_updates=1600,
         action_scale=0.5,
+        forward=(-0.6, 1.0),
+        lateral=(-0.4, 0.4),
+    ),
+    'go2': Walker(  # no policy yet
+        config=go2.Go2RobotCfg(),
+        joints=tuple(ALIENGO_GYM_12),
+        straight=tuple(name for name in ALIENGO_GYM_12 if 'hip' in name),
+        root_height=0.288,
+        base_height=0.288,
+        walking_height=0.3,
+        sole=0.0236,
+        period=0.5,
+        offsets=(0.0, 0.5, 0.5, 0.0),
+        swing_height=0.06,
+        lifted=tuple(f'{leg}_calf' for leg in ('FL', 'FR', 'RL', 'RR')),  # their origins are the knees
+        clearance=0.08,
+        damping=(0.0, 0.5),
+        height_cost=120.0,
+        updates=500,
+        rough_updates=1600,
         forward=(-0.6, 1.0),
         lateral=(-0.4, 0.4),
     ),

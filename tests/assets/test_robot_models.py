@@ -245,6 +245,21 @@ def test_each_foot_stands_on_two_capsules(name):
         assert height == pytest.approx(-facts['nominal_height_m'], abs=0.002)
 
 
+def test_right_legs_of_go2_mirror_the_left_ones():
+    """In masses and joints, and in all that is seen and touched."""
+    model = spec_of('go2').compile()
+    flip = np.array([1, -1, 1])
+    for right, left in (('FR', 'FL'), ('RR', 'RL')):
+        for part in ('hip', 'thigh', 'calf', 'foot'):
+            first, second = model.body(f'{left}_{part}'), model.body(f'{right}_{part}')
+            assert first.mass == second.mass and np.allclose(first.ipos * flip, second.ipos, atol=1e-9)
+            assert np.allclose(first.pos * flip, second.pos) and np.allclose(first.inertia, second.inertia, rtol=1e-5)
+            geoms = [np.flatnonzero(model.geom_bodyid == body.id) for body in (first, second)]
+            assert len(geoms[0]) == len(geoms[1]) > 0
+            assert np.allclose(model.geom_pos[geoms[0]] * flip, model.geom_pos[geoms[1]], atol=1e-9)
+            assert np.allclose(model.geom_size[geoms[0]], model.geom_size[geoms[1]])
+
+
 def test_jetbot_wheels_and_caster_touch_at_the_same_height():
     facts, model = facts_of('jetbot'), spec_of('jetbot').compile()
     data = mujoco.MjData(model)

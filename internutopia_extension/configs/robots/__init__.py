@@ -8,6 +8,7 @@ from internutopia_extension.configs.robots import (
     franka,
     g1,
     generic,
+    go2,
     gr1,
     h1,
     h1_with_hand,
@@ -15,4 +16,15 @@ from internutopia_extension.configs.robots import (
     mocap_controlled_franka,
 )
 
-__all__ = ['aliengo', 'franka', 'g1', 'generic', 'gr1', 'h1', 'h1_with_hand', 'jetbot', 'mocap_controlled_franka']
+__all__ = [
+    'aliengo',
+    'franka',
+    'g1',
+    'generic',
+    'go2',
+    'gr1',
+    'h1',
+    'h1_with_hand',
+    'jetbot',
+    'mocap_controlled_franka',
+]

@@ -24,6 +24,7 @@ ROBOTS = {
     'g1.G1RobotCfg': ('G1Robot', 'g1', '/g1', '/robots/g1/g1_29dof_color.usd'),
     'gr1.GR1RobotCfg': ('GR1Robot', 'gr1', '/gr1', '/robots/gr1/gr1.usd'),
     'aliengo.AliengoRobotCfg': ('AliengoRobot', 'aliengo', '/aliengo', '/robots/aliengo/aliengo_camera.usd'),
+    'go2.Go2RobotCfg': ('Go2Robot', 'go2', '/go2', '/robots/go2/go2.xml'),
     'jetbot.JetbotRobotCfg': ('JetbotRobot', 'jetbot', '/World/jetbot', '/robots/jetbot/jetbot.usd'),
     'franka.FrankaRobotCfg': ('FrankaRobot', 'franka', '/franka', '/robots/franka/franka.usd'),
     'mocap_controlled_franka.MocapControlledFrankaRobotCfg': (
@@ -54,6 +55,15 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
             'name': 'move_by_speed',
             'joint_names': joint_names.GR1_54,
             'policy_weights_path': A + '/robots/gr1/policy/move_by_speed/gr1_policy.onnx',
+        },
+    ),
+    'go2.move_by_speed_cfg': (
+        'MoveBySpeedController',
+        {
+            'name': 'move_by_speed',
+            'joint_names': joint_names.ALIENGO_12,
+            'policy_weights_path': A + '/robots/go2/move_by_speed.onnx',
+            'hold_heading': True,
         },
     ),
     'aliengo.move_by_speed_cfg': (
@@ -122,6 +132,7 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
         'RepCamera',
         {'name': 'camera_right', 'prim_path': 'head_yaw_link/CameraRight', 'resolution': (1280, 720)},
     ),
+    'go2.camera_cfg': ('RepCamera', {'name': 'camera', 'prim_path': 'Head_upper/Camera', 'resolution': None}),
     'aliengo.camera_cfg': ('RepCamera', {'name': 'camera', 'prim_path': 'trunk/Camera', 'resolution': None}),
     'jetbot.camera_cfg': (
         'RepCamera',
@@ -220,22 +231,22 @@ for robot, policy in (
             {'name': 'recover', 'recover_height': 1.0, 'subs': ['joint_controller']},
         ),
     }
-for robot in ('h1', 'h1_with_hand', 'gr1', 'aliengo'):
+for robot in ('h1', 'h1_with_hand', 'gr1', 'aliengo', 'go2'):
     INSTANCES[f'{robot}.move_to_point_cfg'] = (
         'MoveToPointBySpeedController',
         MOVE_TO_POINT | {'subs': ['move_by_speed']},
     )
-for robot in ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo'):
+for robot in ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2'):
     INSTANCES[f'{robot}.move_along_path_cfg'] = (
         'MoveAlongPathPointsController',
         MOVE_ALONG_PATH | {'subs': ['move_to_point']},
     )
-for robot in ('h1', 'h1_with_hand', 'aliengo'):
+for robot in ('h1', 'h1_with_hand', 'aliengo', 'go2'):
     INSTANCES[f'{robot}.rotate_cfg'] = (
         'RotateController',
         {'name': 'rotate', 'rotation_speed': 2.0, 'threshold': 0.05, 'subs': ['move_by_speed']},
     )
-for robot in ('h1', 'g1', 'gr1', 'aliengo', 'jetbot'):
+for robot in ('h1', 'g1', 'gr1', 'aliengo', 'go2', 'jetbot'):
     INSTANCES[f'{robot}.move_by_discrete_cfg'] = (
         'DiscreteMoveController',
         {'name': 'move_by_discrete', 'subs': ['move_by_speed']},

@@ -1,4 +1,4 @@
-"""Aliengo and G1 as robots of an env: gains, home pose, and what their drives do under real physics."""
+"""Aliengo, Go2 and G1 as robots of an env: gains, home pose, and what their drives do under real physics."""
 
 from collections.abc import Callable
 
@@ -8,19 +8,25 @@ import pytest
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM
-from internutopia_extension.configs.robots import aliengo, g1
+from internutopia_extension.configs.robots import aliengo, g1, go2
 from internutopia_extension.robots.legged import LeggedRobot
 
 Start = Callable[[str], Env]
 
 CONFIGS = {
     'aliengo': aliengo.AliengoRobotCfg(position=(0.0, 0.0, 0.392)),
+    'go2': go2.Go2RobotCfg(position=(0.0, 0.0, 0.288)),
     'g1': g1.G1RobotCfg(position=(0.0, 0.0, 0.785)),
 }
-LINKS = {'aliengo': ('base', 'trunk', 'FL_foot'), 'g1': ('pelvis', 'imu_in_torso', 'left_ankle_roll_link')}
+LINKS = {
+    'aliengo': ('base', 'trunk', 'FL_foot'),
+    'go2': ('base', 'Head_upper', 'radar', 'FL_foot'),
+    'g1': ('pelvis', 'imu_in_torso', 'left_ankle_roll_link'),
+}
 # Public gains [N·m/rad, N·m·s/rad] and home positions [rad] by part of the joint's name; other joints are at 0
 GAINS = {
     'aliengo': {'': (40, 2)},
+    'go2': {'': (50, 2)},
     'g1': {
         'hip': (150, 2),
         'knee': (300, 4),
@@ -33,9 +39,10 @@ GAINS = {
 }
 HOME = {
     'aliengo': {'thigh': 0.8, 'calf': -1.5},
+    'go2': {'thigh': 0.9, 'calf': -1.8},
     'g1': {'hip_pitch': -0.1, 'knee': 0.3, 'ankle_pitch': -0.2},
 }
-PUBLIC_JOINTS = {'aliengo': ALIENGO_GYM_12, 'g1': G1_GYM}
+PUBLIC_JOINTS = {'aliengo': ALIENGO_GYM_12, 'go2': ALIENGO_GYM_12, 'g1': G1_GYM}
 
 
 @pytest.fixture
@@ -94,6 +101,29 @@ def test_aliengo_stands_with_stiff_drives(start: Start) -> None:
     assert obs['orientation'][0] > 0.999
     assert np.abs(obs['joint_velocities']).max() < 0.05
     assert np.linalg.norm(obs['position'][:2]) < 0.05
+
+
+def test_go2_stands_by_its_own_drives(start: Start) -> None:
+    """For 2 s; its knees give way as its weight says, by about m g / 4 * 0.167 m / 50 N·m/rad = 0.12 rad."""
+    env = start('go2')
+    robot = robot_of(env)
+    home = robot.articulation.get_joint_positions()
+    for _ in range(96):
+        env.step([{}])
+    obs = env.get_observations()[0]['go2']
+    assert obs['orientation'][0] > 0.9995
+    assert np.linalg.norm(obs['position'][:2]) < 0.05
+    assert np.abs(obs['joint_velocities']).max() < 0.02
+    bent = by_name(robot, obs['joint_positions'] - home)
+    for end in ('F', 'R'):
+        left, right = (-bent[f'{end}{side}_calf_joint'] for side in ('L', 'R'))
+        assert 0.05 < left < 0.25 and left == pytest.approx(right, abs=0.01)
+
+
+def test_go2_without_a_policy_says_how_to_train_one(run: Callable[..., Env]) -> None:
+    with pytest.raises(FileNotFoundError, match='`internutopia train InternUtopia/Go2-Velocity-v0`') as error:
+        run(CONFIGS['go2'].update(controllers=[go2.move_to_point_cfg]))
+    assert "'move_by_speed'" in str(error.value) and 'policy_weights_path' in str(error.value)
 
 
 def test_g1_holds_its_pose_until_it_tips(start: Start) -> None:

@@ -15,12 +15,13 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.asset_paths import resolve
-from internutopia_extension.configs.robots import aliengo, franka, g1, gr1, h1, h1_with_hand, jetbot
+from internutopia_extension.configs.robots import aliengo, franka, g1, go2, gr1, h1, h1_with_hand, jetbot
 
 ROBOTS: dict[str, RobotCfg] = {
     'aliengo': aliengo.AliengoRobotCfg(),
     'franka': franka.FrankaRobotCfg(controllers=[franka.arm_ik_cfg, franka.gripper_cfg]),
     'g1': g1.G1RobotCfg(),
+    'go2': go2.Go2RobotCfg(),
     'gr1': gr1.GR1RobotCfg(),
     'h1': h1.H1RobotCfg(controllers=[h1.joint_controller]),
     'h1_with_hand': h1_with_hand.H1WithHandRobotCfg(),
