@@ -8,7 +8,8 @@ learner has to be the first robot of its task.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,18 @@ from internutopia.util.arrays import ArrayMaker
 from internutopia.util.rotations import quat_from_yaw, quat_multiply
 from internutopia_extension.tasks.navigation_task import map_of
 
+if TYPE_CHECKING:
+    from internutopia.navigation import NavigationMap
+
+Floats = NDArray[np.floating[Any]]
 _STARTS, _GOALS = 4096, 64  # places on each map
+
+
+@lru_cache(maxsize=16)  # of the last envs of this process, and of their probe
+def _places(of: NavigationMap) -> tuple[Floats, Floats, list[Floats]]:
+    """Sample starts `(s, 3)` and goals `(g, 3)` on a map [m]; with distances `(cells,)` to each goal."""
+    starts, goals = (of.sample(count, np.random.default_rng(seed)) for seed, count in enumerate((_STARTS, _GOALS)))
+    return starts, goals, [of.distance_field(goal).cell_distances.astype(np.float32) for goal in goals]
 
 
 class _Maps:
@@ -33,14 +45,10 @@ class _Maps:
         from internutopia.navigation.grids import MapGrids
 
         maps = [map_of(task) for task in tasks]
-        starts, goals = (
-            np.stack([each.sample(count, np.random.default_rng(seed)) for each in maps])
-            for seed, count in enumerate((_STARTS, _GOALS))
-        )
+        starts, goals, fields = zip(*map(_places, maps), strict=True)
         self.grids = MapGrids(maps, arrays)
-        self.starts, self.goals = arrays.asarray(starts, 'float32'), arrays.asarray(goals, 'float32')
-        fields = [each.distance_field(goal) for each, own in zip(maps, goals, strict=True) for goal in own]
-        self._table = self.grids.table(fields)
+        self.starts, self.goals = (arrays.asarray(np.stack(each), 'float32') for each in (starts, goals))
+        self._table = self.grids.table([field for own in fields for field in own])
 
     def distances(self, task_ids: Any, positions: Any, goals: Any) -> Array:
         """Geodesic distances `(n,)` [m] of points `(n, 3)` on the maps of tasks to goals of these numbers `(n,)`."""

@@ -6,6 +6,7 @@ The models are written once per session, so that every test after the first find
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 import tempfile
@@ -55,11 +56,13 @@ def warnings_logged_anew() -> None:
 
 @pytest.fixture(scope='session', autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What is cached on disk goes into a folder of the tests' own, and temporary files into another one.
+    """What is cached on disk goes into a folder of the tests' own, which all workers share, temporary files elsewhere.
 
     So nothing is left behind, and nothing connects to the Ray cluster of somebody else.
     """
-    folder = tmp_path_factory.mktemp('cache')
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if 'PYTEST_XDIST_WORKER' in os.environ else base) / 'cache'
+    folder.mkdir(mode=0o700, exist_ok=True)
     temporary = tempfile.mkdtemp(prefix='iu')  # a short name: sockets need it
     # after multiprocessing has removed what it has in there
     Finalize(None, shutil.rmtree, (temporary,), {'ignore_errors': True}, exitpriority=-200)

@@ -5,29 +5,36 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 structure = runpy.run_path(str(ROOT / 'tools' / 'structure.py'))
-TREES = {name: ast.parse(path.read_text()) for name, path in structure['files']()}
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert len(TREES) > 400
-    assert structure['circles'](TREES) == []  # in functions, for type checking and by string, too
+@pytest.fixture(scope='module')
+def trees() -> dict[str, ast.Module]:
+    """All modules by name, parsed."""
+    return {name: ast.parse(path.read_text()) for name, path in structure['files']()}
 
 
-def test_no_room_holds_more_than_a_fifth_of_the_code() -> None:
-    lines = structure['lines_by_room'](TREES)
+def test_no_modules_import_each_other_in_a_circle(trees: dict[str, ast.Module]) -> None:
+    assert len(trees) > 400
+    assert structure['circles'](trees) == []  # in functions, for type checking and by string, too
+
+
+def test_no_room_holds_more_than_a_fifth_of_the_code(trees: dict[str, ast.Module]) -> None:
+    lines = structure['lines_by_room'](trees)
     room, count = lines.most_common(1)[0]
     assert count <= sum(lines.values()) / 5, room
 
 
-def test_imports_by_string_are_found() -> None:
+def test_imports_by_string_are_found(trees: dict[str, ast.Module]) -> None:
     tree = ast.parse("""maker = 'internutopia.rl:VectorEnv'""")
-    assert structure['imports_by_string']({'a': tree, **TREES})['a'] == {'internutopia.rl'}
+    assert structure['imports_by_string']({'a': tree, **trees})['a'] == {'internutopia.rl'}
 
 
-def test_2x_is_a_guest() -> None:
-    importers, branches = structure['hosts'](TREES)
+def test_2x_is_a_guest(trees: dict[str, ast.Module]) -> None:
+    importers, branches = structure['hosts'](trees)
     robot, util = 'internutopia.core.robot.isaacsim', 'internutopia.core.util'
     thin = {
         f'{robot}.articulation',
@@ -38,8 +45,8 @@ def test_2x_is_a_guest() -> None:
     assert branches == []  # what differs is in hooks: internutopia.util.conventions
 
 
-def test_docstrings_say_what_things_are_or_do() -> None:
-    docs = [text for tree in TREES.values() for text in structure['docstrings'](tree)]
+def test_docstrings_say_what_things_are_or_do(trees: dict[str, ast.Module]) -> None:
+    docs = [text for tree in trees.values() for text in structure['docstrings'](tree)]
     assert len(docs) > 4000
     assert sum(bool(structure['OPENINGS'].match(text)) for text in docs) < 50  # "What ...", "Whether ..."
 

@@ -263,6 +263,7 @@ def _without_nan(data: Any) -> Any:
 def _print(robots: Mapping[str, Mapping[str, Trials]], episodes: Figures, policy: Figures, file: str) -> None:
     from rich.console import Console
 
+    from internutopia.cli.report import make_table
     from internutopia.comparison.trials import EXPECTED
 
     console = Console(highlight=False, markup=False)
@@ -272,7 +273,7 @@ def _print(robots: Mapping[str, Mapping[str, Trials]], episodes: Figures, policy
         tables = [_figure_table(robot, _robot_figures(trials), EXPECTED), _drive_table(trials)]
         differing = list(_differing(trials))
         if differing:
-            tables.append(_table('what differs by more than 1 %', '', numbers=trials))
+            tables.append(make_table('what differs by more than 1 %', '', numbers=trials))
             for row in differing:
                 tables[-1].add_row(*row)
         for table in tables:
@@ -298,7 +299,9 @@ def _listed(trials: Trials) -> str:
 
 def _figure_table(title: str, figures: Figures, expected: Mapping[str, float]) -> Table:
     """Return a table of figures, one row each, with a column for each engine."""
-    table = _table(title, numbers=(*figures, *(['expected'] if expected else [])))
+    from internutopia.cli.report import make_table
+
+    table = make_table(title, numbers=(*figures, *(['expected'] if expected else [])))
     for name in dict.fromkeys(name for each in figures.values() for name in each):
         table.add_row(
             name, *(_number(each.get(name)) for each in (*figures.values(), *([expected] if expected else [])))
@@ -308,6 +311,7 @@ def _figure_table(title: str, figures: Figures, expected: Mapping[str, float]) -
 
 def _drive_table(trials: Mapping[str, Trials]) -> Table:
     """Return a table of the responses of the drives that differ most."""
+    from internutopia.cli.report import make_table
     from internutopia.comparison.trials import response_differences
 
     reference, *others = trials.values()
@@ -317,21 +321,10 @@ def _drive_table(trials: Mapping[str, Trials]) -> Table:
             largest[joint] = max(largest.get(joint, 0.0), difference)
     shown = sorted(largest, key=lambda joint: -largest[joint])[:_JOINTS_SHOWN]
     names = list(reference.drives[shown[0]]) if shown else []
-    table = _table(f'drive steps ({len(shown)} of {len(largest)} joints)', numbers=('difference [%]', *names))
+    table = make_table(f'drive steps ({len(shown)} of {len(largest)} joints)', numbers=('difference [%]', *names))
     for joint in shown:
         figures = (' / '.join(_number(each.drives[joint][name]) for each in trials.values()) for name in names)
         table.add_row(joint, _number(largest[joint]), *figures)
-    return table
-
-
-def _table(*texts: str, numbers: Iterable[str]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
-    for header in texts:
-        table.add_column(header, overflow='fold')
-    for header in numbers:
-        table.add_column(header, justify='right')
     return table
 
 

@@ -12,6 +12,7 @@ from internutopia.cli.options import (
     ENV_NUM,
     Backend,
     Device,
+    JsonFile,
     Seed,
     Source,
     TaskId,
@@ -38,9 +39,7 @@ def evaluate_gait(
     threads: Threads = None,
     device: Device = None,
     backend: Backend = None,
-    json_file: Annotated[
-        Path | None, typer.Option('--json', help='Write the figures to this file.', metavar='FILE')
-    ] = None,
+    json_file: JsonFile = None,
     sheet: Annotated[
         Path | None,
         typer.Option(help='Write ten frames from the side, standing and walking, to this file (.png).', metavar='FILE'),

@@ -25,6 +25,7 @@ LOOPBACK = '127.0.0.1:0'
 _MAX_PORT = 65535
 
 Json = Annotated[bool, typer.Option('--json', help='Print JSON.')]
+JsonFile = Annotated[Path | None, typer.Option('--json', help='Write the figures to this file.', metavar='FILE')]
 Quiet = Annotated[bool, typer.Option('--quiet', help='Print errors only.')]
 Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of the random number generators.')]
 RunSeed = Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed; overrides the seed in the file.')]

@@ -16,6 +16,7 @@ from internutopia.cli.options import (
     LOOPBACK,
     Backend,
     Device,
+    JsonFile,
     Record,
     RecordFormat,
     RecordOnly,
@@ -111,9 +112,7 @@ def evaluate_policy(
     threads: Threads = None,
     device: Device = None,
     backend: Backend = None,
-    json_file: Annotated[
-        Path | None, typer.Option('--json', help='Write the figures to this file.', metavar='FILE')
-    ] = None,
+    json_file: JsonFile = None,
     record: Record = None,
     record_format: RecordFormat = 'lerobot',
     only: RecordOnly = 'all',

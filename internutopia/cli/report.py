@@ -79,7 +79,7 @@ def print_summary(stats: RunStats, files: Iterable[Path]) -> None:
 
 
 def _episode_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
-    table = _table('task', 'scene', numbers=('episodes', 'mean steps', 'terminated', 'truncated', 'errors'))
+    table = make_table('task', 'scene', numbers=('episodes', 'mean steps', 'terminated', 'truncated', 'errors'))
     for group, results in groups.items():
         table.add_row(
             *group,
@@ -94,7 +94,7 @@ def _episode_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
 
 def _metric_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
     """Return a table of the metrics that are numbers."""
-    table = _table('task', 'scene', 'metric', numbers=('mean', 'min', 'max'))
+    table = make_table('task', 'scene', 'metric', numbers=('mean', 'min', 'max'))
     for group, results in groups.items():
         values: dict[str, list[float]] = {}
         for result in results:
@@ -106,7 +106,8 @@ def _metric_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
     return table
 
 
-def _table(*texts: str, numbers: Iterable[str]) -> Table:
+def make_table(*texts: str, numbers: Iterable[str]) -> Table:
+    """Return a table without rows: columns of text, then columns of numbers."""
     table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
     for header in texts:
         table.add_column(header, overflow='fold')

@@ -28,6 +28,7 @@ PACKAGED_ASSETS = Path(PACKAGED_ASSETS_PATH)
 PACKAGED_AS = {
     'robots/aliengo/aliengo_camera': 'robots/aliengo/aliengo.xml',
     'robots/aliengo/policy/move_by_speed/aliengo_loco_model_4000': 'robots/aliengo/move_by_speed.onnx',
+    'robots/franka/lula_franka_gen': 'robots/franka/franka.xml',
     'robots/franka/mocap_teleop_franka': 'robots/franka/franka.xml',
     'robots/g1/g1_29dof_color': 'robots/g1/g1.xml',
     'robots/g1/policy/move_by_speed/g1_15000': 'robots/g1/move_by_speed.onnx',

@@ -22,10 +22,14 @@ Ints = NDArray[np.intp]
 
 @dataclasses.dataclass(frozen=True)
 class BodyLayout:
-    """Addresses of a rigid body in `MjModel` and `MjData`; -1 for those that it does not have."""
+    """Addresses of a rigid body in `MjModel` and `MjData`; -1 for those that it does not have.
+
+    `parts`: bodies of the model whose masses add up to its own.
+    """
 
     name: str
     body: int
+    parts: Ints
     qpos: int = -1  # of its free joint
     dof: int = -1
     mocap: int = -1
@@ -66,13 +70,22 @@ class ArticulationLayout:
 
 
 def body_layout(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
-    """Return the layout of the body `full_name` of the model, called `name`."""
+    """Return the layout of the body `full_name` of the model, called `name`.
+
+    A body that is the frame of others, such as that of an object from a file, has the mass of those that are fixed to
+    it.
+    """
     body = model.body(full_name).id
+    parts = np.array([body], np.intp)
+    if not model.body_mass[body]:
+        heavy = np.flatnonzero((model.body_weldid == model.body_weldid[body]) & (model.body_mass > 0))
+        parts = heavy if model.body_weldid[body] and len(heavy) else parts
     joint = model.body_jntadr[body]
     free = joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
     return BodyLayout(
         name=name,
         body=body,
+        parts=parts,
         qpos=int(model.jnt_qposadr[joint]) if free else -1,
         dof=int(model.jnt_dofadr[joint]) if free else -1,
         mocap=int(model.body_mocapid[body]),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
-from internutopia.navigation.map import DistanceField, NavigationMap
+from internutopia.navigation.map import NavigationMap
 from internutopia.util.arrays import ArrayMaker, HostArrays
 from internutopia.util.rotations import yaw_of, yaw_rotate
 
@@ -92,12 +92,14 @@ class MapGrids:
         z = xp.zeros_like(places[..., :1]) + positions[:, None, None, 2:]
         return xp.astype(~self.free(numbers, xp.concat([places, z], axis=-1)), xp.float32)
 
-    def table(self, fields: Sequence[DistanceField]) -> Any:
-        """Return distance fields of any of the maps as rows for `distances`, float32 `(fields, cells)` [m]."""
+    def table(self, fields: Sequence[NDArray[np.floating[Any]]]) -> Any:
+        """Return rows for `distances`, float32 `(fields, cells)` [m].
+
+        `fields`: the `cell_distances` of distance fields of any of the maps.
+        """
         rows = np.full((len(fields), self._count + 1), np.inf, np.float32)  # the last one is that of no cell
         for row, field in zip(rows[:, : self._count], fields, strict=True):
-            values = field.cell_distances[: self._count]
-            row[: len(values)] = values
+            row[: len(field)] = field[: self._count]
         return self.arrays.asarray(rows)
 
     def distances(self, numbers: Any, positions: Any, table: Any, rows: Any) -> Any:

@@ -31,7 +31,8 @@ class Recorder:
     """Recorder of envs into a folder; a context manager.
 
     Episodes that end are written at once; tables and videos of the format are made from them by `close`. An episode
-    that is reset before its end, or under way at `close`, is left out unless it was marked.
+    that is reset before its end, or under way at `close`, is left out unless it was marked; one whose scene was changed
+    while it ran (objects or joints that came or went) is left out with a warning.
 
     Args:
         folder: where to; made if it is not there.

@@ -163,7 +163,11 @@ class EpisodeWatcher:
             for env_id, model in zip(states.env_ids.tolist(), states.models, strict=True):
                 if model is not self._models[env_id]:
                     self._models[env_id] = model
-                    self._writers[env_id][1].states.add_model(int(self._steps[env_id]) + 1, model)
+                    slot, writer = self._writers[env_id]
+                    writer.states.add_model(int(self._steps[env_id]) + 1, model)
+                    if self._runner.scenes.loaded[env_id].model is not slot.prepared.model:
+                        self._discarded.add(env_id)  # its states are of several scenes
+                        warn_once('episode %d is not recorded: its scene was changed while it ran', slot.episode.id)
         self._buffer.advance(stepping)
         self._steps[stepping] += 1
         self._frames[self._due] += 1

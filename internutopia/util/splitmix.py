@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.util.arrays import is_tensor
-
 STEP = np.uint64(0x9E3779B97F4A7C15)  # between the counters of a sequence
 
 
 def mix(x: Any) -> Any:
     """Return 64 random bits for each counter, uint64; int64 for those of a device."""
-    if is_tensor(x):
+    if not isinstance(x, np.ndarray):
         x = (x ^ shift(x, 30)) * signed(0xBF58476D1CE4E5B9)
         x = (x ^ shift(x, 27)) * signed(0x94D049BB133111EB)
         return x ^ shift(x, 31)

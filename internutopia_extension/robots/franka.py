@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -78,7 +79,7 @@ class Franka(IsaacsimArticulation):
     def __init__(
         self,
         prim_path: str,
-        name: str = 'franka_robot',
+        name: str | None = None,
         usd_path: str | None = None,
         position: Any = None,
         orientation: Any = None,
@@ -98,18 +99,18 @@ class Franka(IsaacsimArticulation):
                 (deltas, DELTA),
             )
         )
-        self._end_effector = self.body(end_effector_prim_name or 'panda_rightfinger')
-        self._gripper = ParallelGripper(self, gripper_dof_names or FRANKA_FINGERS, opened, closed, step)
+        self._end_effector = end_effector_prim_name or 'panda_rightfinger'
+        self._gripper = gripper_dof_names or FRANKA_FINGERS, opened, closed, step
 
-    @property
+    @cached_property
     def end_effector(self) -> IRigidBody:
-        """The link at the end of the arm."""
-        return self._end_effector
+        """The link at the end of the arm. KeyError with close matches if there is none of that name."""
+        return self.body(self._end_effector)
 
-    @property
+    @cached_property
     def gripper(self) -> ParallelGripper:
-        """The gripper."""
-        return self._gripper
+        """The gripper. KeyError if the robot lacks a joint of it."""
+        return ParallelGripper(self, *self._gripper)
 
 
 # Gains of the arm [N·m/rad, N·m·s/rad] and of the fingers [N/m, N·s/m], chosen here: critically damped or more, and
@@ -172,6 +173,8 @@ class FrankaRobot(BaseRobot):
 
     def __init__(self, config: Any, scene: Any):
         super().__init__(config, scene)
+        if not self.is_batch:
+            self.articulation = Franka(config.prim_path)
         self._commanded = Commanded([])  # of an env's own robot, see `command`
 
     @property

@@ -309,8 +309,13 @@ except ConnectionError as error:
 env.close()
 tell(closed=True)
 """
-    impatient = {'RAY_health_check_initial_delay_ms': '0', 'RAY_health_check_failure_threshold': '2'}
-    with script(tmp_path, body, **impatient, RAY_health_check_period_ms='200') as process:
+    impatient = {
+        'RAY_health_check_initial_delay_ms': '0',
+        'RAY_health_check_period_ms': '200',
+        'RAY_health_check_timeout_ms': '2000',  # 10 s otherwise, for each heartbeat that is missed
+        'RAY_health_check_failure_threshold': '2',
+    }
+    with script(tmp_path, body, **impatient) as process:
         told = read(process)
         (raylet,), (worker,) = pids(told, 'raylet'), pids(told, 'ray::Worker')
         os.kill(raylet, signal.SIGSTOP)

@@ -24,7 +24,7 @@ from internutopia_extension.configs.sensors import ContactSensorCfg, GPSCompassC
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 Driven = tuple[Env, list[Any]]
-VALUES = 5  # for each of some hundred things
+VALUES = 3  # for each of some hundred things
 SAMPLE = 120
 _PATH = [[(1.0, 0.0, 0.0), (1.0, 1.0, 0.0)]]
 _SENSORS: list[Any] = [GPSCompassCfg(), IMUCfg(), LidarCfg(prim_path='chassis'), ContactSensorCfg(prim_path='chassis')]

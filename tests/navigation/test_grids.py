@@ -18,7 +18,7 @@ def test_lookups_agree_with_the_maps() -> None:
     numbers = np.repeat([0, 1], 200)
     points = np.concatenate([each.sample(200, rng) for each in (SMALL, ROOM)])
     fields = [SMALL.distance_field([1.0, 1.0, 0.0]), ROOM.distance_field([5.0, 1.0, 0.0])]
-    found = grids.distances(numbers, points, grids.table(fields), numbers)
+    found = grids.distances(numbers, points, grids.table([field.cell_distances for field in fields]), numbers)
     expected = np.concatenate([fields[0].distances(points[:200]), fields[1].distances(points[200:])])
     np.testing.assert_allclose(found, expected, atol=CELL)
     assert grids.free(numbers, points).mean() > 0.97  # to the nearest cell
@@ -26,7 +26,7 @@ def test_lookups_agree_with_the_maps() -> None:
 
 def test_what_is_off_the_map_is_infinitely_far_and_not_free() -> None:
     grids = MapGrids([ROOM])
-    table = grids.table([ROOM.distance_field([5.0, 1.0, 0.0])])
+    table = grids.table([ROOM.distance_field([5.0, 1.0, 0.0]).cell_distances])
     points = np.array([[3.0, 1.5, 0.0], [99.0, 1.0, 0.0], [1.0, 1.0, 5.0], [0.1, 1.0, 0.0]])
     one = np.zeros(4, int)
     distances = grids.distances(one, points, table, one)

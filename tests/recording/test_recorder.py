@@ -20,6 +20,7 @@ from internutopia.core.vec_env import Env
 from internutopia.recording import Dataset, Recorder
 from internutopia.recording.export import export
 from internutopia_extension import import_extensions
+from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
@@ -63,6 +64,24 @@ def test_long_episodes_are_recorded_to_the_bit_while_models_change(tmp_path: Pat
         assert len(episode.observations['jetbot/position']) == steps
     gains = [state.arrays.get('model/actuator_gainprm', np.zeros(0)) for state in Dataset(tmp_path / 'data')[1].states]
     assert [i for i, (one, other) in enumerate(pairwise(gains)) if not np.array_equal(one, other)] == [20, 33]
+
+
+def test_an_episode_whose_scene_changes_is_left_out(tmp_path: Path, config: Config, caplog: Any) -> None:
+    """Its states are of several scenes, also if what came goes again; those of the other envs are recorded."""
+    box = DynamicCubeCfg(name='late', prim_path='/late', position=(1.0, 1.0, 0.1), scale=(0.2, 0.2, 0.2))
+
+    def change(env: Env) -> None:
+        for env_id, episode in env.active_episodes.items():
+            step = env.runner.slot(env_id).step
+            if episode.id == 1 and step == 2:
+                env.runner.add_object(box, env_id)
+            if episode.id == 1 and step == 4:
+                env.runner.remove_object('late', env_id)
+
+    with Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        run(config, recorder, change)
+    assert Dataset(tmp_path / 'data').episode_ids == [0, 2]
+    assert 'episode 1 is not recorded: its scene was changed while it ran' in caplog.text
 
 
 def test_a_step_that_cannot_be_made_leaves_no_trace(tmp_path: Path, config: Config) -> None:

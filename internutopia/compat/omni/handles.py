@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from internutopia.compat.omni import mirror
 from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_local_matrix
-from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.scene.scene import IScene
+from internutopia.core.scene.scene import AmbiguousPathError, IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
@@ -140,9 +140,11 @@ class SingleXFormPrim:
         return UsdGeom.Imageable(self.prim).ComputeVisibility() != UsdGeom.Tokens.invisible
 
     def _find(self) -> Any:
-        """Return the handle of the body at the path, or None."""
+        """Return the handle of the body at the path, or None. KeyError if it is in several Envs."""
         try:
             scene = IScene.at(self.prim_path)
+        except AmbiguousPathError:
+            raise
         except KeyError:
             return None
         if self.prim_path in scene.robot_paths:
@@ -252,6 +254,10 @@ class SingleArticulation(SingleXFormPrim):
         """Return what applies actions: this handle."""
         return self
 
+    def set_joint_targets(self, targets: Any, kind: str, joint_indices: Any = None) -> None:
+        """Set targets `(k,)` of the drives; `kind` is that field of an `ArticulationAction`."""
+        self._body.apply_action(ArticulationAction(**{kind: targets}, joint_indices=joint_indices))
+
     def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
         """Return the forces of the drives `(k,)` [N·m or N]."""
         return self._body.get_joint_efforts(joint_indices)
@@ -263,7 +269,7 @@ class VisualCuboid(SingleGeometryPrim):
     Args:
         prim_path: where it is put, in an env that runs: `/World/env_<id>/...`.
         name: its name, by which `IScene.get` finds it.
-        position: world frame [m].
+        position: world frame [m]; that of the config of an object, for a class that adds it, is where the config says.
         translation: the same in the env frame.
         orientation: `(w, x, y, z)`.
         scale: edge lengths [m], times `size`.
@@ -302,7 +308,9 @@ class VisualCuboid(SingleGeometryPrim):
     ):
         scene = IScene.at(prim_path)
         place = np.zeros(3) if translation is None else np.asarray(translation, float)
-        if position is not None:
+        if position is not None and np.array_equal(position, scene.object_positions.get(prim_path, ())):
+            place = np.asarray(position, float)  # which 2.x moved into the world
+        elif position is not None:
             place = np.asarray(position, float) - scene.world.env_origins[scene.env_id]
         edges = (1.0 if size is None else size) * np.broadcast_to(1.0 if scale is None else scale, (3,))
         dynamic, collider = self._physics

@@ -83,7 +83,8 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
 
     `*` stands for any text, unless there are other characters of regular expressions in a name, such as `env_.*`.
 
-    ValueError for a `prim_type`: the stage does not distinguish articulations and rigid bodies.
+    ValueError for what is no pattern, and for a `prim_type`: the stage does not distinguish articulations and rigid
+    bodies.
     """
     if prim_type is not None:
         raise ValueError(f'find_matching_prim_paths: prim_type must be None here, got {prim_type!r}')
@@ -91,7 +92,11 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
     for pattern in prim_path_regex.strip('/').split('/'):
         if re.fullmatch(r'[\w*]*', pattern):
             pattern = pattern.replace('*', '.*')
-        found = [child for prim in found for child in prim.GetChildren() if re.fullmatch(pattern, child.GetName())]
+        try:
+            name = re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f'find_matching_prim_paths: {prim_path_regex!r} is no pattern: {error}') from None
+        found = [child for prim in found for child in prim.GetChildren() if name.fullmatch(child.GetName())]
     return [get_prim_path(prim) for prim in found]
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from internutopia.compat.omni.handles import SingleArticulation, SingleGeometryPrim, SingleRigidPrim, SingleXFormPrim
 from internutopia.compat.omni.prims import find_matching_prim_paths
-from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.util import did_you_mean
 
 SINGLE_NAMES = {  # in Isaac Sim up to 4.2, a name is that of one prim
@@ -124,17 +123,21 @@ class _View(Generic[S]):
         self._each('set_local_pose', indices, translations, orientations)
 
     def _chosen(self, indices: Any) -> list[S]:
-        rows = range(len(self._prims)) if indices is None else np.asarray(indices).tolist()
-        return [self._prims[row] for row in rows]
+        if indices is None:
+            return self._prims
+        rows = np.asarray(indices)
+        if rows.size and not (rows.dtype.kind in 'iu' and 0 <= rows.min() <= rows.max() < self.count):
+            raise ValueError(f'{self.name}: indices must be rows of its {self.count} prims, got {indices!r}')
+        return [self._prims[row] for row in rows.tolist()]
 
-    def _each(self, call: str, indices: Any, *values: Any) -> None:
-        """Call a setter of each prim with its row of values."""
+    def _each(self, call: str, indices: Any, *values: Any, **options: Any) -> None:
+        """Call a setter of each prim with its row of values. ValueError if there are not as many rows as prims."""
         chosen = self._chosen(indices)
         for value in values:
             if value is not None and len(value) != len(chosen):
                 raise ValueError(f'{self.name}.{call}: {len(value)} rows for {len(chosen)} prims')
         for row, each in enumerate(chosen):
-            getattr(each, call)(*(None if value is None else value[row] for value in values))
+            getattr(each, call)(*(None if value is None else value[row] for value in values), **options)
 
     def _rows(self, call: str, indices: Any) -> Array:
         return np.array([getattr(each, call)() for each in self._chosen(indices)])
@@ -243,28 +246,23 @@ class Articulation(_View[SingleArticulation]):
 
     def set_joint_positions(self, positions: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set joint positions `(m, k)`; position targets follow."""
-        for each, row in zip(self._chosen(indices), positions, strict=True):
-            each.set_joint_positions(row, joint_indices)
+        self._each('set_joint_positions', indices, positions, joint_indices=joint_indices)
 
     def set_joint_velocities(self, velocities: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set joint velocities `(m, k)`."""
-        for each, row in zip(self._chosen(indices), velocities, strict=True):
-            each.set_joint_velocities(row, joint_indices)
+        self._each('set_joint_velocities', indices, velocities, joint_indices=joint_indices)
 
     def set_joint_efforts(self, efforts: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set effort targets `(m, k)` [N·m or N]."""
-        for each, row in zip(self._chosen(indices), efforts, strict=True):
-            each.apply_action(ArticulationAction(joint_efforts=row, joint_indices=joint_indices))
+        self._each('set_joint_targets', indices, efforts, kind='joint_efforts', joint_indices=joint_indices)
 
     def set_joint_position_targets(self, positions: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set position targets `(m, k)` of the drives."""
-        for each, row in zip(self._chosen(indices), positions, strict=True):
-            each.apply_action(ArticulationAction(joint_positions=row, joint_indices=joint_indices))
+        self._each('set_joint_targets', indices, positions, kind='joint_positions', joint_indices=joint_indices)
 
     def set_joint_velocity_targets(self, velocities: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set velocity targets `(m, k)` of the drives."""
-        for each, row in zip(self._chosen(indices), velocities, strict=True):
-            each.apply_action(ArticulationAction(joint_velocities=row, joint_indices=joint_indices))
+        self._each('set_joint_targets', indices, velocities, kind='joint_velocities', joint_indices=joint_indices)
 
     def get_gains(self, indices: Any = None, joint_indices: Any = None) -> tuple[Array, Array]:
         """Return stiffness and damping of the drives `(m, k)`."""
@@ -274,9 +272,7 @@ class Articulation(_View[SingleArticulation]):
 
     def set_gains(self, kps: Any = None, kds: Any = None, indices: Any = None, joint_indices: Any = None) -> None:
         """Set stiffness and damping of the drives `(m, k)`; None leaves one as it is."""
-        for row, each in enumerate(self._chosen(indices)):
-            stiffness, damping = (None if values is None else values[row] for values in (kps, kds))
-            each.set_gains(stiffness, damping, joint_indices)
+        self._each('set_gains', indices, kps, kds, joint_indices=joint_indices)
 
     def get_velocities(self, indices: Any = None, clone: bool = True) -> Array:
         """Return linear and angular velocities of the roots `(m, 6)`."""

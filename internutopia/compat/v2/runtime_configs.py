@@ -4,7 +4,8 @@
   trained for another model. Where one cannot be run, the packaged policy takes its place, with a warning.
 - An `InverseKinematicsController` sets the targets of the joints at once, and the drives hold them, unless its
   config gives a `joint_speed`.
-- `forward` of a `GripperController` gives targets over all dofs, NaN for those that it leaves alone.
+- `forward` of a `GripperController` gives targets over all dofs, NaN for those that it leaves alone; that of a robot
+  whose class names no `finger_joints` asks the `gripper` of its articulation, such as that of a `Franka`.
 - A sensor that `enable=False` switches off, which 2.x had not, costs a warning.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.compat.v2 import walking
 from internutopia.config import TaskCfg
@@ -20,11 +22,13 @@ from internutopia.config.robot import ControllerCfg, RobotCfg
 from internutopia.core.registry import is_batched
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.asset_paths import PACKAGED_ASSETS, POLICY_SUFFIXES, packaged_as, resolve
 from internutopia.util.log import warn_once
 
 _AT_ONCE = 1e6  # rad/s or m/s
 _IK, _GRIPPER = 'InverseKinematicsController', 'GripperController'
+_GRIPPER_OF_ARTICULATION = 'GripperOfArticulationController'
 
 
 def runtime_config(config: TaskCfg) -> TaskCfg:
@@ -38,19 +42,21 @@ def _robot(config: RobotCfg) -> RobotCfg:
             warn_once(
                 'sensor %r of robot %r is off and not in the observations: enable=False', sensor.name, config.name
             )
-    return config.model_copy(update={'controllers': [_controller(cfg) for cfg in config.controllers or []]})
+    has_fingers = bool(getattr(BaseRobot.robots[config.type], 'finger_joints', ()))
+    controllers = [_controller(cfg, has_fingers) for cfg in config.controllers or []]
+    return config.model_copy(update={'controllers': controllers})
 
 
-def _controller(config: ControllerCfg) -> ControllerCfg:
+def _controller(config: ControllerCfg, has_fingers: bool) -> ControllerCfg:
     changes: dict[str, Any] = {}
     if config.type in walking.FORMS:
         changes = _policy(config)
     elif config.type == _IK and 'joint_speed' not in config.model_fields_set:
         changes = {'joint_speed': _AT_ONCE}
     elif config.type == _GRIPPER:
-        changes = {'type': _over_all_dofs(_GRIPPER)}
+        changes = {'type': _over_all_dofs(_GRIPPER) if has_fingers else _GRIPPER_OF_ARTICULATION}
     if config.sub_controllers:
-        changes['sub_controllers'] = [_controller(each) for each in config.sub_controllers]
+        changes['sub_controllers'] = [_controller(each, has_fingers) for each in config.sub_controllers]
     return config.model_copy(update=changes) if changes else config
 
 
@@ -85,6 +91,42 @@ class _OverAllDofs(BaseController):
         every = np.full((*targets.shape[:-1], self.robot.articulation.num_dof), np.nan, np.float32)
         every[..., control.joint_indices] = targets
         return ArticulationAction(every)
+
+
+@BaseController.register(_GRIPPER_OF_ARTICULATION)
+class _GripperOfArticulation(BaseController):
+    """Controller that passes commands on to the gripper of its robot's articulation, which that may make late."""
+
+    commands = 'drives'
+
+    @property
+    def _gripper(self) -> Any:
+        gripper = getattr(self.robot.articulation, 'gripper', None)
+        if gripper is None:
+            kind = self.robot.config.type
+            raise ValueError(
+                f'robot {self.robot.name!r} of type {kind!r} has no gripper: its class names no finger_joints, and its '
+                'articulation has no gripper'
+            )
+        return gripper
+
+    @override
+    def parse_action(self, action: Any) -> Any:
+        if isinstance(action, list | tuple) and len(action) == 1 and action[0] in ('open', 'close'):
+            return action
+        raise ValueError(f"expected ['open'] or ['close'], got {action!r}")
+
+    @override
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        return self.forward(*self.parse_action(action))
+
+    def forward(self, action: str) -> ArticulationAction:
+        """Compute the targets of the gripper."""
+        return self._gripper.forward(action)
+
+    @override
+    def get_obs(self) -> dict[str, Any]:
+        return {'gripper_pos': self._gripper.get_joint_positions()}
 
 
 def _over_all_dofs(name: str) -> str:

@@ -103,6 +103,17 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def is_finite(value: Any) -> bool:
+    """Return True if all numbers in a value are, which is nested like that of `plain`."""
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list | tuple | set):
+        return all(map(is_finite, value))
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in 'fc':
+        return bool(np.isfinite(value).all())
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 _LINES = TypeAdapter(ResultLine)
 
 

@@ -14,7 +14,11 @@ from internutopia.model.spec import ObjectSpec
 
 
 class BaseObject:
-    """Base class of objects. `model` defines an object of this type; `body` is its handle in the env."""
+    """Base class of objects. `model` defines an object of this type; `body` is its handle in the env.
+
+    A class may add its object itself instead, in `set_up_to_scene`, as those of 2.x do: the scene of the env is then
+    compiled once more when an episode starts.
+    """
 
     objs: ClassVar[dict[str, type[BaseObject]]] = {}
 
@@ -29,12 +33,14 @@ class BaseObject:
         return register_in(BaseObject.objs, name)
 
     @classmethod
-    def model(cls, config: Any) -> ObjectSpec:
-        """Return the model of the object, for a config."""
-        raise NotImplementedError(f'{cls.__name__} must define its model')
+    def model(cls, config: Any) -> ObjectSpec | None:
+        """Return the model of the object, for a config; None if `set_up_to_scene` adds it."""
+        if cls.set_up_to_scene is BaseObject.set_up_to_scene:
+            raise NotImplementedError(f'{cls.__name__} must define its model, or add it in set_up_to_scene')
+        return None
 
     def set_up_to_scene(self, scene: IScene) -> None:
-        """Initialize; called when the object's body exists."""
+        """Initialize; called when the object's body exists, or where `model` is None, to add it to the scene."""
 
     @property
     def body(self) -> IRigidBody:
@@ -53,6 +59,7 @@ def init_objects(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseOb
 def init_object(config: ObjectCfg, scene: IScene) -> BaseObject:
     """Create an object of one env; its config has its name and prim path there."""
     obj = look_up(BaseObject.objs, 'object', config.type)(config, scene)
+    scene.object_positions[config.prim_path] = config.position
     obj.set_up_to_scene(scene)
     return obj
 

@@ -127,6 +127,10 @@ class IArticulation(PoseMixin):
 
     def apply_action(self, action: ArticulationAction, env_ids: Any = ...) -> None:
         """Set drive targets; what the action leaves out keeps its target. Arrays `(k,)`, for all envs `(n, k)`."""
+        if not hasattr(action, 'joint_positions'):
+            raise TypeError(
+                f'robot {self.name!r}: expected an ArticulationAction, got {type(action).__name__}: {action!r}'
+            )
         given = {
             'positions': action.joint_positions,
             'velocities': action.joint_velocities,
@@ -249,7 +253,7 @@ class IArticulation(PoseMixin):
     def _own(self, buffer: NDArray[np.float32], joints: Any = None) -> NDArray[np.float32]:
         if isinstance(self.env_id, int):
             row = to_host(buffer[self.env_id])
-            return row.copy() if joints is None else row[..., np.asarray(joints, np.intp)]
+            return row.copy() if joints is None else row[..., self._checked(joints)]
         return buffer if joints is None else buffer[..., self._world.arrays.index(joints)]
 
     def _joints(self, joint_indices: Any, **values: Any) -> Any:
@@ -260,7 +264,23 @@ class IArticulation(PoseMixin):
             if shape and shape[-1] not in (1, count):
                 order = '' if joint_indices is not None else f', in this order: {", ".join(self.view.dof_names)}'
                 raise ValueError(f'robot {self.name!r}: {shape[-1]} {name} for {count} joints{order}')
-        return slice(None) if joint_indices is None else np.asarray(joint_indices, np.intp)
+        return slice(None) if joint_indices is None else self._checked(joint_indices)
+
+    def _checked(self, joint_indices: Any) -> NDArray[np.intp]:
+        """Return dof indices. ValueError, with the joints, if they are none."""
+        if isinstance(joint_indices, np.ndarray) and joint_indices.dtype == np.intp:
+            return joint_indices  # those of each step; numpy refuses what is out of range
+        indices = np.asarray(joint_indices)
+        if indices.dtype.kind not in 'iu' and indices.size:
+            fault = f'integers, got {joint_indices!r}'
+        elif indices.size and not -self.num_dof <= indices.min() <= indices.max() < self.num_dof:
+            fault = f'indices of {self.num_dof} joints, got {joint_indices!r}'
+        else:
+            return indices.astype(np.intp, copy=False)
+        joints = ', '.join(self.view.dof_names)
+        raise ValueError(
+            f'robot {self.name!r}: joint_indices must be {fault}; get_dof_index(name) finds them: {joints}'
+        )
 
     def _ids(self, env_ids: Any) -> Any:
         if isinstance(self.env_id, int):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from internutopia.core.robot.articulation import IArticulation
@@ -15,6 +16,7 @@ from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
+from internutopia.engines.setter_checks import POSITIVE, check_numbers, check_poses
 from internutopia.model.spec import SCENE_PREFIX, JointSpec, ObjectSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
@@ -84,12 +86,20 @@ class EnvScene(IScene):
 
     @override
     def add_object(self, spec: ObjectSpec) -> IRigidBody:
-        path = self.root_path + spec.path
-        taken = {**self.object_paths, **self.robot_paths}
-        if spec.name in self.world.body_names(self.env_id) or spec.name in taken.values():
+        path, there = self.root_path + spec.path, self.world.body_names(self.env_id)
+        spec = replace(spec, name=self.user_name(spec.name))
+        # an object of the task whose class adds it has a path before it is there
+        objects = {path: name for path, name in self.object_paths.items() if name in there}
+        taken = {**objects, **self.robot_paths}
+        if spec.name in there or spec.name in taken.values():
             raise EnvValueError(self.env_id, f'env {self.env_id} has an object or robot {spec.name!r} already')
         if path in taken:
             raise EnvValueError(self.env_id, f'env {self.env_id} has {taken[path]!r} at {path!r} already')
+        env_ids = np.array([self.env_id])
+        check_poses(env_ids, spec.name, [spec.position], [spec.orientation])
+        check_numbers(env_ids, spec.name, 'scale', [spec.scale], (3,), POSITIVE)
+        for quantity in ('mass', 'density'):
+            check_numbers(env_ids, spec.name, quantity, getattr(spec, quantity), (), POSITIVE, optional=True)
         self._change(replace(self.model, objects=(*self.model.objects, spec)))
         self.object_paths[path] = spec.name
         return self.get(spec.name)

@@ -142,11 +142,8 @@ class IRigidBody(PoseMixin):
         return float(masses[self.env_id]) if isinstance(self.env_id, int) else masses
 
     def set_mass(self, mass: Any) -> None:
-        """Set the mass [kg] of this env's body; its inertia scales along."""
-        if not np.all(np.isfinite(mass)) or np.any(np.asarray(mass) <= 0):
-            raise ValueError(f'mass of {self.name!r} must be positive, got {mass!r}')
-        env_ids, _ = self._rows(None)
-        self._view.set_masses(env_ids, np.atleast_1d(mass))
+        """Set the mass [kg] of this env's body; its inertia scales along. ValueError if it is not positive."""
+        self._view.set_masses(*self._rows(mass))
 
     def is_valid(self) -> bool:
         """Return True if the body still exists in its env."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
+from internutopia.core.episodes.record import is_finite
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedActions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
@@ -19,9 +20,11 @@ from internutopia.core.runner.interfaces import Action, Failures, Image
 from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
+from internutopia.core.task.reward import reward_of
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import select_envs
 from internutopia.util.conventions import conventions_of
+from internutopia.util.log import warn_once
 
 Observations = dict[str, Any]
 
@@ -220,7 +223,7 @@ class LocalRunner:
                 if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
                     for metric in task.metrics.values():
                         metric.update(obs)
-                reward = 0.0 if task.reward is None else float(task.reward.calc())
+                reward = 0.0 if task.reward is None else reward_of(task.reward)
             except Exception as mistake:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
@@ -237,7 +240,13 @@ class LocalRunner:
         ended = terminated or truncated
         if ended:
             self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
-            info['metrics'] = task.calculate_metrics()
+            try:
+                info['metrics'] = task.calculate_metrics()
+            except Exception as mistake:
+                mistake.add_note(f'in env {env_id}, at the end of episode {slot.episode.id}')
+                raise
+            for name in [name for name, value in info['metrics'].items() if not is_finite(value)]:
+                warn_once('metric %r gave numbers that are not finite: results have null in their place', name)
             if error is not None:
                 info['failed'], info['error'] = True, error
             ends = terminated, truncated, info['metrics'], error

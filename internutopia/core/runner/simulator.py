@@ -241,7 +241,8 @@ class SimulatorRunner:
         """
         with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
-            self.clear([i for i in env_ids if i not in prepared or prepared[i].task is None])
+            if new := [i for i in env_ids if i not in prepared or prepared[i].task is None]:
+                self.clear(new)
             try:
                 self._load(prepared)
                 for update in self.scenes.after_physics:
@@ -357,7 +358,9 @@ class SimulatorRunner:
         scene = self._scene(env_id)
         task = self.slot(env_id).task
         with self.scenes.entered():
-            scene.add_object(object_spec(config, task.config.objects_root_path))
+            spec = object_spec(config, task.config.objects_root_path)
+            if spec is not None:
+                scene.add_object(spec)
             own = localize(config, task.config.objects_root_path, env_id)
             task.objects[config.name] = init_object(own, scene)
         return self.get_obj(config.name, env_id)

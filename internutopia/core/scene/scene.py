@@ -20,9 +20,13 @@ from typing import Any
 
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView
-from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec
+from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec, Vec3
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
+
+
+class AmbiguousPathError(KeyError):
+    """A prim path that is in several Envs of this process."""
 
 
 class EnvScenes:
@@ -77,6 +81,7 @@ class IScene:
         root_path: prim path of the env.
         robot_paths: robot name (as in the user's config) by absolute prim path.
         object_paths: object name by absolute prim path.
+        object_positions: position in the config of an object, env frame [m], by absolute prim path.
         batches: the batched robots of the world, which its robots join.
     """
 
@@ -89,6 +94,7 @@ class IScene:
         self.root_path = env_path(env_id) if isinstance(env_id, int) else '/World/env_*'
         self.robot_paths: dict[str, str] = {}
         self.object_paths: dict[str, str] = {}
+        self.object_positions: dict[str, Vec3] = {}
 
     @property
     def lead_env(self) -> int:
@@ -104,7 +110,8 @@ class IScene:
     def at(cls, prim_path: str) -> Any:
         """Return the scene of the env that a prim path lies in.
 
-        KeyError if there is no such env, or, outside of the code that an `Env` runs, if several of them have it.
+        KeyError if there is no such env, or (AmbiguousPathError), outside of the code that an `Env` runs, if several of
+        them have it.
         """
         match = _ENV_PATH.match(prim_path)
         env_id = int(match[1]) if match else -1
@@ -116,7 +123,7 @@ class IScene:
         if not places:
             raise KeyError(f'prim path {prim_path!r} is in no loaded env (expected /World/env_<id>/...)')
         if len(places) > 1:
-            raise KeyError(
+            raise AmbiguousPathError(
                 f'prim path {prim_path!r} is in {len(places)} Envs of this process: ask the one that is meant, by '
                 'env.runner.get_obj(name, env_id) or the robots of its env.runner.current_tasks, or close the others'
             )

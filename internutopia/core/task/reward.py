@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
@@ -57,3 +58,15 @@ class BaseReward(ABC):
 def create_reward(config: RewardCfg, task: RewardedTask) -> BaseReward:
     """Create the reward of a config."""
     return look_up(BaseReward.rewards, 'reward', config.reward_type)(task, config.reward_settings)
+
+
+def reward_of(reward: BaseReward) -> float:
+    """Return the reward of this step. ValueError if it is no finite number."""
+    value = reward.calc()
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f'reward {type(reward).__name__}: calc() must return a finite number, got {value!r}')
+    return number

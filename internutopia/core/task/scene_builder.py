@@ -32,14 +32,16 @@ def scene_spec(config: TaskCfg) -> SceneSpec:
             replace(_robot_model(robot), prim_path=_below(config.robots_root_path, robot.prim_path))
             for robot in config.robots
         ),
-        objects=tuple(object_spec(obj, config.objects_root_path) for obj in config.objects),
+        objects=tuple(
+            spec for obj in config.objects if (spec := object_spec(obj, config.objects_root_path)) is not None
+        ),
     )
 
 
-def object_spec(config: ObjectCfg, root_path: str) -> ObjectSpec:
-    """Return the spec of an object whose prim path is below `root_path` of its env."""
+def object_spec(config: ObjectCfg, root_path: str) -> ObjectSpec | None:
+    """Return the spec of an object whose prim path is below `root_path` of its env; None if its class adds it."""
     model = look_up(BaseObject.objs, 'object', config.type).model(config)
-    return replace(model, prim_path=_below(root_path, config.prim_path))
+    return None if model is None else replace(model, prim_path=_below(root_path, config.prim_path))
 
 
 def check_sensors(config: TaskCfg, scene: SceneHandle) -> None:

@@ -38,7 +38,7 @@ class PoseMixin:
     def set_world_pose(self, position: Any = None, orientation: Any = None) -> None:
         """Move to a pose in the world frame; None leaves position or orientation as it is."""
         if position is not None:
-            position = np.asarray(position, np.float64) - np.asarray(self.offset)
+            position = _vector('position', position) - np.asarray(self.offset)
         self.set_pose(position, orientation)
 
     def get_local_pose(self) -> Pose:
@@ -52,7 +52,9 @@ class PoseMixin:
         """Move to a pose in the frame of the parent prim."""
         parent_position, parent_orientation = self._parent_pose()
         if translation is not None:
-            translation = parent_position + quat_rotate(parent_orientation, np.asarray(translation, np.float32))
+            translation = parent_position + quat_rotate(
+                parent_orientation, _vector('translation', translation).astype(np.float32)
+            )
         if orientation is not None:
             orientation = quat_multiply(parent_orientation, np.asarray(orientation, np.float32))
         self.set_pose(translation, orientation)
@@ -71,3 +73,11 @@ class PoseMixin:
 
     def _parent_pose(self) -> Pose:
         return np.zeros(3, np.float32), np.array([1, 0, 0, 0], np.float32)
+
+
+def _vector(name: str, values: Any) -> NDArray[np.float64]:
+    """Return vectors `(..., 3)`. ValueError for another shape."""
+    array = np.asarray(values, np.float64)
+    if array.shape[-1:] != (3,):
+        raise ValueError(f'{name}: expected 3 numbers, got {values!r}')
+    return array

@@ -22,7 +22,7 @@ from internutopia.engines.batched.view import (
     cells,
     joints_key,
 )
-from internutopia.engines.setter_checks import TargetCheck, check_finite
+from internutopia.engines.setter_checks import NOT_NEGATIVE, SHARE, TargetCheck, check_numbers, check_velocities
 from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.kinematics import KinematicChain, joint_ranges
@@ -159,19 +159,20 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_root_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
+        check_velocities(env_ids, self.name, linear, angular)
         if self._layout.root.dof >= 0:
             self._root.set_velocities(env_ids, linear, angular)
 
     @override
     def set_joint_positions(self, env_ids: EnvIds, positions: Any, joints: Any = slice(None)) -> None:
-        check_finite(env_ids, self.name, 'joint positions', positions)
+        check_numbers(env_ids, self.name, 'joint positions', positions)
         self._set_joints('qpos', 'qpos', env_ids, positions, joints)
         if self._layout.driven:
             self.set_targets(env_ids, positions=positions, joints=joints)
 
     @override
     def set_joint_velocities(self, env_ids: EnvIds, velocities: Any, joints: Any = slice(None)) -> None:
-        check_finite(env_ids, self.name, 'joint velocities', velocities)
+        check_numbers(env_ids, self.name, 'joint velocities', velocities)
         self._set_joints('qvel', 'dof', env_ids, velocities, joints)
 
     @override
@@ -227,8 +228,8 @@ class MujocoArticulationView(View, ArticulationView):
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:
         """ValueError for a robot with its own actuators."""
         self._require_drives()
-        check_finite(env_ids, self.name, 'stiffness', stiffness)
-        check_finite(env_ids, self.name, 'damping', damping)
+        check_numbers(env_ids, self.name, 'stiffness', stiffness, allowed=NOT_NEGATIVE, optional=True)
+        check_numbers(env_ids, self.name, 'damping', damping, allowed=NOT_NEGATIVE, optional=True)
         arrays = self._world.arrays
         for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
             if values is None:
@@ -247,6 +248,7 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_frictions(self, env_ids: EnvIds, coefficients: Any) -> None:
+        check_numbers(env_ids, self.name, 'friction', coefficients, (), NOT_NEGATIVE)
         arrays = self._world.arrays
         new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
         for target in self._write_targets(env_ids):
@@ -255,6 +257,7 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
+        check_numbers(env_ids, self.name, 'factors of footprints', factors, allowed=SHARE)
         names, arrays = self._checked_links(links), self._world.arrays
         new = arrays.xp.broadcast_to(arrays.asarray(factors, arrays.double), (len(env_ids), 2))
         scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
@@ -267,6 +270,8 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
+        check_numbers(env_ids, self.name, 'armature', armature, allowed=NOT_NEGATIVE, optional=True)
+        check_numbers(env_ids, self.name, 'damping', damping, allowed=NOT_NEGATIVE, optional=True)
         arrays = self._world.arrays
         for name, values in (('dof_armature', armature), ('dof_damping', damping)):
             if values is None:
@@ -286,6 +291,7 @@ class MujocoArticulationView(View, ArticulationView):
 
     @override
     def set_controls(self, env_ids: EnvIds, controls: Any) -> None:
+        check_numbers(env_ids, self.name, 'controls', controls)
         values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
         for target in self._write_targets(env_ids):
             target.assign(target.batch.write('ctrl'), target.view_slice.joints('controls'), values[target.rows])

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
-from internutopia.engines.setter_checks import check_finite, check_orientations
+from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice, cells
+from internutopia.engines.setter_checks import POSITIVE, check_numbers, check_poses, check_velocities
 from internutopia.engines.views import Array, BodyView, EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.layouts import BodyLayout
+from internutopia.util.errors import EnvValueError
 from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
 
@@ -33,12 +34,14 @@ class MujocoBodyView(View, BodyView):
 
     @override
     def get_masses(self) -> Array:
-        return self._read('mass', ((),), lambda part: Source([part.values('body_mass', part.layout.body)]))[0]
+        def find(part: ViewSlice) -> Source:
+            return Source([part.values('body_mass', part.index(part.layout.parts))], lambda masses: (masses.sum(-1),))
+
+        return self._read('mass', ((),), find)[0]
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        check_finite(env_ids, self.name, 'position', positions)
-        check_orientations(env_ids, self.name, orientations)
+        check_poses(env_ids, self.name, positions, orientations)
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             body: BodyLayout = target.view_slice.layout
@@ -62,8 +65,7 @@ class MujocoBodyView(View, BodyView):
 
     @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
-        check_finite(env_ids, self.name, 'linear velocity', linear)
-        check_finite(env_ids, self.name, 'angular velocity', angular)
+        check_velocities(env_ids, self.name, linear, angular)
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             body: BodyLayout = target.view_slice.layout
@@ -81,14 +83,23 @@ class MujocoBodyView(View, BodyView):
 
     @override
     def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
+        """ValueError for a body without a mass, whose inertia could not be scaled."""
+        check_numbers(env_ids, self.name, 'mass', masses, (), POSITIVE)
         arrays = self._world.arrays
+        for target in () if arrays.on_device else self._write_targets(env_ids):
+            layout = target.view_slice.layout
+            if not target.batch.values('body_mass')[cells(target.slots, layout.parts)].any(axis=-1).all():
+                env_id = int(env_ids[target.rows][0])
+                raise EnvValueError(env_id, f'env {env_id}: body {self.name!r} has no mass that could be changed')
         new = arrays.xp.broadcast_to(arrays.asarray(masses, arrays.double), (len(env_ids),))
         for target in self._write_targets(env_ids):
             mass, inertia = target.batch.expand('body_mass'), target.batch.expand('body_inertia')
-            body = target.view_slice.layout.body
-            factor = new[target.rows] / mass[target.slots, body]
-            target.assign(inertia, body, inertia[target.slots, body] * factor[:, None])
-            target.assign(mass, body, new[target.rows])
+            parts = target.view_slice.index(target.view_slice.layout.parts)
+            where = cells(target.slots, parts)
+            old = mass[where]
+            share = old / old.sum(-1)[:, None]  # exactly 1 of a body of one part
+            target.assign(inertia, parts, inertia[where] / old[..., None] * (share * new[target.rows, None])[..., None])
+            target.assign(mass, parts, share * new[target.rows, None])
             target.batch.set_constants(target.slots, target.mask)
             self._world.version += 1
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
-from internutopia.engines.setter_checks import check_finite, check_orientations
+from internutopia.engines.setter_checks import check_poses
 from internutopia.engines.views import Array, CameraView, EnvIds
 from internutopia.model.camera_layouts import CameraLayout, camera_intrinsics
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
@@ -52,8 +52,7 @@ class MujocoCameraView(View, CameraView):
 
     @override
     def set_poses(self, env_ids: EnvIds, positions: Any = None, orientations: Any = None) -> None:
-        check_finite(env_ids, self.name, 'position', positions)
-        check_orientations(env_ids, self.name, orientations)
+        check_poses(env_ids, self.name, positions, orientations)
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             batch, slots, layout = target.batch, target.slots, target.view_slice.layout

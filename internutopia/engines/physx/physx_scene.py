@@ -16,6 +16,7 @@ from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
 from internutopia.engines.physx.sensors import check_sensors
 from internutopia.engines.physx.stage import StageLayout, write_stage
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.physx_attributes import physx_attributes
 from internutopia.util.log import warn_once
 
 _HELD = (MODEL_FIELDS - CHANGEABLE - VISUAL) | {'geom_friction'}  # of shapes, which are known by it
@@ -48,6 +49,7 @@ class PhysxScene:
         digest = hashlib.blake2b(self._structure, digest_size=16)
         for name in sorted(_HELD):
             digest.update(np.ascontiguousarray(model_field(self._model, name)).tobytes())
+        digest.update(repr(sorted(physx_attributes(self._model).items())).encode())
         return digest.digest()
 
 

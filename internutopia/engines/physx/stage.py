@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 import mujoco
 import numpy as np
@@ -27,6 +28,7 @@ from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
 from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
+from internutopia.model.physx_attributes import Attributes, physx_attributes
 from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
@@ -91,6 +93,7 @@ class _Writer:
         self._sensed = sensed_bodies(model)
         self._passing: dict[int, list[int]] = {}
         self._colliders: dict[int, str] = {}
+        self._authored = physx_attributes(model)
         self._paths = {mover: mover_path(self._movers, mover) for mover in self._movers.parents}
 
     def layout(self) -> StageLayout:
@@ -143,12 +146,9 @@ class _Writer:
     def _articulation(self, index: int, tree: Articulation, selfless: bool) -> str:
         path = f'@/a{index}'
         schemas = '"PhysicsArticulationRootAPI", "PhysxArticulationAPI"'
-        settings = (
-            f'bool physxArticulation:enabledSelfCollisions = {str(not selfless).lower()}\n'
-            f'int physxArticulation:solverPositionIterationCount = {POSITION_ITERATIONS}\n'
-            f'int physxArticulation:solverVelocityIterationCount = {VELOCITY_ITERATIONS}\n'
-            'float physxArticulation:sleepThreshold = 0\nfloat physxArticulation:stabilizationThreshold = 0\n'
-        )
+        top = tree.root or tree.links[0]
+        settings = self._attributes('physxArticulation', self._model.body(top).name, _ARTICULATION)
+        settings += f'bool physxArticulation:enabledSelfCollisions = {str(not selfless).lower()}\n'
         parts: list[str] = []
         if tree.root:
             own = ('', '') if tree.fixed else (schemas, settings)
@@ -183,7 +183,7 @@ class _Writer:
                 'Xform',
                 name,
                 '"PhysicsRigidBodyAPI", "PhysicsMassAPI", "PhysxRigidBodyAPI"',
-                f'{_pose_text(position, orientation)}{self._owner}{_UNDAMPED}{_mass_text(mass)}',
+                f'{_pose_text(position, orientation)}{self._owner}{_attribute_text(_BODY)}{_mass_text(mass)}',
             )
         for k, (joint, (one, other)) in enumerate(zip(joints, pairwise(names), strict=True)):
             yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link)
@@ -209,6 +209,9 @@ class _Writer:
         low, high = self._limits(joint)
         unit = joint_unit(model, joint)
         text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
+        speed = self._authored.get(model.joint(joint).name, {}).get('physxJoint:maxJointVelocity')
+        if speed is not None:
+            text += f'float physxJointAxis:{axis}:maxJointVelocity = {speed:.9g}\n'
         schemas = f'"PhysicsDriveAPI:{axis}", "PhysxJointAxisAPI:{axis}"'
         if (mimic := movers.constraints.mimics.get(joint)) is not None:
             schemas += ', "NewtonMimicAPI"'
@@ -267,7 +270,8 @@ class _Writer:
             extra += 'bool physxRigidBody:disableGravity = true\n'
         mass = float(model.body_mass[own].sum())
         scopes = ''.join(self._scope(b, mover) for b in own if b in self._filters.colliders)
-        text = f'{_pose_text(position, orientation)}{self._owner}{_UNDAMPED}{_mass_text(mass or 1.0)}{extra}{scopes}'
+        extra += self._attributes('physxRigidBody', model.body(mover).name, _BODY)
+        text = f'{_pose_text(position, orientation)}{self._owner}{_mass_text(mass or 1.0)}{extra}{scopes}'
         return _prim('Xform', name, ', '.join(applied), text)
 
     def _scope(self, body: int, mover: int) -> str:
@@ -299,6 +303,9 @@ class _Writer:
         elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
             text += _REPORT
+        if own := self._attributes('physxCollision', self._model.geom(geom).name):
+            schemas += ', "PhysxCollisionAPI"'
+            text += own
         if passing:
             schemas += ', "PhysicsFilteredPairsAPI"'
             text += f'rel physics:filteredPairs = [{", ".join(passing)}]\n'
@@ -334,6 +341,11 @@ class _Writer:
                 f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in others)}]\n'
             )
             yield _prim('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
+
+    def _attributes(self, schema: str, element: str, defaults: Attributes = MappingProxyType({})) -> str:
+        """Return attributes of a schema: those that the file of an element has, else defaults."""
+        own = self._authored.get(element, {})
+        return _attribute_text({**defaults, **{name: own[name] for name in own if name.startswith(f'{schema}:')}})
 
     def _pose(self, body: int) -> tuple[Floats, Floats]:
         return self._movers.positions[body], self._movers.orientations[body]
@@ -373,13 +385,19 @@ def restitution_of(model: mujoco.MjModel, geom: int) -> float:
 
 
 _REPORT = 'float physxContactReport:threshold = 0\n'
-_UNDAMPED = (
-    'float physxRigidBody:linearDamping = 0\nfloat physxRigidBody:angularDamping = 0\n'
-    'float physxRigidBody:maxAngularVelocity = 1e7\n'
-    f'int physxRigidBody:solverPositionIterationCount = {POSITION_ITERATIONS}\n'
-    f'int physxRigidBody:solverVelocityIterationCount = {VELOCITY_ITERATIONS}\n'
-    'float physxRigidBody:sleepThreshold = 0\nfloat physxRigidBody:stabilizationThreshold = 0\n'
-)
+_SOLVER: Attributes = {
+    'solverPositionIterationCount': POSITION_ITERATIONS,
+    'solverVelocityIterationCount': VELOCITY_ITERATIONS,
+    'sleepThreshold': 0.0,
+    'stabilizationThreshold': 0.0,
+}
+_ARTICULATION: Attributes = {f'physxArticulation:{name}': value for name, value in _SOLVER.items()}
+_BODY: Attributes = {
+    **{f'physxRigidBody:{name}': value for name, value in _SOLVER.items()},
+    'physxRigidBody:linearDamping': 0.0,
+    'physxRigidBody:angularDamping': 0.0,
+    'physxRigidBody:maxAngularVelocity': 1e7,
+}
 
 
 def scene_text(model: mujoco.MjModel, name: str, shared: bool = False, gpu: bool = False) -> str:
@@ -409,6 +427,14 @@ def gravity_of(model: mujoco.MjModel) -> tuple[float, Floats]:
 def _prim(kind: str, name: str, schemas: str, text: str) -> str:
     applied = f' (\nprepend apiSchemas = [{schemas}]\n)' if schemas else ''
     return f'def {kind} "{name}"{applied}\n{{\n{text}}}\n'
+
+
+def _attribute_text(attributes: Attributes) -> str:
+    lines = []
+    for name, value in attributes.items():
+        kind = 'bool' if isinstance(value, bool) else 'int' if name.endswith('Count') else 'float'
+        lines.append(f'{kind} {name} = {str(value).lower() if kind == "bool" else f"{value:.9g}"}\n')
+    return ''.join(lines)
 
 
 def _pose_text(position: Floats, orientation: Floats, scale: Floats | None = None) -> str:

@@ -45,8 +45,8 @@ class Fingerprint:
 
 def search_path() -> tuple[str, ...]:
     """Return the folders in which environment variables let files be found."""
-    folders = (folder for name in _SEARCH_PATHS for folder in os.environ.get(name, '').split(os.pathsep))
-    return tuple(os.path.abspath(folder) for folder in folders if folder)
+    folders = os.pathsep.join(os.environ.get(name, '') for name in _SEARCH_PATHS).split(os.pathsep)
+    return tuple(map(os.path.abspath, filter(None, folders)))
 
 
 def stamp_of(file: str) -> Stamp | None:

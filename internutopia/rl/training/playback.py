@@ -111,8 +111,10 @@ def contact_sheet(policy: ActFn, config: Config, out: Path, *, arrays: Arrays = 
     rows: list[list[tuple[str, Image]]] = []
     for forward, times in ((0.0, np.linspace(0.0, 20.0, SHEET_FRAMES)), (speed, 3.0 + 0.1 * np.arange(SHEET_FRAMES))):
         steps = np.round(times / step_dt).astype(int).tolist()
-        tested, _ = tested_learning(config, (forward, 0.0, 0.0))
-        run = _tiles(policy, config, tested, steps, _TILE['.png'], arrays, 'side')
+        tasks = [task.model_copy(update={'max_episode_steps': steps[-1] + 1}) for task in config.task_configs]
+        lasting = config.model_copy(update={'task_configs': tasks})  # no other episode begins meanwhile
+        tested, _ = tested_learning(lasting, (forward, 0.0, 0.0))
+        run = _tiles(policy, lasting, tested, steps, _TILE['.png'], arrays, 'side')
         rows.append([(f'{forward:g} m/s, {step * step_dt:.1f} s', tiles[0]) for step, tiles in run])
     out.parent.mkdir(parents=True, exist_ok=True)
     _draw(out, rows)

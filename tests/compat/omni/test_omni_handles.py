@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +261,109 @@ def test_inverse_kinematics_of_a_robot_in_an_env(env):
     action, success = ik.compute_inverse_kinematics(target)
     assert success and action.joint_positions[0] == pytest.approx(0.7, abs=1e-3)
     assert not ik.compute_inverse_kinematics([5, 6, 0])[1]
+
+
+def test_kinematics_of_a_file_without_an_env(tmp_path):
+    """Two links of 0.5 m and 0.25 m above each other, whose joints turn about y: by hand."""
+    links = (('base', None), ('upper', 0.0), ('lower', 0.5), ('tip', 0.25))
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    joints = [
+        f'<joint name="{name}_joint" type="{"fixed" if name == "tip" else "revolute"}"><parent link="{parent}"/>'
+        f'<child link="{name}"/><origin xyz="0 0 {height}"/><axis xyz="0 1 0"/>'
+        '<limit lower="-2" upper="2" effort="9" velocity="9"/></joint>'
+        for (parent, _), (name, height) in itertools.pairwise(links)
+    ]
+    urdf = ''.join(f'<link name="{name}">{body}</link>' for name, _ in links) + ''.join(joints)
+    (tmp_path / 'arm.urdf').write_text(f'<robot name="arm">{urdf}</robot>')
+    (tmp_path / 'arm.yaml').write_text('cspace: [lower_joint, upper_joint]\ndefault_q: [0.1, 0.2]')
+    motion = module('omni.isaac.motion_generation')
+    solver = motion.LulaKinematicsSolver(str(tmp_path / 'arm.yaml'), str(tmp_path / 'arm.urdf'))
+    assert solver.get_joint_names() == ['lower_joint', 'upper_joint']
+    assert set(solver.get_all_frame_names()) >= {'upper', 'lower', 'tip'}
+    solver.set_robot_base_pose([0, 0, 1], [1, 0, 0, 0])
+    upper, lower = 0.3, -0.7
+    expected = [
+        0.5 * np.sin(upper) + 0.25 * np.sin(upper + lower),
+        0.0,
+        1.0 + 0.5 * np.cos(upper) + 0.25 * np.cos(upper + lower),
+    ]
+    position, rotation = solver.compute_forward_kinematics('tip', np.array([lower, upper]))
+    np.testing.assert_allclose(position, expected, atol=1e-9)
+    np.testing.assert_allclose(rotation[:, 2], [np.sin(upper + lower), 0, np.cos(upper + lower)], atol=1e-9)
+    assert solver.compute_forward_kinematics('tip', [lower, upper], position_only=True)[1] is None
+    found, met = solver.compute_inverse_kinematics('tip', expected, warm_start=[lower - 0.1, upper + 0.1])
+    assert met
+    np.testing.assert_allclose(found, [lower, upper], atol=1e-3)
+    assert not solver.compute_inverse_kinematics('tip', [3, 0, 0])[1]
+    with pytest.raises(KeyError, match="no link 'tup'.*tip"):
+        solver.compute_forward_kinematics('tup', [0, 0])
+    with pytest.raises(ValueError, match=r'3 joint positions, expected 2 \(lower_joint, upper_joint\)'):
+        solver.compute_forward_kinematics('tip', [0, 0, 0])
+    (tmp_path / 'arm.yaml').write_text('cspace: [lower_jont]')
+    solver = motion.LulaKinematicsSolver(str(tmp_path / 'arm.yaml'), str(tmp_path / 'arm.urdf'))
+    with pytest.raises(ValueError, match="has no joint 'lower_jont'.*lower_joint"):
+        solver.get_joint_names()
+
+
+def test_a_path_of_several_envs_of_a_process_is_none(env, make_env, make_task):
+    other = make_env(tasks=[make_task()])
+    other.reset()
+    prims = module('omni.isaac.core.prims')
+    with pytest.raises(KeyError, match='is in 2 Envs of this process'):
+        prims.XFormPrim('/World/env_0/robots/arm')
+    prims.XFormPrim('/World/env_1/robots/arm')  # the other has one env
+
+
+@pytest.mark.parametrize(
+    ('call', 'error', 'message'),
+    [
+        (lambda bodies, arms, arm: bodies.set_world_poses([[np.nan, 0, 0]] * 2), ValueError, '^env 0: position of'),
+        (lambda bodies, arms, arm: bodies.set_world_poses(np.zeros((3, 3))), ValueError, '3 rows for 2 prims'),
+        (lambda bodies, arms, arm: bodies.set_world_poses(np.zeros((2, 2))), ValueError, 'expected 3 numbers, got'),
+        (lambda bodies, arms, arm: bodies.get_world_poses([2]), ValueError, 'rows of its 2 prims, got'),
+        (lambda bodies, arms, arm: bodies.set_masses([1.0]), ValueError, '1 rows for 2 prims'),
+        (lambda bodies, arms, arm: arms.set_joint_positions(np.zeros((1, 2))), ValueError, '1 rows for 2 prims'),
+        (lambda bodies, arms, arm: arms.set_joint_positions([[0, np.nan]] * 2), ValueError, 'joint positions of .arm.'),
+        (lambda bodies, arms, arm: arms.set_joint_position_targets(np.zeros(9)), ValueError, '9 rows for 2 prims'),
+        (lambda bodies, arms, arm: arms.set_gains(kps=[[1.0, 1.0]]), ValueError, '1 rows for 2 prims'),
+        (
+            lambda bodies, arms, arm: arm.set_joint_positions([0.0], ['upper']),
+            ValueError,
+            'must be integers, got.*upper',
+        ),
+        (lambda bodies, arms, arm: arm.set_joint_positions([0.0], [True]), ValueError, 'must be integers'),
+        (lambda bodies, arms, arm: arm.set_joint_positions([0.0], [0.5]), ValueError, 'must be integers'),
+        (lambda bodies, arms, arm: arm.set_joint_positions([0.0], [7]), ValueError, 'must be indices of 2 joints'),
+        (
+            lambda bodies, arms, arm: arm.apply_action({'joint_positions': [0, 0]}),
+            TypeError,
+            'an ArticulationAction, got',
+        ),
+        (lambda bodies, arms, arm: arm.set_world_pose(0.5), ValueError, 'position: expected 3 numbers, got 0.5'),
+    ],
+)
+def test_what_means_nothing_is_refused(env, call, error, message):
+    prims, articulations = module('omni.isaac.core.prims'), module('omni.isaac.core.articulations')
+    bodies = prims.RigidPrimView('/World/env_*/objects/box')
+    arms = articulations.ArticulationView('/World/env_*/robots/arm')
+    arm = env.runner.current_tasks['1'].robots['arm'].articulation
+    before = bodies.get_world_poses()[0], arms.get_joint_positions()
+    with pytest.raises(error, match=message):
+        call(bodies, arms, arm)
+    assert (bodies.get_world_poses()[0] == before[0]).all() and (arms.get_joint_positions() == before[1]).all()
+
+
+@pytest.mark.parametrize(
+    ('values', 'message'),
+    [
+        ({'position': [0, 0, np.nan]}, "^env 0: position of 'cube' must be finite"),
+        ({'orientation': [0, 0, 1]}, r"^env 0: orientation of 'cube' must have shape \(4,\)"),
+        ({'scale': [0, 1, 1]}, "^env 0: scale of 'cube' must be positive"),
+        ({'mass': -1}, "^env 0: mass of 'cube' must be positive, got -1"),
+    ],
+)
+def test_no_box_of_what_means_nothing(env, values, message):
+    cuboid = module('omni.isaac.core.objects').DynamicCuboid
+    with pytest.raises(ValueError, match=message):
+        cuboid('/World/env_0/objects/cube', 'cube', **values)
+    assert not env.runner.envs[0].task._scene.object_exists('cube')

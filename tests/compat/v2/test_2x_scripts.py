@@ -7,7 +7,7 @@ those of 2.x but for these, where the number does not depend on how long the scr
 - `memory_leak`: 60 episodes of 10 steps instead of 100 of 100; `tests/core/runner/test_memory.py` looks closer.
 
 The script of two processes is run by `tests/cluster/test_ray_2x_script.py`. Two more scripts, of a user:
-`test_seed_script.py` and, robots that walk in several envs without the switch, `test_walking_goals.py`.
+`test_seed_script.py` and, robots that walk without the switch, `test_walking_goals.py`.
 """
 
 from __future__ import annotations

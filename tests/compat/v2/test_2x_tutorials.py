@@ -1,7 +1,8 @@
 """Scripts in the manner of tutorials for InternUtopia 2.x, started as a user starts them, with nothing but the switch.
 
-What they check is in them. They have classes of their own: a controller, a robot, a sensor, a task with metric and
-reward; or they read what they recorded, look through cameras, place and lift things, and listen to the keyboard.
+What they check is in them. They have classes of their own: a controller, a robot, its gripper, an object, a sensor, a
+task with metric and reward; or they read what they recorded, look through cameras, place and lift things, and listen to
+the keyboard.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ RUNS = [
     'tutorial_own_controller',
     'tutorial_own_robot',
     'tutorial_own_task_and_metric',
+    'tutorial_own_object',
+    'tutorial_own_gripper',
     'tutorial_objects',
     'tutorial_pick_up',
     'tutorial_keyboard',

@@ -340,6 +340,38 @@ def test_nothing_is_put_where_it_cannot_be(make_env, make_task, make_block, bad)
         np.testing.assert_equal(arms(env.step([DRIVE] * 2)[0]), expected)
 
 
+@pytest.mark.parametrize('value', [float('nan'), np.array([1.0, 2.0]), None, float('inf')])
+def test_a_reward_is_a_finite_number(make_env, make_task, monkeypatch, value):
+    env = make_env(tasks=[make_task(reward={'reward_type': 'ToyReward'})] * 2)
+    env.reset()
+    monkeypatch.setattr(env.runner.current_tasks['1'].reward, 'calc', lambda: value)
+    with pytest.raises(ValueError, match=r'reward ToyReward: calc\(\) must return a finite number, got') as raised:
+        env.step([None] * 2)
+    assert raised.value.__notes__ == ['in env 1, step 1 of episode 1']
+
+
+def test_a_metric_that_is_not_finite_is_said(make_env, make_task, monkeypatch, caplog):
+    task = make_task(metrics=[{'type': 'ToyMetric', 'name': 'share'}], max_steps=1)
+    env = make_env(tasks=[task] * 2)
+    env.reset()
+    metric = env.runner.current_tasks['1'].metrics['share']
+    monkeypatch.setattr(metric, 'calc', lambda: {'of': [1.0, np.float32('nan')]})
+    info = env.step([None] * 2)[4]
+    assert np.isnan(info[1]['metrics']['share']['of'][1])
+    assert [each for each in caplog.messages if 'share' in each] == [
+        "metric 'share' gave numbers that are not finite: results have null in their place"
+    ]
+
+
+def test_a_mistake_in_a_metric_says_where(make_env, make_task, monkeypatch):
+    env = make_env(tasks=[make_task(metrics=[{'type': 'ToyMetric', 'name': 'share'}], max_steps=1)] * 2)
+    env.reset()
+    monkeypatch.setattr(env.runner.current_tasks['1'].metrics['share'], 'calc', lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        env.step([None] * 2)
+    assert raised.value.__notes__ == ['in env 1, at the end of episode 1']
+
+
 def test_a_mistake_in_user_code_says_where(make_env, monkeypatch):
     env = make_env(tasks=2)
     env.reset()

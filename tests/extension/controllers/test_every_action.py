@@ -132,9 +132,8 @@ def test_nonsense_is_refused_by_name_or_followed(env_of_a_kind: tuple[Env, str, 
     env, robot, controller = env_of_a_kind
     box = space_of(env, robot, controller)
     where = f'env 1, robot {robot!r}, controller {controller!r}: '
-    refused = []
+    refused, before = [], pickle.dumps(env.get_state())
     for action in nonsense(box):
-        before = pickle.dumps(env.get_state())
         try:
             obs, _, _, truncated, info = env.step([{robot: {controller: box.high}}, {robot: {controller: action}}, {}])
         except ValueError as error:
@@ -144,6 +143,7 @@ def test_nonsense_is_refused_by_name_or_followed(env_of_a_kind: tuple[Env, str, 
         else:
             assert not any(truncated), (action, info)
             assert all(finite(each[robot]) for each in obs), action
+            before = pickle.dumps(env.get_state())
     arrays = [action for action in refused if isinstance(action, np.ndarray) and action.shape == box.shape]
     assert not any(action.dtype.kind in 'biuf' and is_taken(action) for action in arrays), 'of the action space'
 

@@ -10,7 +10,7 @@ import pytest
 from markers import slow_but
 
 from internutopia.core.vec_env import Env
-from internutopia.util.rotations import wrap_angle, yaw_of
+from internutopia.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
 from internutopia_extension.learning_tasks.walkers import WALKERS
 
 Run = Callable[..., Env]
@@ -110,3 +110,28 @@ def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
         assert np.hypot(*(pose(obs)[:2] - due)) < NEAR
         assert abs(wrap_angle(pose(obs)[2] - where[2] - math.radians(angle))) < ALIGNED
         where = pose(obs)
+
+
+@pytest.mark.slow
+def test_random_discrete_steps_hardly_tilt_the_trunk(run: Run) -> None:
+    """A navigation client of 2.x (InternNav 0.3.1) counts a roll beyond 15 degrees as a fall."""
+    fallen, farthest, seldom = math.radians(15.0), math.radians(18.0), 0.02  # share of actions
+    envs, actions = 8, 48
+    walker = WALKERS['h1']
+    module = import_module(type(walker.config).__module__)
+    controllers = [module.move_by_speed_cfg, module.move_by_discrete_cfg]
+    robot = walker.config.update(name='walker', position=(0.0, 0.0, walker.root_height), controllers=controllers)
+    env = run(robot, env_num=envs, scene_asset_path='scenes/empty.xml', substeps=4)
+    rng = np.random.default_rng(0)
+    chosen, rolls = rng.integers(FORWARD, RIGHT + 1, envs), np.zeros(envs)
+    leans: list[float] = []
+    while len(leans) < envs * actions:
+        obs = [each['walker'] for each in env.step([{'walker': {'move_by_discrete': [int(a)]}} for a in chosen])[0]]
+        up = quat_rotate_inverse(np.array([each['orientation'] for each in obs]), np.array([0.0, 0.0, 1.0]))
+        rolls = np.maximum(rolls, np.abs(np.arctan2(up[:, 1], up[:, 2])))
+        ended = np.array([each['controllers']['move_by_discrete']['finished'] for each in obs])
+        leans += rolls[ended].tolist()
+        chosen = np.where(ended, rng.integers(FORWARD, RIGHT + 1, envs), chosen)
+        rolls[ended] = 0.0
+    assert max(leans) < farthest
+    assert np.mean(np.array(leans) > fallen) < seldom

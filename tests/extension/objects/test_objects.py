@@ -97,3 +97,19 @@ def test_usd_object_without_collider_is_only_seen(run: Run, ball: str) -> None:
     settle(env)
     assert body(env, 'ball').get_pose()[0].tolist() == [0.0, 0.0, 0.5]
     assert body(env, 'stone').get_pose()[0][2] == pytest.approx(0.05, abs=2e-3)
+
+
+def test_an_object_from_a_file_has_the_mass_of_its_body(run: Run, tmp_path: Path) -> None:
+    """The body of the file hangs on that of the object, which has no mass of its own."""
+    (tmp_path / 'crate.usda').write_text(
+        '#usda 1.0\n(\n defaultPrim = "crate"\n metersPerUnit = 1\n upAxis = "Z"\n)\n'
+        'def Xform "crate" (prepend apiSchemas = ["PhysicsRigidBodyAPI"])\n{\n'
+        ' def Cube "shape" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {\n  double size = 0.2\n }\n}\n'
+    )
+    env = run(objects=[UsdObjCfg(name='crate', prim_path='/crate', usd_path=str(tmp_path / 'crate.usda'))])
+    assert body(env, 'crate').get_mass() == pytest.approx(1.0)
+    body(env, 'crate').set_mass(0.5)
+    assert body(env, 'crate').get_mass() == pytest.approx(0.5)
+    body(env, 'crate').set_pose([0.0, 0.0, 0.5])
+    settle(env)
+    np.testing.assert_allclose(body(env, 'crate').get_pose()[0], [0.0, 0.0, 0.1], atol=2e-3)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 import_extensions()
 
 BOUNDED = settings(
-    max_examples=20,  # requests per operation and kind
+    max_examples=10,  # requests per operation and kind
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -25,7 +25,7 @@ WORLD = ''
 """Placeholder for the path of a body where a joint is attached to the static scene."""
 
 _AXES = ('X', 'Y', 'Z')
-_UNREAD = ('physics:breakForce', 'physics:breakTorque', 'physxJoint:maxJointVelocity')
+_UNREAD = ('physics:breakForce', 'physics:breakTorque')
 _LOCKED = (1.0, -1.0)  # USD's limits of an axis that does not move
 _DEGREE = np.pi / 180  # [rad]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import mujoco
@@ -14,6 +14,7 @@ from internutopia.model.importers.usd.collisions import CollisionFilter, apply_m
 from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
 from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
 from internutopia.model.importers.usd.joint_prims import WORLD, read_joint
+from internutopia.model.importers.usd.physx_prims import PhysxPrims
 from internutopia.model.importers.usd.rigid_bodies import (
     GivenMass,
     PhysicsReader,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
     Collider = tuple[Usd.Prim, mujoco.MjsGeom]
 
-_UNREAD = ('physics:velocity', 'physics:angularVelocity', 'physxRigidBody:linearDamping')
+Trees = list[list[str]]
+"""Paths of the bodies of some trees."""
+
+_UNREAD = ('physics:velocity', 'physics:angularVelocity')
 _ITERATIONS = (  # of PhysX's solver, for a body, articulation or scene: at least so many
     'physxRigidBody:solverPositionIterationCount',
     'physxArticulation:solverPositionIterationCount',
@@ -119,7 +123,8 @@ class Mechanics:
             given = self._given(link.body)
             if given and _has_weight(self.elements[link.body]):
                 weigh(self.elements[link.body], given, model)
-        self._filter(colliders)
+        articulations = self._articulations()
+        self._filter(colliders, articulations)
         apply_materials(self._spec, colliders, self._warnings)
         in_tree = {joint.path for link in self._links for joint in link.joints}
         for joint in self._joints:
@@ -134,6 +139,7 @@ class Mechanics:
         for (path, *_), (name, _) in self._builder.joints.items():
             names.setdefault(path, []).append(name)
         add_actuators(self._spec, names, self._found, self._warnings)
+        self._add_physx_attributes(colliders, articulations)
         warn_of_unread(self._found, self._warnings)
         if self._spec.actuators:
             self._spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST  # stiff drives stay stable
@@ -165,16 +171,33 @@ class Mechanics:
             direction = np.array([0.0, 0.0, -1.0])
         self._spec.option.gravity = magnitude * direction
 
-    def _filter(self, colliders: Sequence[Collider]) -> None:
+    def _add_physx_attributes(self, colliders: Sequence[Collider], articulations: Mapping[str, Trees]) -> None:
+        attributes, stage = PhysxPrims(self._transforms.metres, self._warnings), self._found[0].GetStage()
+        for path, prim in self._prims.items():
+            attributes.read(prim, 'physxRigidBody', self._names[path])
+        for prim, geom in colliders:
+            attributes.read(prim, 'physxCollision', geom.name)
+        for root, trees in articulations.items():
+            for tree in trees:
+                attributes.read(stage.GetPrimAtPath(root), 'physxArticulation', self._names[tree[0]])
+        for (path, _, turns), (name, _) in self._builder.joints.items():
+            attributes.read(stage.GetPrimAtPath(path), 'physxJoint', name, lengths=not turns)
+        attributes.add_to(self._spec)
+
+    def _articulations(self) -> dict[str, Trees]:
+        """Return the trees of each articulation, by the path of its root."""
         from pxr import UsdPhysics
 
-        bodies = {path: self._names[path] for path in (*self._prims, *self.holders)}
-        contacts = CollisionFilter(self._spec, colliders, bodies, self._warnings)
-        articulations = {
+        return {
             str(prim.GetPath()): self._articulated(str(prim.GetPath()))
             for prim in self._found
             if prim.HasAPI(UsdPhysics.ArticulationRootAPI)
         }
+
+    def _filter(self, colliders: Sequence[Collider], articulations: Mapping[str, Trees]) -> None:
+
+        bodies = {path: self._names[path] for path in (*self._prims, *self.holders)}
+        contacts = CollisionFilter(self._spec, colliders, bodies, self._warnings)
         for root, trees in articulations.items():
             prim = self._found[0].GetStage().GetPrimAtPath(root)
             if not collides_with_itself(prim):
@@ -189,7 +212,7 @@ class Mechanics:
         contacts.add_groups(self._found)
         contacts.apply()
 
-    def _articulated(self, root: str) -> list[list[str]]:
+    def _articulated(self, root: str) -> Trees:
         """Return the body paths of the trees at an articulation's root: a body, joint, or prim above either."""
         tops: dict[str, str] = {}
         for link in self._links:

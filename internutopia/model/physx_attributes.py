@@ -1,0 +1,57 @@
+"""PhysX attributes: what a file says to PhysX alone about bodies, colliders, joints and articulations.
+
+They travel as custom texts of a model, so they are composed, cached and saved with it, as semantics do. A text
+`physx:<element>` holds the attributes of all bodies, geoms and joints of that name as JSON, in metres, kilograms,
+seconds and degrees: `{"physxRigidBody:linearDamping": 0.5}`. Those of an articulation are at its uppermost body.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import mujoco
+
+Attributes = Mapping[str, float | int | bool]
+
+TAG = 'physx:'
+LENGTHS = {
+    'physxRigidBody:linearDamping': 0,
+    'physxRigidBody:angularDamping': 0,
+    'physxRigidBody:maxLinearVelocity': 1,
+    'physxRigidBody:maxAngularVelocity': 0,
+    'physxRigidBody:maxDepenetrationVelocity': 1,
+    'physxRigidBody:enableGyroscopicForces': 0,
+    'physxRigidBody:solverPositionIterationCount': 0,
+    'physxRigidBody:solverVelocityIterationCount': 0,
+    'physxArticulation:solverPositionIterationCount': 0,
+    'physxArticulation:solverVelocityIterationCount': 0,
+    'physxCollision:contactOffset': 1,
+    'physxCollision:restOffset': 1,
+    'physxCollision:torsionalPatchRadius': 1,
+    'physxCollision:minTorsionalPatchRadius': 1,
+    'physxJoint:maxJointVelocity': 1,  # of a hinge: 0
+}
+"""The attributes that are read, and the power of the length in their unit (PhysxSchema)."""
+
+
+def physx_attributes(model: mujoco.MjModel) -> dict[str, Attributes]:
+    """Return the attributes of elements by their name in a model. ValueError naming a broken text."""
+    found: dict[str, Attributes] = {}
+    for text in range(model.ntext):
+        prefix, tag, element = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_TEXT, text).partition(TAG)
+        if tag and (not prefix or prefix.endswith('/')):
+            begin = model.text_adr[text]
+            data = model.text_data[begin : begin + model.text_size[text] - 1].decode()  # it ends with a zero
+            found[prefix + element] = _parse(f'{tag}{element}', data)
+    return found
+
+
+def _parse(name: str, data: str) -> Attributes:
+    try:
+        found = json.loads(data)
+        if not all(key in LENGTHS and isinstance(value, float | int) for key, value in found.items()):
+            raise TypeError(f'it is {data}')
+    except (json.JSONDecodeError, AttributeError, TypeError) as error:
+        raise ValueError(f'text {name!r} must be a JSON object of numbers, by attributes of PhysX: {error}') from error
+    return found
