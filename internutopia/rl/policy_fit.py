@@ -24,10 +24,11 @@ BEYOND = 0.5  # rad, of targets past the limits of a joint: with less a foot may
 
 
 def check_offset(metadata: PolicyMetadata, state: RobotState) -> None:
-    """Raise ValueError naming joints whose default position is outside their limits, and an order that would fit."""
+    """Raise ValueError naming joints whose default position is outside their limits, and an order or unit that fits."""
     faults = outside_limits(metadata.joint_names, metadata.offset, _ranges(metadata.joint_names, state))
     if faults:
-        raise ValueError(f'offset is outside the limits of joints: {faults}{_better_order(metadata, state)}')
+        hint = _better_order(metadata, state) or _in_degrees(metadata, state)
+        raise ValueError(f'offset is outside the limits of joints: {faults}{hint}')
 
 
 def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[str]:
@@ -69,6 +70,15 @@ def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
         if joints != metadata.joint_names and (inside & (np.abs(offset - _home(joints, state)) < NEAR)).all():
             return f'; they would fit with joint_names {name}: {", ".join(joints)}'
     return ''
+
+
+def _in_degrees(metadata: PolicyMetadata, state: RobotState) -> str:
+    """Return a hint, if the numbers of the default pose would fit the robot as degrees."""
+    radians = np.radians(metadata.offset).tolist()
+    are_angles = np.abs(metadata.offset).max() < 2.0 * np.pi
+    if are_angles or outside_limits(metadata.joint_names, radians, _ranges(metadata.joint_names, state)):
+        return ''
+    return f'; they would fit as degrees: give radians, [{", ".join(f"{angle:.4g}" for angle in radians)}]'
 
 
 def _orders(joints: list[str], dof_names: Sequence[str]) -> list[tuple[str, list[str]]]:
