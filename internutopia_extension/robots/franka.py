@@ -79,7 +79,7 @@ class Franka(IsaacsimArticulation):
     def __init__(
         self,
         prim_path: str,
-        name: str | None = None,
+        name: str = 'franka_robot',
         usd_path: str | None = None,
         position: Any = None,
         orientation: Any = None,
@@ -174,7 +174,7 @@ class FrankaRobot(BaseRobot):
     def __init__(self, config: Any, scene: Any):
         super().__init__(config, scene)
         if not self.is_batch:
-            self.articulation = Franka(config.prim_path)
+            self.articulation = Franka(config.prim_path, self.articulation.name)
         self._commanded = Commanded([])  # of an env's own robot, see `command`
 
     @property
