@@ -199,7 +199,8 @@ def walk(name: str, scene: str, episodes: int, policy: str | None, fields: dict[
 def main() -> None:
     """Walk with the robots that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    own = [name for name, walker in WALKERS.items() if walker.config.name == name]  # others differ while they learn
+    # others differ while they learn, or have no policy
+    own = [name for name, walker in WALKERS.items() if walker.config.name == name and walker.walking]
     parser.add_argument('robots', nargs='*', choices=list(WALKERS), default=own)
     parser.add_argument('--scenes', nargs='+', choices=list(SCENES), default=list(INDOORS))
     parser.add_argument('--policy', help='policy to walk by: a name in move_by_speed_cfg.policies, or a file')
