@@ -58,7 +58,9 @@ class Observation(dict[str, Any]):
     def _open(self) -> None:
         for name, rows in dict.items(self):
             if isinstance(rows, ObservedRows):  # else another thread was here
-                dict.__setitem__(self, name, rows.of(self._env_id) | {'render': self._frame_due})
+                row = rows.of(self._env_id)
+                row['render'] = self._frame_due
+                dict.__setitem__(self, name, row)
         object.__setattr__(self, '__class__', OpenedObservation)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
