@@ -101,6 +101,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     },
     OUR_CODE: {
         'internutopia/util/memory.py': {'ctypes.CDLL': 1},
+        'internutopia/engines/physx/runtime.py': {'ctypes.CDLL': 1},
         'internutopia/rl/compiled/kernel.py': {'ctypes.CFUNCTYPE': 1, 'llvmlite.binding.create_mcjit_compiler': 1},
     },
     OUR_NAMES: {

@@ -32,6 +32,7 @@ def walking(quick: bool) -> list[Row]:
     config = velocity.config(env_num, 0, randomize=False, curriculum=False)
     learning = config.task_configs[0].learning
     assert learning is not None
+    learning = learning.update(observations=policy.metadata.observations)
     plain, compiled = (VectorEnv(config, learning.update(compiled=compiled)) for compiled in (False, True))
     size = flatdim(plain.single_observation_space)
     return [

@@ -102,7 +102,7 @@ def test_mass_of_one_env_at_run_time(start, cart):
     env.reset([1])
     assert robot_of(env, 1).articulation.body('cart').get_mass() == pytest.approx(2.0)
     for wrong in (0.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match='positive'):
+        with pytest.raises(ValueError, match='positive|finite'):
             robot_of(env, 1).articulation.body('cart').set_mass(wrong)
 
 
