@@ -69,8 +69,9 @@ def config(
     frame, the command (forward, lateral [m/s], yaw rate [rad/s]), positions relative to home of all joints that it
     drives and of those that are held in some pose (`Walker.held`), velocities of the former (scaled by 0.05), the last
     action, and the clock of the gait (cosine, sine; while the command is to stand zeros, or for bipeds on flat ground
-    a third number that is 1 then). A critic also sees the base's velocity and height and the feet's contacts. An
-    episode ends when the base is lower than 0.6 of its height at home or leans by more than 0.9 rad.
+    a third number that is 1 then, on rough ground neither). A critic also sees the base's velocity and height and the
+    feet's contacts. An episode ends when the base is lower than 0.6 of its height at home or leans by more than
+    0.9 rad.
 
     Args:
         num_envs: number of envs.
@@ -126,9 +127,6 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
 def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     seen = {'joints': [*robot.joints, *robot.held]}  # where the arms are shifts the balance
-    clock: dict[str, Any] = {'name': COMMAND, 'period': robot.period}
-    if robot.knees and not rough:  # there policies begin as those for flat ground did that come with the package
-        clock['stops'] = False
     scan = FINE_SCAN if robot.sole_ends else SCAN
     params = {
         'forward': robot.forward,
@@ -149,7 +147,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             ObservationTermCfg(term='joint_positions', params=seen | {'relative': True}, noise=0.01 * randomize),
             ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
             ObservationTermCfg(term='last_action'),
-            ObservationTermCfg(term='gait_phase', params=clock),
+            _clock(robot, rough),
             *([_sight(robot, randomize)] if rough and robot.sole_ends else []),
         ],
         critic_observations=[
@@ -171,6 +169,14 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
         ],
         curricula=[TermCfg(term='performance', params=PERFORMANCE)] if curriculum else [],
     )
+
+
+def _clock(robot: Walker, rough: bool) -> ObservationTermCfg:
+    """Return the clock of the gait."""
+    if robot.knees and rough:  # they begin with policies for flat ground that have this one
+        return ObservationTermCfg(term='phase', params={'period': robot.period})
+    runs_on = {'stops': False} if robot.knees else {}
+    return ObservationTermCfg(term='gait_phase', params={'name': COMMAND, 'period': robot.period, **runs_on})
 
 
 def _sight(robot: Walker, randomize: bool) -> ObservationTermCfg:
