@@ -25,7 +25,8 @@ from gpu_first import call_of
 from internutopia.engines.physx import runtime
 from internutopia.engines.physx.device_stage import DeviceStage, new_instance
 from internutopia.engines.physx.device_world import PhysxDeviceWorld
-from internutopia.engines.physx.stage import scene_text, write_stage
+from internutopia.engines.physx.prims import scene_text
+from internutopia.engines.physx.stage import write_stage
 from internutopia.model.spec import ObjectSpec, SceneSpec
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg

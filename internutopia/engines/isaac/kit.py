@@ -19,7 +19,8 @@ from typing_extensions import override
 from internutopia.engines.isaac.app import IsaacSim
 from internutopia.engines.isaac.tensors import PROPERTIES, STATES, KitColumns, KitContactForces, KitContactPoints
 from internutopia.engines.isaac.usd import Floats, Prims, pose
-from internutopia.engines.physx.stage import StageLayout, scene_text
+from internutopia.engines.physx.prims import scene_text
+from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import TensorAccess
 
 _MOST_CONTACTS = 16  # of a collider at once

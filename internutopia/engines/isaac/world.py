@@ -27,7 +27,8 @@ from internutopia.engines.isaac.visuals import Visuals
 from internutopia.engines.physx.contacts import point_sensors
 from internutopia.engines.physx.env_batch import PhysxEnvBatch
 from internutopia.engines.physx.physx_scene import physx_scene
-from internutopia.engines.physx.stage import StageLayout, gravity_of
+from internutopia.engines.physx.prims import gravity_of
+from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import TensorAccess
 from internutopia.engines.physx.world import PhysxWorld
 from internutopia.model.compiled import CompiledScene

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.physx.capacities import capacities_of, capacity_error
+from internutopia.engines.physx.prims import scene_text
 from internutopia.engines.physx.runtime import PhysxColumns, PhysxStage, slot_name
-from internutopia.engines.physx.stage import StageLayout, scene_text
+from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, ContactForces
 
 _BY_HOST = ('MASS', 'COM_POSE', 'INERTIA', 'SHAPE_FRICTION_AND_RESTITUTION')  # how names of what is on the host end

@@ -15,7 +15,7 @@ those groups only that it names, and they are of its own env.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -27,12 +27,21 @@ from numpy.typing import NDArray
 from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.prims import (
+    ARTICULATION,
+    BODY,
+    REPORT,
+    attribute_text,
+    mass_text,
+    pose_text,
+    prim_text,
+    scene_text,
+)
 from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
 from internutopia.model.physx_attributes import Attributes, physx_attributes
 from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
-POSITION_ITERATIONS, VELOCITY_ITERATIONS = 16, 1
 DUMMY_SHARE = 1e-3
 """Mass of the links between several joints of one body, of that of the body."""
 
@@ -147,7 +156,7 @@ class _Writer:
         path = f'@/a{index}'
         schemas = '"PhysicsArticulationRootAPI", "PhysxArticulationAPI"'
         top = tree.root or tree.links[0]
-        settings = self._attributes('physxArticulation', self._model.body(top).name, _ARTICULATION)
+        settings = self._attributes('physxArticulation', self._model.body(top).name, ARTICULATION)
         settings += f'bool physxArticulation:enabledSelfCollisions = {str(not selfless).lower()}\n'
         parts: list[str] = []
         if tree.root:
@@ -155,19 +164,19 @@ class _Writer:
             parts.append(self._body(f'b{tree.root}', tree.root, own[1], own[0]))
         else:
             parts.append(
-                _prim('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{self._owner}{_mass_text(1.0)}')
+                prim_text('Xform', 'base', '"PhysicsRigidBodyAPI", "PhysicsMassAPI"', f'{self._owner}{mass_text(1.0)}')
             )
         if tree.fixed:
             base = f'b{tree.root}' if tree.root else 'base'
             parts.append(
-                _prim('PhysicsFixedJoint', 'root', schemas, f'rel physics:body1 = <{path}/{base}>\n{settings}')
+                prim_text('PhysicsFixedJoint', 'root', schemas, f'rel physics:body1 = <{path}/{base}>\n{settings}')
             )
         for link in tree.links:
             parent = self._movers.parents[link]
             above = f'b{parent}' if parent else 'base'
             parts += self._joints(path, link, parent, above)
             parts.append(self._body(f'b{link}', link, ''))
-        return _prim('Xform', f'a{index}', '', ''.join(parts))
+        return prim_text('Xform', f'a{index}', '', ''.join(parts))
 
     def _joints(self, path: str, link: int, parent: int, above: str) -> Iterator[str]:
         """Yield the joints of a link, and the links between them, of a small mass."""
@@ -179,11 +188,11 @@ class _Writer:
         mass = float(max(self._model.body_subtreemass[link], 1e-6)) * DUMMY_SHARE
         position, orientation = self._pose(link)
         for name in names[1:-1]:
-            yield _prim(
+            yield prim_text(
                 'Xform',
                 name,
                 '"PhysicsRigidBodyAPI", "PhysicsMassAPI", "PhysxRigidBodyAPI"',
-                f'{_pose_text(position, orientation)}{self._owner}{_attribute_text(_BODY)}{_mass_text(mass)}',
+                f'{pose_text(position, orientation)}{self._owner}{attribute_text(BODY)}{mass_text(mass)}',
             )
         for k, (joint, (one, other)) in enumerate(zip(joints, pairwise(names), strict=True)):
             yield self._joint(joint, f'{path}/{one}', f'{path}/{other}', parent if k == 0 else link)
@@ -220,7 +229,7 @@ class _Writer:
                 f'rel newton:mimicJoint = <{body1.rpartition("/")[0]}/j{mimic.leader}>\n'
                 f'float newton:mimicCoef0 = {mimic.offset / unit:.9g}\nfloat newton:mimicCoef1 = {ratio:.9g}\n'
             )
-        return _prim(f'Physics{kind}Joint', f'j{joint}', schemas, text)
+        return prim_text(f'Physics{kind}Joint', f'j{joint}', schemas, text)
 
     def _fixed(self, body0: str, body1: str, link: int, parent: int) -> str:
         """Return the joint of a link that is fixed to its parent, to measure what it takes."""
@@ -229,7 +238,7 @@ class _Writer:
             f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
             f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
         )
-        return _prim('PhysicsFixedJoint', f'f{link}', '', text)
+        return prim_text('PhysicsFixedJoint', f'f{link}', '', text)
 
     def _limits(self, joint: int) -> tuple[float, float]:
         """Return the range of a joint, from its reference [rad, m]."""
@@ -256,7 +265,7 @@ class _Writer:
                     text += f'rel physics:body{end} = <@/{self._paths[mover]}>\n'
                 text += f'point3f physics:localPos{end} = {vector_text(position)}\n'
                 text += f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
-            yield _prim('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)
+            yield prim_text('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)
 
     def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:
         model, of = self._model, self._movers.of
@@ -265,14 +274,14 @@ class _Writer:
         applied = ['"PhysicsRigidBodyAPI"', '"PhysicsMassAPI"', '"PhysxRigidBodyAPI"', *([schemas] if schemas else [])]
         if any(body in self._sensed for body in own):
             applied.append('"PhysxContactReportAPI"')
-            extra += _REPORT
+            extra += REPORT
         if (model.body_gravcomp[own] == 1).all():
             extra += 'bool physxRigidBody:disableGravity = true\n'
         mass = float(model.body_mass[own].sum())
         scopes = ''.join(self._scope(b, mover) for b in own if b in self._filters.colliders)
-        extra += self._attributes('physxRigidBody', model.body(mover).name, _BODY)
-        text = f'{_pose_text(position, orientation)}{self._owner}{_mass_text(mass or 1.0)}{extra}{scopes}'
-        return _prim('Xform', name, ', '.join(applied), text)
+        extra += self._attributes('physxRigidBody', model.body(mover).name, BODY)
+        text = f'{pose_text(position, orientation)}{self._owner}{mass_text(mass or 1.0)}{extra}{scopes}'
+        return prim_text('Xform', name, ', '.join(applied), text)
 
     def _scope(self, body: int, mover: int) -> str:
         """Return the colliders of one body of the model, in the frame of the mover."""
@@ -282,7 +291,7 @@ class _Writer:
             f'<@/{self._home(other)}/g{geom}>' for other in self._passing.get(body, ()) for geom in colliders[other]
         ]
         parts = [self._collider(geom, mover, home, others) for geom in colliders[body]]
-        return _prim('Xform', f'w{body}', '', ''.join(parts))
+        return prim_text('Xform', f'w{body}', '', ''.join(parts))
 
     def _home(self, body: int) -> str:
         mover = int(self._movers.of[body])
@@ -295,21 +304,21 @@ class _Writer:
         if mover:
             position, orientation = movers.local(mover, position, orientation)
         kind, schemas, text = shape_text(self._model, geom)
-        text += _pose_text(position, orientation, shape_scale(self._model, geom))
+        text += pose_text(position, orientation, shape_scale(self._model, geom))
         text += f'rel material:binding:physics = <@/{self._material(geom)}>\n'
         schemas = f'"PhysicsCollisionAPI", {schemas}"MaterialBindingAPI"'
         if not mover:
             text += self._owner
         elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
-            text += _REPORT
+            text += REPORT
         if own := self._attributes('physxCollision', self._model.geom(geom).name):
             schemas += ', "PhysxCollisionAPI"'
             text += own
         if passing:
             schemas += ', "PhysicsFilteredPairsAPI"'
             text += f'rel physics:filteredPairs = [{", ".join(passing)}]\n'
-        return _prim(kind, f'g{geom}', schemas, text)
+        return prim_text(kind, f'g{geom}', schemas, text)
 
     def _material(self, geom: int) -> str:
         key = float(_frictions(self._model)[geom]), restitution_of(self._model, geom), self._modes[geom]
@@ -323,7 +332,7 @@ class _Writer:
                 f'uniform token physxMaterial:frictionCombineMode = "{mode}"\n'
                 'uniform token physxMaterial:restitutionCombineMode = "max"\n'
             )
-            yield _prim('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
+            yield prim_text('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
 
     def _groups(self) -> Iterator[str]:
         """Yield groups of colliders by their bits, if some of these keep any apart or there are other envs' colliders.
@@ -340,12 +349,12 @@ class _Writer:
                 f'rel collection:colliders:includes = [{", ".join(f"<@/{path}>" for path in members)}]\n'
                 f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in others)}]\n'
             )
-            yield _prim('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
+            yield prim_text('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
 
     def _attributes(self, schema: str, element: str, defaults: Attributes = MappingProxyType({})) -> str:
         """Return attributes of a schema: those that the file of an element has, else defaults."""
         own = self._authored.get(element, {})
-        return _attribute_text({**defaults, **{name: own[name] for name in own if name.startswith(f'{schema}:')}})
+        return attribute_text({**defaults, **{name: own[name] for name in own if name.startswith(f'{schema}:')}})
 
     def _pose(self, body: int) -> tuple[Floats, Floats]:
         return self._movers.positions[body], self._movers.orientations[body]
@@ -382,82 +391,6 @@ def restitution_of(model: mujoco.MjModel, geom: int) -> float:
     if damping <= 0 or model.geom_solimp[geom, 0] < _BOUNCING:
         return 0.0
     return float(np.clip(damping * model.opt.timestep - 1, 0.0, 1.0))
-
-
-_REPORT = 'float physxContactReport:threshold = 0\n'
-_SOLVER: Attributes = {
-    'solverPositionIterationCount': POSITION_ITERATIONS,
-    'solverVelocityIterationCount': VELOCITY_ITERATIONS,
-    'sleepThreshold': 0.0,
-    'stabilizationThreshold': 0.0,
-}
-_ARTICULATION: Attributes = {f'physxArticulation:{name}': value for name, value in _SOLVER.items()}
-_BODY: Attributes = {
-    **{f'physxRigidBody:{name}': value for name, value in _SOLVER.items()},
-    'physxRigidBody:linearDamping': 0.0,
-    'physxRigidBody:angularDamping': 0.0,
-    'physxRigidBody:maxAngularVelocity': 1e7,
-}
-
-
-def scene_text(
-    model: mujoco.MjModel,
-    name: str,
-    shared: bool = False,
-    gpu: bool = False,
-    capacities: Mapping[str, int] = MappingProxyType({}),
-) -> str:
-    """Return the prim of a physics scene with the gravity of a model.
-
-    Capacities are those of buffers on a GPU, by attributes of `PhysxSceneAPI`.
-    """
-    size, direction = gravity_of(model)
-    buffers = ''.join(f'uint physxScene:{buffer} = {count}\n' for buffer, count in capacities.items())
-    return _prim(
-        'PhysicsScene',
-        name,
-        '"PhysxSceneAPI"',
-        f'vector3f physics:gravityDirection = {vector_text(direction)}\nfloat physics:gravityMagnitude = {size:.9g}\n'
-        f'bool physxScene:enableGPUDynamics = {str(gpu).lower()}\n'
-        f'uniform token physxScene:broadphaseType = "{"GPU" if gpu else "SAP"}"\n'
-        f'bool physxScene:invertCollisionGroupFilter = {str(shared).lower()}\n'
-        'bool physxScene:disableSleeping = true\nbool physxScene:enableStabilization = false\n'
-        f'bool physxScene:enableSceneQuerySupport = false\n{buffers}',
-    )
-
-
-def gravity_of(model: mujoco.MjModel) -> tuple[float, Floats]:
-    """Return size [m/s^2] and direction of the gravity of a model."""
-    gravity = model.opt.gravity
-    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
-    size = 0.0 if disabled else float(np.linalg.norm(gravity))
-    return size, gravity / size if size else np.array([0.0, 0.0, -1.0])
-
-
-def _prim(kind: str, name: str, schemas: str, text: str) -> str:
-    applied = f' (\nprepend apiSchemas = [{schemas}]\n)' if schemas else ''
-    return f'def {kind} "{name}"{applied}\n{{\n{text}}}\n'
-
-
-def _attribute_text(attributes: Attributes) -> str:
-    lines = []
-    for name, value in attributes.items():
-        kind = 'bool' if isinstance(value, bool) else 'int' if name.endswith('Count') else 'float'
-        lines.append(f'{kind} {name} = {str(value).lower() if kind == "bool" else f"{value:.9g}"}\n')
-    return ''.join(lines)
-
-
-def _pose_text(position: Floats, orientation: Floats, scale: Floats | None = None) -> str:
-    operations = [('double3', 'translate', position), ('quatd', 'orient', orientation)]
-    if scale is not None:
-        operations.append(('double3', 'scale', scale))
-    lines = [f'{kind} xformOp:{name} = {vector_text(values)}' for kind, name, values in operations]
-    order = ', '.join(f'"xformOp:{name}"' for _, name, _ in operations)
-    return '\n'.join([*lines, f'uniform token[] xformOpOrder = [{order}]\n'])
-
-
-def _mass_text(mass: float) -> str:
-    return f'float physics:mass = {mass:.9g}\nfloat3 physics:diagonalInertia = ({mass:.9g}, {mass:.9g}, {mass:.9g})\n'
 
 
 def joint_unit(model: mujoco.MjModel, joint: int) -> float:

@@ -1,0 +1,92 @@
+"""Prims of USD as text, as the stage writer writes them, and the physics scene that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import mujoco
+import numpy as np
+
+from internutopia.engines.physx.bodies import Floats
+from internutopia.engines.physx.shapes import vector_text
+from internutopia.model.physx_attributes import Attributes
+
+REPORT = 'float physxContactReport:threshold = 0\n'
+_SOLVER: Attributes = {
+    'solverPositionIterationCount': 16,
+    'solverVelocityIterationCount': 1,
+    'sleepThreshold': 0.0,
+    'stabilizationThreshold': 0.0,
+}
+ARTICULATION: Attributes = {f'physxArticulation:{name}': value for name, value in _SOLVER.items()}
+BODY: Attributes = {
+    **{f'physxRigidBody:{name}': value for name, value in _SOLVER.items()},
+    'physxRigidBody:linearDamping': 0.0,
+    'physxRigidBody:angularDamping': 0.0,
+    'physxRigidBody:maxAngularVelocity': 1e7,
+}
+
+
+def scene_text(
+    model: mujoco.MjModel,
+    name: str,
+    shared: bool = False,
+    gpu: bool = False,
+    capacities: Mapping[str, int] = MappingProxyType({}),
+) -> str:
+    """Return the prim of a physics scene with the gravity of a model.
+
+    Capacities are those of buffers on a GPU, by attributes of `PhysxSceneAPI`.
+    """
+    size, direction = gravity_of(model)
+    buffers = ''.join(f'uint physxScene:{buffer} = {count}\n' for buffer, count in capacities.items())
+    return prim_text(
+        'PhysicsScene',
+        name,
+        '"PhysxSceneAPI"',
+        f'vector3f physics:gravityDirection = {vector_text(direction)}\nfloat physics:gravityMagnitude = {size:.9g}\n'
+        f'bool physxScene:enableGPUDynamics = {str(gpu).lower()}\n'
+        f'uniform token physxScene:broadphaseType = "{"GPU" if gpu else "SAP"}"\n'
+        f'bool physxScene:invertCollisionGroupFilter = {str(shared).lower()}\n'
+        'bool physxScene:disableSleeping = true\nbool physxScene:enableStabilization = false\n'
+        f'bool physxScene:enableSceneQuerySupport = false\n{buffers}',
+    )
+
+
+def gravity_of(model: mujoco.MjModel) -> tuple[float, Floats]:
+    """Return size [m/s^2] and direction of the gravity of a model."""
+    gravity = model.opt.gravity
+    disabled = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+    size = 0.0 if disabled else float(np.linalg.norm(gravity))
+    return size, gravity / size if size else np.array([0.0, 0.0, -1.0])
+
+
+def prim_text(kind: str, name: str, schemas: str, text: str) -> str:
+    """Return a prim with schemas, as a list of USD, and what is in it."""
+    applied = f' (\nprepend apiSchemas = [{schemas}]\n)' if schemas else ''
+    return f'def {kind} "{name}"{applied}\n{{\n{text}}}\n'
+
+
+def attribute_text(attributes: Attributes) -> str:
+    """Return attributes of PhysX's schemas."""
+    lines = []
+    for name, value in attributes.items():
+        kind = 'bool' if isinstance(value, bool) else 'int' if name.endswith('Count') else 'float'
+        lines.append(f'{kind} {name} = {str(value).lower() if kind == "bool" else f"{value:.9g}"}\n')
+    return ''.join(lines)
+
+
+def pose_text(position: Floats, orientation: Floats, scale: Floats | None = None) -> str:
+    """Return the transform of a prim."""
+    operations = [('double3', 'translate', position), ('quatd', 'orient', orientation)]
+    if scale is not None:
+        operations.append(('double3', 'scale', scale))
+    lines = [f'{kind} xformOp:{name} = {vector_text(values)}' for kind, name, values in operations]
+    order = ', '.join(f'"xformOp:{name}"' for _, name, _ in operations)
+    return '\n'.join([*lines, f'uniform token[] xformOpOrder = [{order}]\n'])
+
+
+def mass_text(mass: float) -> str:
+    """Return a mass [kg] with inertia, until tensors write both."""
+    return f'float physics:mass = {mass:.9g}\nfloat3 physics:diagonalInertia = ({mass:.9g}, {mass:.9g}, {mass:.9g})\n'
