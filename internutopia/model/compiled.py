@@ -35,12 +35,14 @@ class CompiledScene:
         self.source = scene
         self.model = model
         self.robots = {robot.name: robot_layout(self.model, robot) for robot in scene.robots}
-        self.bodies = {obj.name: body_layout(self.model, object_body(obj.name), obj.name) for obj in scene.objects}
+        self.bodies = {
+            obj.name: body_layout(self.model, object_body(obj.name), obj.name, whole=True) for obj in scene.objects
+        }
         for i in range(1, self.model.nbody):
             name = self.model.body(i).name
             if name.startswith(SCENE_PREFIX) and self.model.body_weldid[i] != 0:
                 short = name.removeprefix(SCENE_PREFIX).lstrip('/')  # names from USD are prim paths
-                self.bodies[short] = body_layout(self.model, name, short)
+                self.bodies[short] = body_layout(self.model, name, short, whole=True)
         self._starts: OrderedDict[int, tuple[SceneSpec, dict[str, NDArray[np.float64]]]] = OrderedDict()
         self._scene_articulations: dict[str, ArticulationLayout | None] = {}
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory

@@ -69,15 +69,15 @@ class ArticulationLayout:
         return (self.dof_names, tuple(self.bodies), self.driven, self.control_names, *measured)
 
 
-def body_layout(model: mujoco.MjModel, full_name: str, name: str) -> BodyLayout:
+def body_layout(model: mujoco.MjModel, full_name: str, name: str, whole: bool = False) -> BodyLayout:
     """Return the layout of the body `full_name` of the model, called `name`.
 
-    A body that is the frame of others, such as that of an object from a file, has the mass of those that are fixed to
-    it.
+    A `whole` body that is the frame of others, such as that of an object from a file, has the mass of those that are
+    fixed to it; a link of a robot has its own.
     """
     body = model.body(full_name).id
     parts = np.array([body], np.intp)
-    if not model.body_mass[body]:
+    if whole and not model.body_mass[body]:
         heavy = np.flatnonzero((model.body_weldid == model.body_weldid[body]) & (model.body_mass > 0))
         parts = heavy if model.body_weldid[body] and len(heavy) else parts
     joint = model.body_jntadr[body]
