@@ -51,7 +51,7 @@ def check_numbers(
         allowed: range of the numbers; None: any that are finite.
         optional: whether None is right as well.
     """
-    if (optional and values is None) or is_tensor(values):
+    if (optional and values is None) or is_tensor(values) or hasattr(values, 'element'):  # traced by `rl/compiled`
         return
     try:
         numbers = np.asarray(values, np.float64)
