@@ -195,10 +195,10 @@ def outcome(call: Any, *arguments: Any, **options: Any) -> Any:
 
 def same(a: Any, b: Any) -> bool:
     """Whether two nested values are of the same types and equal to the bit; observations are dicts of any class."""
-    if type(a) is not type(b) and not (isinstance(a, dict) and isinstance(b, dict)):
-        return False
-    if isinstance(a, dict):
+    if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if type(a) is not type(b):
+        return False
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if is_dataclass(a):
