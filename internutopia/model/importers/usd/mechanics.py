@@ -195,7 +195,6 @@ class Mechanics:
         }
 
     def _filter(self, colliders: Sequence[Collider], articulations: Mapping[str, Trees]) -> None:
-
         bodies = {path: self._names[path] for path in (*self._prims, *self.holders)}
         contacts = CollisionFilter(self._spec, colliders, bodies, self._warnings)
         for root, trees in articulations.items():
