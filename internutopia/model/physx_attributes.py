@@ -12,6 +12,8 @@ from collections.abc import Mapping
 
 import mujoco
 
+from internutopia.model.custom_texts import custom_texts
+
 Attributes = Mapping[str, float | int | bool]
 
 TAG = 'physx:'
@@ -37,14 +39,7 @@ LENGTHS = {
 
 def physx_attributes(model: mujoco.MjModel) -> dict[str, Attributes]:
     """Return the attributes of elements by their name in a model. ValueError naming a broken text."""
-    found: dict[str, Attributes] = {}
-    for text in range(model.ntext):
-        prefix, tag, element = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_TEXT, text).partition(TAG)
-        if tag and (not prefix or prefix.endswith('/')):
-            begin = model.text_adr[text]
-            data = model.text_data[begin : begin + model.text_size[text] - 1].decode()  # it ends with a zero
-            found[prefix + element] = _parse(f'{tag}{element}', data)
-    return found
+    return {prefix + element: _parse(TAG + element, data) for prefix, element, data in custom_texts(model, TAG)}
 
 
 def _parse(name: str, data: str) -> Attributes:

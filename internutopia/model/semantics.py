@@ -23,6 +23,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.model.custom_texts import custom_texts
 from internutopia.model.part_boxes import PartBox, part_boxes
 from internutopia.model.spec import SCENE_PREFIX, ObjectSpec
 from internutopia.util import did_you_mean
@@ -109,16 +110,11 @@ class SceneLabels:
 
 def _texts(model: mujoco.MjModel) -> dict[str, dict[str, str]]:
     """Return texts of the scene, by the name of the element that each is about. ValueError for a broken one."""
-    semantics: dict[str, dict[str, str]] = {}
-    for text in range(model.ntext):
-        name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_TEXT, text)
-        if name.startswith(SCENE_PREFIX + PREFIX):
-            begin = model.text_adr[text]
-            data = model.text_data[begin : begin + model.text_size[text] - 1].decode()  # it ends with a zero
-            semantics[SCENE_PREFIX + name.removeprefix(SCENE_PREFIX + PREFIX)] = _parse(
-                name.removeprefix(SCENE_PREFIX), data
-            )
-    return semantics
+    return {
+        prefix + element: _parse(PREFIX + element, data)
+        for prefix, element, data in custom_texts(model, PREFIX)
+        if prefix == SCENE_PREFIX
+    }
 
 
 def _parse(name: str, data: str) -> dict[str, str]:
