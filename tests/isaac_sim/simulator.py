@@ -3,8 +3,6 @@
 There is at most one, `current()`: a test starts it by installing the modules (see `isaac_sim.install`).
 """
 
-# pyright: reportMissingImports=false
-
 from __future__ import annotations
 
 import itertools

@@ -1,7 +1,5 @@
 """`omni.physics.tensors`, by the columns of `ovphysx`; rows of views are in the reverse order of their paths."""
 
-# pyright: reportMissingImports=false
-
 from __future__ import annotations
 
 import warnings

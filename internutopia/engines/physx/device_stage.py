@@ -4,8 +4,6 @@ All slots are in one physics scene, which a GPU needs, and are kept apart by col
 same is simulated on the CPU, for tests. With `ovphysx`, as `runtime.py`.
 """
 
-# pyright: reportMissingImports=false
-
 from __future__ import annotations
 
 import warnings

@@ -4,8 +4,6 @@ They are imported with the first `PhysxStage`: then the process is put on the CP
 as stages are stepped on threads of ours.
 """
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-
 from __future__ import annotations
 
 import atexit
