@@ -238,8 +238,6 @@ def _film_episodes(
             for place, result in enumerate(chosen, 1):
                 file = folder / f'film_{number}_{Path(scene).stem}_{kind}_{place}.mp4'
                 task = known[scene, result['episode']]
-                film_episode(
-                    task, FunctionPolicy(policy), episode_name, simulator, file, _FLASH_STEP if flash else None
-                )
+                film_episode(task, FunctionPolicy(policy), episode_name, simulator, file, step_dt)
                 films[file] = f'episode {result["episode"]!r} of {scene}'
     return films
