@@ -44,10 +44,7 @@ def evaluate_suite(
     name: Annotated[str, typer.Argument(help='Suite; internutopia list suites has them.', metavar='SUITE')],
     policy: Annotated[
         str,
-        typer.Option(
-            help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), lerobot:PATH, module:function, '
-            'or expert.'
-        ),
+        typer.Option(help='http://... (own protocol), ws://... (openpi), module:function, or expert.'),
     ],
     mapping: Annotated[
         Path | None,
@@ -178,11 +175,11 @@ def _policy(
 
     if text == 'expert':
         return FunctionPolicy(suite.expert), None
-    if '://' in text or text.startswith('lerobot:'):
+    if '://' in text:
         client = connect(text, timeout, mapping.batched)
         return ChunkPolicy(client, mapper, horizon, ensemble), client
     if ':' not in text:
-        raise ValueError(f"--policy: expected 'expert', module:function, lerobot:PATH or a URL, got {text!r}")
+        raise ValueError(f"--policy: expected 'expert', module:function or a URL, got {text!r}")
     return FunctionPolicy(named_function(text, '--policy')), None
 
 
@@ -209,7 +206,7 @@ def _print(rows: Sequence[SuiteRow], title: str, times: RunTimes) -> None:
             f'{times.calls} calls of the policy with {times.requests / times.calls:.1f} observations, '
             f'{1e3 * call:.3g} ms each: {share:.0%} of the time; {times.steps} steps of envs'
         )
-    print_figures(title, columns, lines, notes)
+    print_figures(title, columns, lines, notes, names=2)
 
 
 def _film(

@@ -98,15 +98,15 @@ def film_episode(
             PolicyRun(env, policy, name).run(on_step)
 
 
-def print_figures(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    """Print a table of figures, the first column of names; notes stand below it."""
+def print_figures(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], names: int = 1
+) -> None:
+    """Print a table of figures, whose first columns hold names; notes stand below it."""
     table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
-    first, *others = columns
-    table.add_column(first, overflow='fold')
-    for header in others:
-        table.add_column(header, justify='right')
-    for name, *figures in rows:
-        table.add_row(Text(name), *figures)
+    for number, header in enumerate(columns):
+        table.add_column(header, justify='left' if number < names else 'right', overflow='fold')
+    for row in rows:
+        table.add_row(*(Text(each) for each in row[:names]), *row[names:])
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 160  # a log has room for all columns

@@ -14,6 +14,7 @@ from internutopia.evaluation.suites import Arm
 
 Array = NDArray[Any]
 
+_SHORT = 1e-6  # length of vectors of an orientation that have no direction
 _DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # (w, x, y, z): the gripper points to the floor
 
 
@@ -37,25 +38,27 @@ def from_form(values: Array, form: Orientation) -> Array:
     """Return an orientation in one of the forms as a unit quaternion (w, x, y, z). PolicyError if it is none."""
     from scipy.spatial.transform import Rotation
 
-    try:
-        match form:
-            case 'quaternion' | 'quaternion_xyzw':
-                rotation = Rotation.from_quat(values, scalar_first=form == 'quaternion')
-            case 'euler':
-                rotation = Rotation.from_euler('xyz', values)
-            case 'axis_angle':
-                rotation = Rotation.from_rotvec(values)
-            case 'rotation_6d':  # Gram-Schmidt
-                first = values[:3] / np.linalg.norm(values[:3])
-                second = values[3:] - (first @ values[3:]) * first
-                second /= np.linalg.norm(second)
-                rotation = Rotation.from_matrix(np.stack([first, second, np.cross(first, second)], axis=-1))
-    except ValueError as error:
-        raise PolicyError(f'{form} {values.tolist()} is no orientation: {error}') from None
-    quaternion = rotation.as_quat(scalar_first=True)
-    if not np.isfinite(quaternion).all():
+    match form:
+        case 'euler':
+            return Rotation.from_euler('xyz', values).as_quat(scalar_first=True)
+        case 'axis_angle':
+            return Rotation.from_rotvec(values).as_quat(scalar_first=True)
+        case 'rotation_6d':
+            first, second = _unit(values[:3], values, form), values[3:]
+            second = _unit(second - (first @ second) * first, values, form)
+            matrix = np.stack([first, second, np.cross(first, second)], axis=-1)
+            return Rotation.from_matrix(matrix).as_quat(scalar_first=True)
+        case _:
+            quaternion = _unit(values, values, form)
+            return quaternion if form == 'quaternion' else np.roll(quaternion, 1)
+
+
+def _unit(vector: Array, values: Array, form: Orientation) -> Array:
+    """Return a vector of length 1. PolicyError with the values that it is of if it has none."""
+    length = np.linalg.norm(vector)
+    if length < _SHORT:
         raise PolicyError(f'{form} {values.tolist()} is no orientation')
-    return quaternion
+    return vector / length
 
 
 class ArmMapper:

@@ -13,8 +13,6 @@ SCHEMES = {
     'https': 'http_client:HttpClient',
     'ws': 'websocket_client:WebsocketClient',
     'wss': 'websocket_client:WebsocketClient',
-    'zmq': 'zmq_client:ZmqClient',
-    'lerobot': 'lerobot_client:LerobotClient',
 }
 """Module and class of the client, by the scheme of the address."""
 
@@ -23,8 +21,7 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
     """Return a client of a policy.
 
     Args:
-        address: `http://...` for the protocol of this package, `ws://...` for openpi's, `zmq://...` for GR00T's, or
-            `lerobot:PATH` for a policy of LeRobot in this process.
+        address: `http://...` for the protocol of this package, `ws://...` for openpi's.
         timeout: time that an answer, or the policy's start, may take [s].
         batched: see `MappingCfg`.
 
@@ -41,5 +38,4 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
         cls = getattr(importlib.import_module(f'{__name__}.{module}'), name)
         return cls(address, timeout, batched)
     except ModuleNotFoundError as error:
-        extra = 'lerobot' if scheme == 'lerobot' else 'evaluation'
-        raise ImportError(f'policy {address} needs {error.name}: {install_hint(extra)}') from error
+        raise ImportError(f'policy {address} needs {error.name}: {install_hint("evaluation")}') from error

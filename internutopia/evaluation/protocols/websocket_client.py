@@ -59,6 +59,8 @@ class WebsocketClient:
 
     def _asked(self, contents: Sequence[Any]) -> list[Any]:
         """Send messages and return their answers; of those that a broken connection took, errors."""
+        if not contents:
+            return []
         connection = self._connected()
         answers: list[Any] = []
         sent = 0
@@ -68,7 +70,10 @@ class WebsocketClient:
                     connection.send(pack(contents[sent]))
                     sent += 1
                 data = connection.recv(timeout=self._timeout)
-                answers.append(PolicyError(data[-_SHOWN:]) if isinstance(data, str) else _unpacked(data))
+                if isinstance(data, str):  # the server hangs up after it
+                    self.close()
+                    return [*answers, PolicyError(data[-_SHOWN:]), *self._asked(contents[len(answers) + 1 :])]
+                answers.append(_unpacked(data))
         except TimeoutError:
             lost = PolicyError(f'no answer within {self._timeout:g} s')
         except (ConnectionClosed, OSError) as error:
