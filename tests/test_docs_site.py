@@ -30,7 +30,7 @@ def site() -> ModuleType:
         ('quickstart.md', '../examples', 'examples.md'),
         ('cluster.md', '../examples/cluster.py', 'examples/cluster.md'),
         ('api/envs.md', '../environments.md', '../environments.md'),
-        ('index.md', 'docs/images/envs.png', 'images/envs.png'),
+        ('index.md', 'docs/images/envs.webp', 'images/envs.webp'),
         ('index.md', 'LICENSE', 'licence.md'),
         ('benchmarks.md', '../docs/backends.md', 'backends.md'),
         ('examples.md', 'cameras.py', 'examples/cameras.md'),

@@ -39,9 +39,9 @@ def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> 
     for robot, key in zip(scene.robots, keys, strict=True):
         lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
         excludes.append(lone.contact_excludes(robot.joint_positions) if lone is not None else ())
-    pairs = list(zip(scene.robots, excludes, strict=True))
-    if all(robot.contact_excludes == own for robot, own in pairs):
+    if excludes == [robot.contact_excludes for robot in scene.robots]:
         return scene
+    pairs = zip(scene.robots, excludes, strict=True)
     robots = tuple(dataclasses.replace(robot, contact_excludes=own) for robot, own in pairs)
     return dataclasses.replace(scene, robots=robots)
 

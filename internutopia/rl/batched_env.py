@@ -201,7 +201,8 @@ class BatchedRLEnv:
         tasks: dict[int, BaseTask] = {}
         numbers: list[tuple[int, int, int]] = []
         for env_id, slot in zip(env_ids, self.runner.slots(env_ids), strict=True):
-            tasks[env_id], episode, limit = slot.task, slot.episode, slot.task_config.max_episode_steps
+            tasks[env_id], prepared = slot.task, slot.prepared
+            episode, limit = prepared.episode, prepared.task_config.max_episode_steps
             numbers.append((episode.id, episode.task_index, _NEVER if limit is None else limit))
             (self._self_ending.add if slot.task.ends_itself else self._self_ending.discard)(env_id)
         columns, where = self.arrays.asarray(numbers, 'int64').T, self.arrays.asarray(started)

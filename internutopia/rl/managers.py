@@ -194,7 +194,8 @@ class CommandManager:
     def _sample(self, name: str, selection: EnvSelection) -> None:
         cfg, function = self._terms[name]
         arrays, n = self._state.arrays, self._state.env_num
-        values = arrays.asarray(function(self._state, selection.ids), 'float32')
+        with self._state.rng.for_envs(selection.ids):
+            values = arrays.asarray(function(self._state, selection.ids), 'float32')
         if values.ndim != 2 or len(values) != len(selection.ids):
             raise ValueError(
                 f'command term {cfg.term!r} must return ({len(selection.ids)}, k) for {len(selection.ids)} envs, '
@@ -260,7 +261,8 @@ class CurriculumManager:
         """Call the terms for envs whose episodes are over; the levels of others do not change, whatever a term does."""
         for function in self._terms:
             before = self._state.xp.asarray(self._state.levels, copy=True)
-            function(self._state, selection.ids)
+            with self._state.rng.for_envs(selection.ids):
+                function(self._state, selection.ids)
             selection.put(before, selection.take(self._state.levels))
             self._state.levels = before
 

@@ -34,6 +34,7 @@ from internutopia.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia.util.rotations import length, wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.batch_values import BoxActionController
+from internutopia_extension.controllers.ground_controllers import speeds_to, strays
 
 Floats = NDArray[Any]
 
@@ -42,6 +43,9 @@ _HEADING_RATE = 1.5  # [1/s], turning rate per heading error, of a robot that ho
 _FASTEST_TURN = 0.4  # [rad/s], with which it turns back
 _TURNING = 0.05  # [rad/s], from where on a command means to turn
 _LOST = 0.5  # [rad], from the heading, of a robot that was turned by something: it holds that heading then
+_SETTLES = 1.0  # [s], after a command to stand, before a robot holds the spot that it stands on
+_SPOT = 0.05  # [m, rad]: a robot that is further than 0.6 times this from its spot goes back
+_PUSHED = 0.5  # [m], from the spot, of a robot that was carried away: it holds the place where it is then
 _SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
@@ -59,7 +63,9 @@ class MoveBySpeedController(BoxActionController):
     see `GroundBelow`.
 
     With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
-    began: the policy is commanded to turn back by 1.5 times the error per second.
+    began: the policy is commanded to turn back by 1.5 times the error per second. With `config.hold_position` one that
+    is commanded to stand keeps the spot and the heading that it has after 1 s: once it is 3 cm or 0.03 rad away, the
+    policy is commanded to walk and turn back.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
@@ -122,6 +128,10 @@ class MoveBySpeedController(BoxActionController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
+        self._holds_position = config.hold_position
+        self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
+        self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
+        self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them
         self._stuck = None if self._on_device else StuckDetector(self)
         actions = self._check_actions()
         if config.check_fit:
@@ -163,6 +173,8 @@ class MoveBySpeedController(BoxActionController):
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
         self._heading[rows] = np.nan
+        self._stood[rows] = 0.0
+        self._strayed[rows] = False
         for state, initial in zip(self._recurrent, self._initial, strict=True):
             state[rows] = initial
         metadata = self.policy.metadata
@@ -247,6 +259,8 @@ class MoveBySpeedController(BoxActionController):
         on_time = xp.abs(now - due) < metadata.step_dt  # else it was not called for a while
         if self._holds_heading:
             clamped = self._with_heading(selection, clamped, on_time)
+        if self._holds_position:
+            clamped = self._with_position(selection, clamped, on_time)
         selection.put(state.commands[metadata.command], clamped)
         observations = selection.take(self._observations.compute())
         actions = self._remembering(selection, observations) if self._recurrent else self.policy(observations)
@@ -281,6 +295,29 @@ class MoveBySpeedController(BoxActionController):
         command = xp.stack([command[:, 0], command[:, 1], command[:, 2] + turn], axis=-1)
         return xp.clip(command, self._lowest, self._highest)
 
+    def _with_position(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+        """Return commands `(m, 3)` that also go back to the spot that is held."""
+        state, xp = self._robot_state, self._robot_state.xp
+        stands = length(command) < STANDING
+        stood = xp.where(stands & on_time, selection.take(self._stood) + self.policy.metadata.step_dt, 0.0)
+        selection.put(self._stood, stood)
+        if not self._on_device and not stands.any():
+            return command
+        yaw = selection.take(yaw_of(state.base_orientation))
+        pose = xp.concat([selection.take(state.base_position)[:, :2], yaw[:, None]], axis=-1)
+        spot = selection.take(self._spot)
+        holds = (stood > _SETTLES) & (length((spot - pose)[:, :2]) < _PUSHED)
+        spot = xp.where(holds[:, None], spot, pose)
+        way, turn = (spot - pose)[:, :2], wrap_angle(spot[:, 2] - yaw)
+        strayed = strays(selection.take(self._strayed), xp.stack([length(way), xp.abs(turn)], axis=-1), _SPOT)
+        selection.put(self._spot, spot)
+        selection.put(self._strayed, strayed)
+        speeds = xp.where(strayed[:, :1], speeds_to(way, yaw), 0.0)
+        rate = xp.where(
+            strayed[:, 1], xp.sign(turn) * (_HEADING_RATE * xp.abs(turn)).clip(STANDING, _FASTEST_TURN), 0.0
+        )
+        return xp.clip(command + xp.concat([speeds, rate[:, None]], axis=-1), self._lowest, self._highest)
+
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
         """Warn once per robot and controller of a clamped command, and name the commanding controller."""
         own = self.config.name
@@ -305,7 +342,18 @@ class MoveBySpeedController(BoxActionController):
     def _memory(self) -> list[NDArray[Any]]:
         state = self._robot_state
         commands = state.commands[self.policy.metadata.command]
-        return [self._targets, self._due, self._heading, state.steps, state.actions, commands, *self._recurrent]
+        return [
+            self._targets,
+            self._due,
+            self._heading,
+            self._stood,
+            self._spot,
+            self._strayed,
+            state.steps,
+            state.actions,
+            commands,
+            *self._recurrent,
+        ]
 
     def _rows(self, env_ids: Any) -> Any:
         """Return ids of the envs, in the form that indexes the state; a mask on a device stays one."""

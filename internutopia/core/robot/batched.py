@@ -73,7 +73,6 @@ class BatchedRobot:
         """Add the robot of an env where a new episode starts."""
         env_id = robot._scene.env_id
         self.robots[env_id] = robot
-        self.forget(env_id)
         self.reset(np.array([env_id]))
 
     def reset(self, env_ids: Any) -> None:
@@ -220,7 +219,7 @@ class BatchedRobots:
 
     def restart(self, env_ids: Sequence[int]) -> None:
         """New episodes start in envs that keep their robots."""
-        for batch in self._batches.values() if env_ids else ():
+        for batch in self._batches.values():
             if own := [env_id for env_id in env_ids if env_id in batch.robots]:
                 batch.reset(np.array(own))
 

@@ -282,11 +282,12 @@ def create_controllers(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) 
     On a batched robot: those that are batched down to the last sub-controller. On an env's own robot that stands for a
     batched one: the others.
     """
-    controllers: OrderedDict[str, BaseController] = OrderedDict()
-    for config in robot_cfg.controllers or []:
-        if robot.batch is None or batched_tree(config) == robot.is_batch:
-            controllers[config.name] = _create(config, robot, scene)
-    return controllers
+    configs = robot_cfg.controllers or []
+    if robot.batch is not None and robot.is_batch:
+        configs = filter(batched_tree, configs)
+    elif robot.batch is not None:
+        configs = [config for config in configs if config.name not in robot.batch.robot.controllers]
+    return OrderedDict([(config.name, _create(config, robot, scene)) for config in configs])
 
 
 def inject_sub_controllers(

@@ -70,11 +70,13 @@ class LocalRunner:
     def reset(self, env_ids: Sequence[int]) -> tuple[list[Observations | None], list[TaskCfg | None]]:
         """Start the next episodes in these envs, in this order; None where the queue is exhausted."""
         prepared = self.simulator.reset(env_ids, self.begin)
-        return self.first_observations(env_ids), [prepared[i].task_config if i in prepared else None for i in env_ids]
+        configs = [prepared[env_id].task_config if env_id in prepared else None for env_id in env_ids]
+        return self.first_observations(env_ids), configs
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
         """Return the first observations of the episodes in these envs; None for envs without one."""
-        return [None if (slot := self.envs[env_id]) is None else slot.last.observation for env_id in env_ids]
+        slots = self.simulator.envs
+        return [None if (slot := slots[env_id]) is None else slot.last.observation for env_id in env_ids]
 
     def step(
         self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None
@@ -178,12 +180,11 @@ class LocalRunner:
     def begin(self, env_ids: Sequence[int]) -> None:
         """Observe envs whose episodes begin."""
         self.simulator.batches.observe(np.array(env_ids, np.intp))
-        for env_id in env_ids:
-            slot = self.simulator.slot(env_id)
+        for env_id, slot in zip(env_ids, self.simulator.slots(env_ids), strict=True):
             slot.find_hooks()
             obs = self._observation(env_id, slot)
             for name, robot in slot.task.robots.items():
-                if name in obs and any(sensor.renders for sensor in robot.sensors.values()):
+                if any([sensor.renders for sensor in robot.sensors.values()]) and name in obs:
                     obs[name]['render'] = True  # what cameras show is of this episode
             slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 

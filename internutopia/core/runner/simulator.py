@@ -420,18 +420,23 @@ class SimulatorRunner:
         self.world.load({env_id: (each.handle, each.model) for env_id, each in prepared.items()})
         where = self.world.arrays.asarray(list(prepared), 'int64')
         self.steps[where], self.running[where] = 0, True
+        created: list[BaseTask] = []
+        kept: list[int] = []
         for env_id, each in prepared.items():
             self.world.noise_keys[env_id] = noise_key(self.queue.seed, each.episode.id)
-            task = self._create_task(env_id, each) if each.task is None else each.task
+            if (task := each.task) is None:
+                task = self._create_task(env_id, each)
+                created.append(task)
+            else:
+                kept.append(env_id)
             task.name = each.episode.task_name
             self.envs[env_id] = EnvSlot(self, env_id, each, task)
-        self.batches.restart([env_id for env_id, each in prepared.items() if each.task is not None])
-        for env_id, each in prepared.items():
-            if each.task is None:
-                task = self.slot(env_id).task
-                task.post_reset()
-                if task.reward is not None:
-                    task.reward.reset()
+        if kept:
+            self.batches.restart(kept)
+        for task in created:
+            task.post_reset()
+            if task.reward is not None:
+                task.reward.reset()
 
     def _create_task(self, env_id: int, prepared: PreparedEpisode) -> BaseTask:
         """Create the task of an episode, with its robots and objects, in an env whose scene is loaded."""

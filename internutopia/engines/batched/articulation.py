@@ -230,13 +230,13 @@ class MujocoArticulationView(View, ArticulationView):
         self._require_drives()
         check_numbers(env_ids, self.name, 'stiffness', stiffness, allowed=NOT_NEGATIVE, optional=True)
         check_numbers(env_ids, self.name, 'damping', damping, allowed=NOT_NEGATIVE, optional=True)
-        arrays = self._world.arrays
+        arrays, targets = self._world.arrays, self._write_targets(env_ids)
         for kind, values, bias in (('position', stiffness, 1), ('velocity', damping, 2)):
             if values is None:
                 continue
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
-            for target in self._write_targets(env_ids):
+            for target in targets:
                 columns = target.view_slice.joints(kind, joints)
                 if not arrays.on_device:
                     now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]

@@ -13,7 +13,7 @@ import itertools
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -124,7 +124,7 @@ class BatchedWorld(World):
         for env_id, (_, scene) in scenes.items():
             if id(scene) not in states:
                 states[id(scene)] = compiled[env_id].initial_state(scene)
-        self.unload(np.array(sorted(scenes), np.intp))
+        self._free(scenes)
         by_structure: dict[bytes, list[int]] = {}
         for env_id, handle in compiled.items():
             by_structure.setdefault(self._structure(handle), []).append(env_id)
@@ -137,13 +137,7 @@ class BatchedWorld(World):
 
     @override
     def unload(self, env_ids: EnvIds) -> None:
-        for env_id in env_ids:
-            env_batch = self._env_batch[env_id]
-            if env_batch is not None:
-                env_batch.remove(self.slot[env_id : env_id + 1])
-                self._env_batch[env_id] = self._scenes[env_id] = None
-                self.slot[env_id] = self.batch_id[env_id] = -1
-                self._breakable.discard(int(env_id))
+        self._free(env_ids.tolist())
         self._update_placement()
 
     @override
@@ -342,6 +336,16 @@ class BatchedWorld(World):
         self._add_env(env_id, env_batch, scene, scene.initial_state(start))
         self._clean_up()
 
+    def _free(self, env_ids: Iterable[int]) -> None:
+        """Free the slots of envs; `_update_placement` has to follow."""
+        for env_id in env_ids:
+            env_batch = self._env_batch[env_id]
+            if env_batch is not None:
+                env_batch.remove(self.slot[env_id : env_id + 1])
+                self._env_batch[env_id] = self._scenes[env_id] = None
+                self.slot[env_id] = self.batch_id[env_id] = -1
+                self._breakable.discard(env_id)
+
     def _add_env(
         self, env_id: int, env_batch: EnvBatch, scene: CompiledScene, state: Mapping[str, NDArray[np.float64]]
     ) -> None:
@@ -351,8 +355,9 @@ class BatchedWorld(World):
         self.batch_id[env_id] = env_batch.id
         self._scenes[env_id] = scene
         self._breakable.discard(env_id)
-        if any(joint.breakable for joint in scene.source.joints):
-            self._breakable.add(env_id)
+        for joint in scene.source.joints:
+            if joint.breakable:
+                self._breakable.add(env_id)
 
     def _break_joints(self, env_id: int) -> None:
         """Remove the joints of an env that carry too much."""
@@ -396,14 +401,19 @@ class BatchedWorld(World):
     def _occupied(self) -> list[EnvBatch]:
         return [env_batch for env_batch in self.env_batches if env_batch.used]
 
-    def _clean_up(self) -> None:
-        """Drop the oldest empty batches, those of scenes that the cache dropped, and views of what is gone."""
-        if empty := [env_batch for env_batch in self.env_batches if not env_batch.used]:
-            kept = [env_batch for env_batch in empty if env_batch.scene in SCENES][-_EMPTY_BATCHES_KEPT:]
-            self.env_batches = [env_batch for env_batch in self.env_batches if env_batch.used or env_batch in kept]
+    def _clean_up(self) -> list[EnvBatch]:
+        """Drop the oldest empty batches, those of scenes that the cache dropped, and views of what is gone.
+
+        Returns the batches that hold envs.
+        """
+        if len(occupied := self._occupied()) < len(self.env_batches):
+            empty = [env_batch for env_batch in self.env_batches if not env_batch.used and env_batch.scene in SCENES]
+            kept = [*occupied, *empty[-_EMPTY_BATCHES_KEPT:]]
+            self.env_batches = [env_batch for env_batch in self.env_batches if env_batch in kept]
+        self._update_placement()
         if len(self._views) > _VIEWS_KEPT:
             self._views = {key: view for key, view in self._views.items() if view.slices()}
-        self._update_placement()
+        return occupied
 
     def _step_batches(self, stepped: list[tuple[EnvBatch, Slots | None]]) -> dict[int, str]:
         """Make a step of slots of batches; returns {env id: reason} for the envs that failed."""

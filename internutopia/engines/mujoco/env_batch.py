@@ -9,7 +9,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from mujoco.batch import MODEL_FIELDS, SimulationError
+from mujoco.batch import MODEL_FIELDS, Batch, SimulationError
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -42,16 +42,20 @@ class MujocoEnvBatch(EnvBatch):
 
     def __init__(self, scene: CompiledScene, capacity: int, nthread: int):
         super().__init__(scene, capacity)
-        self.batch = make_batch(scene.model, capacity, nthread, self._expanded)
-        self._step_efforts = self.batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
+        self._bind(make_batch(scene.model, capacity, nthread, self._expanded))
         self._efforts = np.zeros((capacity, scene.model.nv))
-        self._step_sensors = self.batch.bind('sensordata')  # likewise
         self._sensors = np.zeros((capacity, scene.model.nsensordata))
         self._defaults = self.batch.state[0].copy()  # of the model: what a reset of the batch writes
-        self._fields: dict[str, NDArray[Any]] = {}
-        self._derived: set[str] = set()  # fields that are bound and follow from the state
-        self._stale = np.zeros(capacity, bool)  # slots where they do not describe it
         self._was_read = False  # since the last step
+
+    def _bind(self, batch: Batch) -> None:
+        """Take a batch, and bind its arrays."""
+        self.batch = batch
+        self._step_efforts = batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
+        self._step_sensors = batch.bind('sensordata')  # likewise
+        self._fields: dict[str, NDArray[Any]] = {name: batch.bind(name) for name in STATE_FIELDS}
+        self._derived: set[str] = set()  # fields that follow from the state, bound when they are read first
+        self._stale = np.zeros(batch.nsim, bool)  # slots where they do not describe it
 
     @property
     def nthread(self) -> int:
@@ -68,20 +72,15 @@ class MujocoEnvBatch(EnvBatch):
 
     def rebuild(self, capacity: int, nthread: int) -> None:
         """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
-        old, self.batch = self.batch, make_batch(self.scene.model, capacity, nthread, self._expanded)
-        n = old.nsim
+        old, n = self.batch, self.capacity
+        self._bind(make_batch(self.scene.model, capacity, nthread, self._expanded))
         for name in self._expanded:
             if (before := old.expanded(name)) is not None:
                 self.batch.expand(name)[:n] = before
-        self._step_efforts = self.batch.bind('qfrc_actuator')
-        self._step_sensors = self.batch.bind('sensordata')
         self._efforts = np.concatenate([self._efforts, np.zeros((capacity - n, self.scene.model.nv))])
         self._sensors = np.concatenate([self._sensors, np.zeros((capacity - n, self.scene.model.nsensordata))])
         self.batch.state[:n] = old.state
         self.batch.warning[:n] = old.warning
-        self._fields.clear()
-        self._derived.clear()  # bound again when they are read next
-        self._stale = np.zeros(capacity, bool)
 
     @override
     def remove(self, slots: NDArray[np.intp]) -> None:
@@ -94,9 +93,8 @@ class MujocoEnvBatch(EnvBatch):
         array = self._fields.get(name)
         if array is None:
             array = self._fields[name] = self.batch.bind(name)
-            if name not in STATE_FIELDS:
-                self._derived.add(name)
-                self._stale[:] = self.envs >= 0
+            self._derived.add(name)
+            self._stale[:] = self.envs >= 0
         if name in self._derived:
             self._was_read = True
             self._derive()
@@ -104,8 +102,7 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def write(self, name: str) -> NDArray[Any]:
-        array = self._fields.get(name)
-        return self.read(name) if array is None else array
+        return self._fields[name]
 
     @override
     def measured(self) -> NDArray[np.float64]:
@@ -136,7 +133,7 @@ class MujocoEnvBatch(EnvBatch):
         """Return the values of a model field; read-only unless expanded."""
         values = self.batch.expanded(name)
         if values is None:
-            template = model_field(self.scene.model, name)
+            template = self._field_of(self.scene, name)
             return np.broadcast_to(template, (self.capacity, *template.shape))
         return values
 
@@ -236,7 +233,7 @@ class MujocoEnvBatch(EnvBatch):
         self.batch.state[slot] = self._defaults
         self.batch.warning[slot] = 0
         for name, value in state.items():
-            self.read(name)[slot] = value
+            self._fields[name][slot] = value
         self._efforts[slot] = self._sensors[slot] = 0.0
         self._stale[slot] = True
 

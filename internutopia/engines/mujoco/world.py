@@ -19,7 +19,7 @@ import mujoco
 from mujoco.batch import Batch
 from typing_extensions import override
 
-from internutopia.engines.batched.env_batch import BatchArrays
+from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch
 from internutopia.engines.batched.world import BatchedWorld
 from internutopia.engines.mujoco.carry_over import carry_over
 from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
@@ -122,12 +122,12 @@ class MujocoWorld(BatchedWorld):
         return self.threads if count < self.threads else 1
 
     @override
-    def _clean_up(self) -> None:
+    def _clean_up(self) -> list[EnvBatch]:
         """Share the threads out among the batches that are left, too."""
-        super()._clean_up()
-        occupied = self._occupied()
+        occupied = super()._clean_up()
         nthread = self._threads_per_batch(len(occupied))
         for env_batch in occupied:
             assert isinstance(env_batch, MujocoEnvBatch)
             if env_batch.nthread != nthread:
                 env_batch.rebuild(env_batch.capacity, nthread)
+        return occupied

@@ -52,13 +52,14 @@ class PhysxWorld(MujocoWorld):
         return physx_scene(scene).structure
 
     @override
-    def _clean_up(self) -> None:
+    def _clean_up(self) -> list[EnvBatch]:
         before: list[EnvBatch] = list(self.env_batches)
-        super()._clean_up()
+        occupied = super()._clean_up()
         for env_batch in before:
             if env_batch not in self.env_batches:
                 cast(PhysxEnvBatch, env_batch).close()
         self._bind()
+        return occupied
 
     def _bind(self) -> None:
         """Bind the tensors of stages that were opened."""

@@ -40,13 +40,13 @@ class Fingerprint:
 
     def is_valid(self) -> bool:
         """Return True if no file has changed."""
-        return self.search_path == search_path() and all(stamp_of(file) == stamp for file, stamp in self.stamps)
+        return self.search_path == search_path() and all([stamp_of(file) == stamp for file, stamp in self.stamps])
 
 
 def search_path() -> tuple[str, ...]:
     """Return the folders in which environment variables let files be found."""
-    folders = os.pathsep.join(os.environ.get(name, '') for name in _SEARCH_PATHS).split(os.pathsep)
-    return tuple(map(os.path.abspath, filter(None, folders)))
+    folders = [folder for name in _SEARCH_PATHS for folder in os.environ.get(name, '').split(os.pathsep) if folder]
+    return tuple(map(os.path.abspath, folders))
 
 
 def stamp_of(file: str) -> Stamp | None:

@@ -130,8 +130,7 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
     if name not in _terms[kind]:
         raise ValueError(f'there is no {kind} term {name!r}; {did_you_mean(name, _terms[kind])}')
     function = _terms[kind][name].function
-    of_some = kind in ('command', 'randomization', 'curriculum')
-    given = 2 if of_some else 1  # `state`, and `env_ids` where there are any
+    given = 2 if kind in ('command', 'randomization', 'curriculum') else 1  # `state`, and `env_ids`
     taken = list(inspect.signature(function).parameters)[given:]
     for parameter in params:
         if parameter not in taken:
@@ -145,8 +144,7 @@ def look_up_term(kind: Kind, name: str, params: Mapping[str, Any]) -> Callable[.
         raise ValueError(f'{kind} term {name!r} needs {", ".join(map(repr, missing))}')
     values = {parameter: _checked(kind, name, parameter, value) for parameter, value in params.items()}
     _check_ends(kind, name, values)
-    own = partial(function, **values)
-    return partial(_of_some_envs, own) if of_some else own
+    return partial(function, **values)
 
 
 def _checked(kind: Kind, name: str, parameter: str, value: Any) -> Any:
@@ -199,9 +197,3 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return get_type_hints(function, include_extras=True)
     except NameError:  # of what is imported for type checkers only
         return {}
-
-
-def _of_some_envs(function: Callable[..., Any], state: Any, env_ids: Any) -> Any:
-    """Return the result of a term for some envs, which samples random numbers for them alone."""
-    with state.rng.for_envs(env_ids):
-        return function(state, env_ids)

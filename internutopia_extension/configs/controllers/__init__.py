@@ -29,6 +29,8 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     dry run of two seconds when it is first used."""
     hold_heading: bool = False
     """Whether the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
+    hold_position: bool = False
+    """Whether the robot goes back to its spot and heading when it drifts while it is commanded to stand."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:
@@ -49,6 +51,7 @@ class H1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
 
     type: str = 'H1MoveBySpeedController'
     hold_heading: bool = True
+    hold_position: bool = True
     joint_names: list[str] | None = H1_19
     policy_weights_path: PathStr = gm.ASSET_PATH + '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt'
 
@@ -58,6 +61,7 @@ class AliengoMoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
 
     type: str = 'AliengoMoveBySpeedController'
     hold_heading: bool = True
+    hold_position: bool = True
 
 
 class G1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
@@ -65,6 +69,7 @@ class G1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
 
     type: str = 'G1MoveBySpeedController'
     hold_heading: bool = True
+    hold_position: bool = True
 
 
 class GR1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
@@ -72,6 +77,7 @@ class GR1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
 
     type: str = 'GR1MoveBySpeedController'
     hold_heading: bool = True
+    hold_position: bool = True
 
 
 class DifferentialDriveControllerCfg(ControllerCfg):

@@ -10,6 +10,7 @@ from internutopia_extension.configs.sensors import RepCameraCfg
 move_by_speed_cfg = MoveBySpeedControllerCfg(
     name='move_by_speed',
     hold_heading=True,
+    hold_position=True,
     joint_names=ALIENGO_12,
     policy_weights_path=gm.ASSET_PATH + '/robots/go2/move_by_speed.onnx',
 )

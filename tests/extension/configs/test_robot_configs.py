@@ -70,6 +70,7 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
             'joint_names': joint_names.ALIENGO_12,
             'policy_weights_path': A + '/robots/go2/move_by_speed.onnx',
             'hold_heading': True,
+            'hold_position': True,
         },
     ),
     'aliengo.move_by_speed_cfg': (

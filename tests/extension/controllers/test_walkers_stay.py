@@ -55,6 +55,30 @@ def test_a_point_that_was_reached_stays_reached(run: Run, robot: str, seconds: f
         assert np.hypot(*(pose(obs)[:2] - goal[:2])) < 2 * config.threshold
 
 
+@pytest.mark.parametrize(('robot', 'seconds'), slow_but(('h1', 9.0), of=[('h1', 9.0), *((r, 60.0) for r in ROBOTS)]))
+def test_told_to_stand_it_keeps_its_spot(run: Run, robot: str, seconds: float) -> None:
+    """Left to itself, H1's policy drifts by 0.6 m meanwhile. Then it is pushed."""
+    env, _ = walk(run, robot)
+
+    def stand(seconds: float) -> Any:
+        return np.array(
+            [
+                pose(env.step([{'walker': {'move_by_speed': [0.0, 0.0, 0.0]}}])[0][0]['walker'])
+                for _ in range(round(seconds * RATE))
+            ]
+        )
+
+    spot = stand(1.5)[-1]
+    away = np.abs(stand(seconds) - spot)
+    assert np.hypot(away[:, 0], away[:, 1]).max() < 0.07
+    assert away[:, 2].max() < math.radians(3.0)
+    env.runner.envs[0].task.robots['walker'].articulation.set_linear_velocity((0.0, 0.4, 0.0))
+    away = np.abs(stand(6.0) - spot)
+    assert np.hypot(away[:, 0], away[:, 1]).max() > 0.05, 'it gave way'
+    assert np.hypot(away[-1, 0], away[-1, 1]) < 0.07
+    assert away[-1, 2] < math.radians(3.0)
+
+
 @pytest.mark.parametrize(('robot', 'seconds'), slow_but(('h1', 6.0), of=[('h1', 6.0), *((r, 60.0) for r in ROBOTS)]))
 def test_turns_are_made_on_the_spot_and_stay(run: Run, robot: str, seconds: float) -> None:
     env, config = walk(run, robot, 'rotate')

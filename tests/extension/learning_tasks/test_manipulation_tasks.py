@@ -81,7 +81,8 @@ def test_terms_of_an_object(make_envs: Callable[..., VectorEnv]) -> None:
     lifted = call('reward', 'object_lifted', body='cube', low=0.0, high=0.2)(state)
     np.testing.assert_allclose(lifted, [1.0, 0.5], atol=1e-6)
     assert call('termination', 'object_away', body='cube', distance=0.9)(state).tolist() == [False, True]
-    call('randomization', 'place_object', body='cube', x=(0.4, 0.5), y=(0.1, 0.2), z=0.3)(state, np.array([1]))
+    with state.rng.for_envs(env_ids := np.array([1])):
+        call('randomization', 'place_object', body='cube', x=(0.4, 0.5), y=(0.1, 0.2), z=0.3)(state, env_ids)
     state.changed()
     position = state.object_positions(['cube'])[:, 0]
     np.testing.assert_allclose(position[0], tip[0] + [0.0, 0.1, 0.0], atol=1e-6)

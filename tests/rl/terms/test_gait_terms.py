@@ -155,7 +155,8 @@ def test_feet_one_behind_the_other_are_not_apart(stool: VectorEnv, yaw: float) -
 def test_who_needs_the_ends_of_its_feet_falls_when_they_are_smaller(stool: VectorEnv) -> None:
     state = stool.core.state
     for env_id, sizes in enumerate(({}, {'length': (0.5, 0.5)}, {'width': (0.5, 0.5)}, {'length': (0.8, 0.8)})):
-        look_up_term('randomization', 'foot_size', sizes)(state, np.array([env_id]))
+        with state.rng.for_envs(ids := np.array([env_id])):
+            look_up_term('randomization', 'foot_size', sizes)(state, ids)
     for _ in range(50):
         stool.step(np.zeros((4, 1), np.float32))
     leans = state.projected_gravity[:, :2]

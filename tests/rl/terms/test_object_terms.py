@@ -55,7 +55,8 @@ def test_near_objects(state: RobotState) -> None:
 
 def test_scatter_spreads_objects_in_the_given_envs(state: RobotState) -> None:
     before = state.object_positions(OBJECTS).copy()
-    call('randomization', 'scatter', objects=OBJECTS, distance=(1.0, 2.0))(state, np.array([1]))
+    with state.rng.for_envs(env_ids := np.array([1])):
+        call('randomization', 'scatter', objects=OBJECTS, distance=(1.0, 2.0))(state, env_ids)
     state.changed()
     after = state.object_positions(OBJECTS)
     np.testing.assert_array_equal(after[0], before[0])
@@ -69,7 +70,8 @@ def test_scatter_spreads_objects_in_the_given_envs(state: RobotState) -> None:
 
 def test_joint_pose_puts_joints_within_their_ranges(state: RobotState) -> None:
     before = state.joint_positions.copy()
-    call('randomization', 'joint_pose', positions={'tail': (0.5, 0.6)})(state, np.array([0]))
+    with state.rng.for_envs(env_ids := np.array([0])):
+        call('randomization', 'joint_pose', positions={'tail': (0.5, 0.6)})(state, env_ids)
     state.changed()
     assert 0.5 <= state.joint_positions[0, 1] <= 0.6 and state.joint_positions[0, 0] == before[0, 0]
     np.testing.assert_array_equal(state.joint_positions[1], before[1])
@@ -80,7 +82,8 @@ def test_goals_keep_clear_of_objects(state: RobotState) -> None:
     nearest = []
     for avoid in ((), OBJECTS):
         goal = call('command', 'goal', avoid=avoid, **params)
-        goals = np.concatenate([goal(state, np.array([0])) for _ in range(200)])
+        with state.rng.for_envs(env_ids := np.array([0])):
+            goals = np.concatenate([goal(state, env_ids) for _ in range(200)])
         nearest.append(np.linalg.norm(goals - [1.0, 0.0], axis=-1).min())
     assert nearest[0] < 0.3 and nearest[1] >= 0.5
 

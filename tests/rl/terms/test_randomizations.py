@@ -1,7 +1,7 @@
 """Built-in randomizations: what each changes, in which envs, from what, and when."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,13 @@ RANDOMIZATIONS: dict[str, tuple[dict[str, Any], set[str]]] = {
 }
 
 
+def randomize(envs: VectorEnv, name: str, params: Mapping[str, Any], env_ids: Sequence[int]) -> None:
+    """Call a randomization for some envs, as the envs do."""
+    state, ids = envs.core.state, np.array(env_ids)
+    with state.rng.for_envs(ids):
+        look_up_term('randomization', name, params)(state, ids)
+
+
 def test_every_randomization_has_a_test() -> None:
     assert {*RANDOMIZATIONS, 'friction', 'foot_size', 'other_pose'} | ELSEWHERE == set(
         built_in('randomization')
@@ -59,7 +66,7 @@ def test_a_randomization_changes_what_it_says_in_the_given_envs_only(make_learne
     envs = make_learner(env_num=4)
     envs.reset()
     before = look(envs)
-    look_up_term('randomization', name, params)(envs.core.state, np.array([1, 3]))
+    randomize(envs, name, params, [1, 3])
     envs.core.state.changed()
     after = look(envs)
     for key in before:
@@ -75,7 +82,7 @@ def test_other_envs_do_not_feel_it(make_learner: MakeLearner, name: str) -> None
     plain, changed = (make_learner(env_num=2, observations=terms) for _ in range(2))
     for envs in (plain, changed):
         envs.reset()
-    look_up_term('randomization', name, RANDOMIZATIONS[name][0])(changed.core.state, np.array([1]))
+    randomize(changed, name, RANDOMIZATIONS[name][0], [1])
     actions = np.random.default_rng(0).uniform(-1, 1, (30, 2, 2)).astype(np.float32)
     seen = [np.array([envs.step(row)[0] for row in actions]) for envs in (plain, changed)]
     assert np.array_equal(seen[0][:, 0], seen[1][:, 0])
@@ -140,7 +147,7 @@ def test_another_pose_is_taken_by_a_share_of_the_envs(make_learner: MakeLearner)
     envs.reset()
     before = look(envs)
     params = {'positions': {'tail': 0.25}, 'rise': 0.1, 'probability': 0.25}
-    look_up_term('randomization', 'other_pose', params)(envs.core.state, np.arange(1, 400))
+    randomize(envs, 'other_pose', params, range(1, 400))
     envs.core.state.changed()
     after = look(envs)
     chosen = after['q'][:, 1] != before['q'][:, 1]
