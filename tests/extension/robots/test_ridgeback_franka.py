@@ -84,20 +84,23 @@ def test_drives_at_the_commanded_speeds(start: Start, command: tuple[float, floa
     assert np.abs(stopped['joint_velocities']).max() < 0.01
 
 
-def test_the_arm_reaches_a_pose_while_the_base_drives_past(start: Start) -> None:
-    """The target stays where it is in the env; the gripper is there within 2 mm from its arrival on."""
+def test_the_gripper_stays_where_it_is_while_the_base_drives_past(start: Start) -> None:
+    """It is behind by 0.12 s, as the arm's drives are (damping / stiffness: 0.1 s), and there once the base stops."""
     env = start(MOVES, ARM)
-    base = np.array(START) + [0.55 * math.cos(HEADING), 0.55 * math.sin(HEADING), 0.55]
-    target = base.tolist()
-    action = {'move_by_speed': (0.05, 0.08, 0.1), 'arm_ik_controller': [target, DOWN]}
-    drive(env, action, steps=2 * SECOND)
+    target = (START[0] + 0.75 * math.cos(HEADING), START[1] + 0.75 * math.sin(HEADING), 0.6)
+    speed = 0.05  # m/s
+    action = {'move_by_speed': (speed, 0.0, 0.0), 'arm_ik_controller': [target, DOWN]}
+    drive(env, action, steps=SECOND)
     for _ in range(4):
-        (robot,) = drive(env, action, steps=SECOND // 4)
+        (robot,) = drive(env, action, steps=SECOND // 2)
         ik = robot['controllers']['arm_ik_controller']
         assert ik['success'] and ik['finished']
-        np.testing.assert_allclose(ik['eef_position'], target, atol=0.004)
-        assert abs(float(np.dot(ik['eef_orientation'], DOWN))) > 0.9999
-    assert np.linalg.norm(robot['position'][:2] - np.array(START[:2])) > 0.2
+        assert np.linalg.norm(ik['eef_position'] - target) < 0.13 * speed + 0.001
+    assert np.linalg.norm(robot['position'][:2] - np.array(START[:2])) > 0.12
+    (robot,) = drive(env, action | {'move_by_speed': (0.0, 0.0, 0.0)})
+    ik = robot['controllers']['arm_ik_controller']
+    np.testing.assert_allclose(ik['eef_position'], target, atol=0.001)
+    assert abs(float(np.dot(ik['eef_orientation'], DOWN))) > 0.99999
 
 
 def test_targets_in_the_frame_of_the_robot_go_along_with_the_base(start: Start) -> None:
