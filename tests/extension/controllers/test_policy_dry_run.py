@@ -68,6 +68,9 @@ def torchscript(onnx_file: str, file: Path) -> None:
         layers += [layer, torch.nn.ELU()]
 
     class Network(torch.nn.Module):
+        _mean: torch.Tensor
+        _std: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer('_mean', torch.from_numpy(mean.copy()))

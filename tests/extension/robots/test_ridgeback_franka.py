@@ -90,7 +90,7 @@ def test_the_gripper_stays_where_it_is_while_the_base_drives_past(start: Start) 
     target = (START[0] + 0.75 * math.cos(HEADING), START[1] + 0.75 * math.sin(HEADING), 0.6)
     speed = 0.05  # m/s
     action = {'move_by_speed': (speed, 0.0, 0.0), 'arm_ik_controller': [target, DOWN]}
-    drive(env, action, steps=SECOND)
+    (robot,) = drive(env, action, steps=SECOND)
     for _ in range(4):
         (robot,) = drive(env, action, steps=SECOND // 2)
         ik = robot['controllers']['arm_ik_controller']
@@ -162,7 +162,7 @@ def test_is_driven_by_the_array_api() -> None:
     )
     envs = VectorEnv(config)
     try:
-        envs.reset()
+        obs, _ = envs.reset()
         speeds = np.array([[0.1 * i, -0.1 * i, 0.0] for i in range(4)], np.float32)
         for _ in range(SECOND // 2):
             obs, *_ = envs.step(speeds)
