@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,9 @@ from internutopia.cli.options import Threads
 
 @command('evaluate fit {file}')
 def evaluate_fit(
-    file: Annotated[Path, typer.Argument(help='Policy file, such as a YAML file that describes a network.')],
+    file: Annotated[
+        str, typer.Argument(help='Policy file or asset, such as a YAML file that describes a network.', metavar='FILE')
+    ],
     robot: Annotated[
         str | None,
         typer.Option(help='Built-in robot, by name; default: of the type that the file names.', metavar='NAME'),
@@ -24,14 +25,16 @@ def evaluate_fit(
     threads: Threads = None,
 ) -> int:
     """Try a policy on flat ground, and if it does not do as commanded, what may be wrong; exit code 1 then."""
+    from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
     from internutopia.rl.dry_run.report import describe, dry_run
     from internutopia.rl.policy import load_policy
     from internutopia_extension.navigation.robots import built_in_robot
 
-    config = built_in_robot(robot or load_policy(file).metadata.robot)
+    path = resolve(file, POLICY_SUFFIXES)
+    config = built_in_robot(robot or load_policy(path).metadata.robot)
     if usd_path is not None:
         config = config.update(usd_path=usd_path)
-    result = dry_run(file, config, threads=threads)
+    result = dry_run(path, config, threads=threads)
     print(f'{file}, {config.type}, two seconds on flat ground')
     for what, trial in result.trials.items():
         print(f'  {what}: it {describe(trial)}')
