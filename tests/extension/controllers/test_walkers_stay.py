@@ -88,8 +88,8 @@ def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float
 @pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_the_end_of_a_path_stays_reached(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_along_path')
-    path = [[(0.5, 0.0, 0.0), (0.5, 0.5, 0.0)]]
-    until_finished(env, 'move_along_path', path, 20.0)
+    path = [[(1.0, 0.0, 0.0), (2.0, 1.0, 0.0), (3.0, 1.0, 0.0), (3.0, 2.0, 0.0)]]
+    until_finished(env, 'move_along_path', path, 25.0)  # 6000 steps at 240 Hz, as in `test_walking_goals.py`
     for _ in range(5 * RATE):
         obs = env.step([{'walker': {'move_along_path': path}}])[0][0]['walker']
         assert obs['controllers']['move_along_path']['finished']
