@@ -11,8 +11,9 @@ PHYSX = ovphysx ovstage physx-usd-schemas newton-usd-schemas
 
 .PHONY: demo help test test-all lint format docs bench release clean
 
-demo: $(VENV)/.demo ## run 64 episodes in 16 envs, and draw them: out/demo
-	$(BIN)/internutopia demo
+demo: $(VENV)/.$(if $(VIEW),view,demo) ## run 64 episodes in 16 envs, and draw them: out/demo; VIEW=1: live in a browser
+	-$(BIN)/internutopia show configs/demo.yaml --out out/demo/scenes.png
+	$(BIN)/internutopia demo $(if $(VIEW),--viewer)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -55,9 +56,10 @@ clean: ## remove what the other targets wrote
 # One stamp per extra: a newer pyproject.toml or constraints.txt installs again. What is used is compiled when it is
 # imported first: to compile all of it takes a third of the time of an installation
 $(VENV)/.demo: EXTRA = cli,policies
+$(VENV)/.view: EXTRA = cli,policies,viewer
 $(VENV)/.dev: EXTRA = dev
 $(VENV)/.bench: EXTRA = bench
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)
+$(VENV)/.demo $(VENV)/.view $(VENV)/.dev $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[$(EXTRA)]'
 	touch $@
 
