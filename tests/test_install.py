@@ -61,3 +61,8 @@ def test_extras_that_others_are_made_of_exist():
     lists = PROJECT['optional-dependencies'].values()
     nested = re.findall(r'internutopia\[([\w,]+)\]', ' '.join(line for lines in lists for line in lines))
     assert nested and {extra for group in nested for extra in group.split(',')} <= EXTRAS
+
+
+def test_the_table_of_extras_is_complete():
+    table = (ROOT / 'docs' / 'install.md').read_text()
+    assert sorted(re.findall(r'^\| `(\w+)` \| \d+ \| ', table, re.MULTILINE)) == sorted(EXTRAS)
