@@ -22,9 +22,9 @@ def install_hint(extra: str) -> str:
 
     For a wheel the version is named: pip then keeps what is installed, as package indexes have `internutopia` 2.
     """
-    from internutopia import __version__
-
-    return f'{COMMAND}{extra}]' + ("' in the checkout of InternUtopia" if _IN_CHECKOUT else f"=={__version__}'")
+    if _IN_CHECKOUT:
+        return f"{COMMAND}{extra}]' in the checkout of InternUtopia"
+    return f"{COMMAND}{extra}]=={importlib.metadata.version('internutopia')}'"
 
 
 def lazy(
