@@ -6,7 +6,9 @@ export MUJOCO_GL ?= egl
 # Tests start hundreds of processes: each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTEST = $(BIN)/pytest -n auto --dist loadgroup
+PYTEST = $(BIN)/pytest --dist loadgroup
+# Slow tests wait for processes much of the time: one worker more than there are cores
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PHYSX = ovphysx ovstage physx-usd-schemas newton-usd-schemas
 
 .PHONY: demo help test test-all lint format docs bench release clean
@@ -20,12 +22,12 @@ help: ## list the targets
 
 test: $(VENV)/.dev ## run the quick tests, on all cores: some of every behaviour, in minutes
 	tools/install_system_packages.sh
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -n auto -m 'not slow'
 
 # PhysX is installed after `test`, whose imports an installation beside it would change
 test-all: test ## run the quick tests, then the slow ones
 	$(MAKE) $(VENV)/.physx
-	$(PYTEST) -m slow
+	$(PYTEST) -n $(WORKERS) -m slow
 
 lint: $(VENV)/.dev ## check rules, format, types, imports, and that generated files are up to date
 	$(BIN)/ruff check .

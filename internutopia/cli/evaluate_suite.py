@@ -45,7 +45,9 @@ def evaluate_suite(
     name: Annotated[str, typer.Argument(help='Suite, see `internutopia list suites`.', metavar='SUITE')],
     policy: Annotated[
         str,
-        typer.Option(help='http://... (own protocol), ws://... (openpi), module:function, or expert.'),
+        typer.Option(
+            help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), module:function, or expert.'
+        ),
     ],
     mapping: Annotated[
         Path | None,
