@@ -35,7 +35,10 @@ BOUNDS: dict[str, dict[str, float]] = {
     policy: {figure: bound for figure, bounds in _TABLE.items() if (bound := bounds[column]) is not None}
     for column, policy in enumerate(_POLICIES)
 }
-"""By robot, or robot and name of a policy, for flat ground and 60 s of standing; see `internutopia.rl.training.gait_report.exceeded`."""
+"""By robot, or robot and name of a policy, for flat ground and 60 s of standing.
+
+See `internutopia.rl.training.gait_report.exceeded`.
+"""
 
 
 def bounds_of(arguments: Mapping[str, Any]) -> dict[str, float]:
