@@ -166,7 +166,8 @@ def test_walking_policies_follow_commands(policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    'example', ['generic_robot', 'usd_robot', 'pick_and_place', 'vectorized_jetbots', 'foreign_policy']
+    'example',
+    ['generic_robot', 'usd_robot', 'pick_and_place', 'mobile_manipulation', 'vectorized_jetbots', 'foreign_policy'],
 )
 def test_examples_of_robots(example: str, tmp_path: Path) -> None:
     """They check their own outcome."""
