@@ -85,7 +85,7 @@ def ground_of(name: str, scene: str) -> ElevationMap:
     env.reset()
     world: Any = env.runner.world
     cfg = ElevationCfg(x=x, y=y, cell=0.1, top=4.0)
-    ground = ElevationMap(world.articulation('robot', 0), 0, cfg, world.arrays)
+    ground = ElevationMap(world, world.articulation('robot', 0), 0, cfg)
     env.close()
     return ground
 

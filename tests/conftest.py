@@ -35,6 +35,18 @@ settings.register_profile('tests', deadline=None, suppress_health_check=[HealthC
 settings.load_profile('tests')
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with PhysX run in one worker, as its threads take a tenth of a core for as long as a process lives.
+
+    Groups come first: one that a worker begins at the end would be waited for.
+    """
+    for item in items:
+        if any(name in item.nodeid for name in ('physx', 'isaac', 'compar')):
+            item.add_marker(pytest.mark.xdist_group('physx'))
+    items.sort(key=lambda item: item.get_closest_marker('xdist_group') is None)
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: a search for garbage through two million objects takes a second."""
     gc.freeze()

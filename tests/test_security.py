@@ -116,6 +116,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/compat/omni/replicator.py': {'importlib.util.find_spec': 1},
         'internutopia/compat/v2/finder.py': {'importlib.import_module': 1, 'sys.meta_path': 2},
         'internutopia/config/yaml_file.py': {'importlib.util.find_spec': 1},
+        'internutopia/evaluation/protocols/__init__.py': {'importlib.import_module': 1},
         'internutopia/rendering/gl.py': {'importlib.import_module': 1},
         'internutopia/util/imports.py': {'importlib.import_module': 1},
         'internutopia/engines/isaac/launch.py': {'importlib.import_module': 1},

@@ -23,6 +23,7 @@ from internutopia.cli.demo import DemoCommand, demo, init
 from internutopia.cli.evaluate_fit import evaluate_fit
 from internutopia.cli.evaluate_gait import evaluate_gait
 from internutopia.cli.evaluate_nav import evaluate_nav
+from internutopia.cli.evaluate_suite import evaluate_suite
 from internutopia.cli.listing import list_names
 from internutopia.cli.models import inspect, show
 from internutopia.cli.nav_episodes import draw_map, sample_episodes
@@ -70,12 +71,14 @@ def bench(
 
 
 class _EvaluateGroup(typer.core.TyperGroup):
-    """Group of commands whose default is `policy`."""
+    """Group of commands whose default is `policy`; with an option `--policy` that is `suite`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ['policy', *args]
+        if args[:1] == ['policy'] and any(each.partition('=')[0] == '--policy' for each in args):
+            args = ['suite', *args[1:]]
         return super().parse_args(ctx, args)
 
 
@@ -95,11 +98,12 @@ class _EvaluateCommand(typer.core.TyperCommand):
 
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
-    help='Evaluate a policy: of a learning task (policy, the default), how it walks (gait) or navigates (nav), if '
-    'it fits a robot (fit).',
+    help='Evaluate a policy: of a learning task (policy, the default), from anywhere on a suite of tasks (suite), '
+    'how it walks (gait) or navigates (nav), if it fits a robot (fit).',
     no_args_is_help=True,
 )
 evaluate_app.command('policy', cls=_EvaluateCommand)(evaluate_policy)
+evaluate_app.command('suite', cls=_EvaluateCommand)(evaluate_suite)
 evaluate_app.command('gait', cls=_EvaluateCommand)(evaluate_gait)
 evaluate_app.command('fit', cls=_EvaluateCommand)(evaluate_fit)
 evaluate_app.command('nav', cls=_EvaluateCommand)(evaluate_nav)

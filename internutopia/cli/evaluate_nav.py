@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
@@ -27,22 +23,18 @@ from internutopia.cli.options import (
     Seed,
     Threads,
     check_results,
-    interruption_hint,
     resuming_command,
 )
-from internutopia.cli.run import PATIENCE
+from internutopia.cli.policy_evaluation import figure, film_episode, listed, print_figures, run_policy
 from internutopia.util import log
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
-from internutopia.util.imports import import_named
-from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig
-    from internutopia.navigation.summary import Estimate, SceneSummary
+    from internutopia.evaluation.policy import StartFunction
+    from internutopia.navigation.summary import SceneSummary
     from internutopia_extension.configs.tasks import NavigationTaskCfg
-    from internutopia_extension.navigation.policies import Policy
 
-_SHOWN = 5  # episodes left out, or failed, that are listed one by one
 _COLUMNS = {
     'success': 'success',
     'spl': 'SPL',
@@ -111,12 +103,12 @@ def evaluate_nav(
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.config import Config
     from internutopia.config.distribution import RayDistributionCfg
-    from internutopia.core.vec_env import Env
+    from internutopia.evaluation.policy import FunctionPolicy
     from internutopia.navigation.episodes import read_episodes
     from internutopia.navigation.summary import summarize
     from internutopia.rendering.video import Video
     from internutopia_extension.navigation import evaluation, robots
-    from internutopia_extension.navigation.policy_run import PolicyRun
+    from internutopia_extension.navigation.evaluation import episode_name
 
     recording = RecordOptions(record, record_format, only, record_fps)
     recording.check()
@@ -141,11 +133,11 @@ def evaluate_nav(
     faults += unusable
     without_way = [f'episode {each["episode"]!r} of {each["scene"]}: {each["reason"]}' for each in unreachable]
     if not tasks:
-        raise ValueError(f'{source}: no episode can be gone{_listed([*faults, *without_way])}')
+        raise ValueError(f'{source}: no episode can be gone{listed([*faults, *without_way])}')
     total = len(tasks) + len(without_way) + len(faults)
     for some, fate in ((faults, 'are left out'), (without_way, 'have no way to the goal and count as failed')):
         if some:
-            log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, _listed(some))
+            log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, listed(some))
     folder.mkdir(parents=True, exist_ok=True)
     config = Config(
         simulator=robots.simulation(moves, threads),
@@ -156,17 +148,7 @@ def evaluate_nav(
     )
     if processes is not None:
         config = config.distribute(RayDistributionCfg(proc_num=processes))
-    recorder = recording.recorder(config)
-    with interrupts() as interruption, closing(Env(config)) as env:
-        if not resume:
-            env.results.start_over()
-        run = PolicyRun(env, chosen)
-        with (
-            interruption_hint(f'stopped before the end; go on with: {again}'),
-            recording.attached(env, recorder),
-            interruption.deferred(PATIENCE),
-        ):
-            run.run(lambda ended: not interruption.is_set())
+    run, interruption = run_policy(config, FunctionPolicy(chosen), episode_name, recording, again)
     measured = evaluation.read_results(results)
     missing = len(tasks) - len(measured)
     unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
@@ -184,34 +166,22 @@ def evaluate_nav(
         films = _film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', folder)
         print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
     if run.failures:
-        print(f'the policy failed in {len(run.failures)} episodes{_listed(run.failures)}', file=sys.stderr)
+        print(f'the policy failed in {len(run.failures)} episodes{listed(run.failures)}', file=sys.stderr)
     if missing:
         print(f'{missing} of {len(tasks)} episodes have no result; go on with: {again}')
     return interruption.exit_code or int(bool(missing))
 
 
-def _listed(faults: Sequence[str]) -> str:
-    """Format the first of some faults, and the number of the others."""
-    more = f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
-    return ''.join(f'\n  {fault}' for fault in faults[:_SHOWN]) + more
-
-
-def _policy(name: str, seed: int) -> Policy:
+def _policy(name: str, seed: int) -> StartFunction:
     """Return the policy of that name, or of a module. ValueError if there is none."""
+    from internutopia.evaluation.policy import named_function
     from internutopia_extension.navigation.policies import Expert, random_policy
 
     if name in ('expert', 'random'):
         return Expert if name == 'expert' else random_policy(seed)
-    module_name, _, attribute = name.partition(':')
-    if not attribute:
+    if ':' not in name:
         raise ValueError(f"--policy: expected 'expert', 'random' or module:function, got {name!r}")
-    module = import_named(module_name)
-    if not hasattr(module, attribute):
-        raise ValueError(f'--policy {name}: module {module_name!r} has no {attribute!r}')
-    policy = getattr(module, attribute)
-    if not callable(policy):
-        raise ValueError(f'--policy {name}: expected a function of a task, got {policy!r}')
-    return cast('Policy', policy)
+    return named_function(name, '--policy')
 
 
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
@@ -219,37 +189,25 @@ def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     from internutopia.navigation.summary import ALL, RATES
 
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}
-    table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column('scene', overflow='fold')
-    for header in ('episodes', *columns.values()):
-        table.add_column(header, justify='right')
-    rows = list(summary) if len(summary) > 2 else [ALL]  # one scene is all
-    for name in rows:
-        scene = summary[name]
-        figures = [_figure(scene.figures.get(column), column in RATES) for column in columns]
-        label = name if name == ALL else Path(name).name
-        table.add_row(Text(label), str(scene.episodes), *figures)
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = 160  # a log has room for all columns
-    console.print(title, soft_wrap=True)
-    console.print(table)
+    names = list(summary) if len(summary) > 2 else [ALL]  # one scene is all
+    rows = [
+        (
+            name if name == ALL else Path(name).name,
+            str(summary[name].episodes),
+            *(figure(summary[name].figures.get(column), column in RATES) for column in columns),
+        )
+        for name in names
+    ]
     ends = ', '.join(f'{end} {count}' for end, count in summary[ALL].ends.items())
-    console.print(f'ends: {ends}; 95 % intervals: Wilson for rates, bootstrap for means', soft_wrap=True)
-
-
-def _figure(estimate: Estimate | None, is_rate: bool) -> str:
-    if estimate is None:
-        return '-'
-    values = (f'{value:.1%}' if is_rate else f'{value:.3g}' for value in (estimate.mean, estimate.low, estimate.high))
-    return '{}\n{}..{}'.format(*values)
+    note = f'ends: {ends}; 95 % intervals: Wilson for rates, bootstrap for means'
+    print_figures(title, ['scene', 'episodes', *columns.values()], rows, [note])
 
 
 def _film_episodes(
     tasks: Sequence[NavigationTaskCfg],
     results: Sequence[Mapping[str, Any]],
     count: int,
-    policy: Policy,
+    policy: StartFunction,
     simulator: SimConfig,
     flash: bool,
     folder: Path,
@@ -268,31 +226,18 @@ def _film_episodes(
     Returns:
         The files, and the episode in each.
     """
-    from internutopia_extension.navigation.evaluation import notable
+    from internutopia.evaluation.policy import FunctionPolicy
+    from internutopia_extension.navigation.evaluation import episode_name, notable
 
     films = {}
+    step_dt = _FLASH_STEP if flash else None
     known = {(task.episode.scene, task.episode.episode_id): task for task in tasks}
     for number, scene in enumerate(dict.fromkeys(scene for scene, _ in known)):
         best, worst, failed = notable(results, scene, count)
         for kind, chosen in (('best', best), ('worst', worst), ('failed', failed)):
             for place, result in enumerate(chosen, 1):
                 file = folder / f'film_{number}_{Path(scene).stem}_{kind}_{place}.mp4'
-                _film(known[scene, result['episode']], policy, simulator, _FLASH_STEP if flash else None, file)
+                task = known[scene, result['episode']]
+                film_episode(task, FunctionPolicy(policy), episode_name, simulator, file, step_dt)
                 films[file] = f'episode {result["episode"]!r} of {scene}'
     return films
-
-
-def _film(task: NavigationTaskCfg, policy: Policy, simulator: SimConfig, step_dt: float | None, file: Path) -> None:
-    from internutopia.cli.film import Film
-    from internutopia.config import Config
-    from internutopia.core.vec_env import Env
-    from internutopia_extension.navigation.policy_run import PolicyRun
-
-    with closing(Env(Config(simulator=simulator, task_configs=[task], metrics_save_path='none'))) as env:
-        with Film(env, file, env_id=0, step_dt=step_dt) as film:
-
-            def on_step(ended: int) -> bool:
-                film.on_step()
-                return True
-
-            PolicyRun(env, policy).run(on_step)

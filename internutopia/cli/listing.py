@@ -12,7 +12,7 @@ from internutopia.cli.demo import demo_files
 
 Kind = Literal[
     'robots', 'scenes', 'controllers', 'sensors', 'objects', 'task-types', 'metrics', 'rewards', 'tasks', 'terms',
-    'demos',
+    'demos', 'suites',
 ]  # fmt: skip
 
 
@@ -43,6 +43,10 @@ def _names(kind: Kind) -> dict[str, str]:
             return {**dict.fromkeys(assets.builtin_scenes, 'built in'), **dict.fromkeys(assets.scenes, assets.folder)}
         case 'tasks':  # with their modules
             return {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
+        case 'suites':  # with their tasks
+            from internutopia.evaluation.suites import suites
+
+            return {name: ', '.join(make().tasks) for name, make in suites().items()}
         case 'terms':
             return {f'{kind} {name}': _summary(term) for kind in KINDS for name, term in registered_terms(kind).items()}
         case _:

@@ -30,9 +30,9 @@ from internutopia.remote.call_errors import (
     ServerUnavailableError,
     SessionLostError,
 )
-from internutopia.remote.encoding import MSGPACK, MalformedError, decode, encode
 from internutopia.remote.protocol import KEY_HEADER, PREFIX, REQUEST_HEADER, Reply
 from internutopia.util.call_guard import CallGuard, closing, exclusive
+from internutopia.util.encoding import MSGPACK, MalformedError, decode, encode
 
 logger = logging.getLogger(__name__)
 

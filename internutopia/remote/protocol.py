@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from internutopia.remote.encoding import MAX_ITEMS, Bools, Doubles, Floats, Ints, Matrix, Numbers
+from internutopia.remote.array_fields import Bools, Doubles, Floats, Ints, Matrix, Numbers
+from internutopia.util.encoding import MAX_ITEMS
 
 API = 1
 PREFIX = f'/api/v{API}'

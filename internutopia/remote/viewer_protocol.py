@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from internutopia.remote.encoding import MAX_ITEMS, DoubleMatrix, Doubles, Ints, Octets, Pixels
+from internutopia.remote.array_fields import DoubleMatrix, Doubles, Ints, Octets, Pixels
 from internutopia.remote.protocol import Id, Reply, Request, whole
+from internutopia.util.encoding import MAX_ITEMS
 from internutopia.viewer.frames import MOST_SHOWN
 
 EnvId = Annotated[int, Field(ge=0, lt=MAX_ITEMS), BeforeValidator(whole)]

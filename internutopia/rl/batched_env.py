@@ -316,7 +316,7 @@ class BatchedRLEnv:
         offset, scale = offset_and_scale(cfg.action, joints, size, to_host(state.home))
         state.action_offset[:], state.action_scale[:] = self.arrays.asarray(offset), self.arrays.asarray(scale)
         if cfg.elevation is not None:
-            state.elevation = ElevationMap(state.articulation.view, env_id, cfg.elevation, self.arrays)
+            state.elevation = ElevationMap(self.runner.world, state.articulation.view, env_id, cfg.elevation)
         self._state = state
         self.commands = CommandManager(cfg.commands, state)
         self._faults = Faults(cfg.on_nan, state, self.episode_ids)

@@ -6,41 +6,39 @@ the map where they were.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.config.learning import ElevationCfg
+from internutopia.engines.base import World
 from internutopia.engines.views import ArticulationView
 from internutopia.util.arrays import ArrayMaker
 
 VISIBLE = (0, 1, 2)  # groups of geoms that are the scene and what stands in it
 ABOVE_BASE = 0.5  # m, where rays start: what hangs higher is not in the way of a robot
+_GRIDS_KEPT = 4
+_kept: OrderedDict[tuple[object, ...], NDArray[np.float64]] = OrderedDict()
 
 
 class ElevationMap:
     """Heights of the ground at places (x, y) of the env frame.
 
     Args:
+        world: the world of the envs.
         view: a robot, which rays pass through.
         env_id: an env whose scene is that of all.
         cfg: area and resolution.
-        arrays: makes arrays of the kind that places and heights are.
     """
 
-    def __init__(self, view: ArticulationView, env_id: int, cfg: ElevationCfg, arrays: ArrayMaker):
-        xs, ys = (np.arange(low + 0.5 * cfg.cell, high, cfg.cell) for low, high in (cfg.x, cfg.y))
-        origins = np.stack([*np.meshgrid(xs, ys, indexing='ij'), np.full((len(xs), len(ys)), cfg.top)], axis=-1)
-        rays = origins.reshape(1, -1, 3)
-        down = np.broadcast_to([0.0, 0.0, -1.0], rays.shape)
-        ids = np.array([env_id])  # rays are cast on the host, for an env by its number
-        distances = view.cast_rays(ids, rays, down, groups=VISIBLE, link=view.body_names[0], through_robot=True)
-        heights = cfg.top - distances.reshape(len(xs), len(ys))
-        heights[~np.isfinite(heights)] = 0.0  # where there is nothing below
+    def __init__(self, world: World, view: ArticulationView, env_id: int, cfg: ElevationCfg):
+        heights, arrays = _heights_below(world, view, env_id, cfg), world.arrays
         self._heights = arrays.asarray(heights, 'float32')
         self._low = arrays.asarray([cfg.x[0], cfg.y[0]], 'float32')
-        self._last = arrays.asarray([len(xs) - 1, len(ys) - 1], 'int64')
+        self._last = arrays.asarray(np.array(heights.shape) - 1, 'int64')
         self._cell = cfg.cell
         self._xp: Any = arrays.xp
 
@@ -50,6 +48,26 @@ class ElevationMap:
         cells = xp.astype(xp.floor((places[..., :2] - self._low) / self._cell), xp.int64)
         cells = xp.minimum(cells.clip(min=0), self._last)
         return self._heights[cells[..., 0], cells[..., 1]]
+
+
+def _heights_below(world: World, view: ArticulationView, env_id: int, cfg: ElevationCfg) -> NDArray[np.float64]:
+    """Return the heights `(nx, ny)` [m] of an env; those of envs in the very same state, such as probes, are kept."""
+    state = world.get_state(env_id)
+    arrays = [(name, state.arrays[name].tobytes()) for name in sorted(state.arrays)]
+    key = state.model, *arrays, view.name, cfg.model_dump_json()
+    if key not in _kept:
+        xs, ys = (np.arange(low + 0.5 * cfg.cell, high, cfg.cell) for low, high in (cfg.x, cfg.y))
+        origins = np.stack([*np.meshgrid(xs, ys, indexing='ij'), np.full((len(xs), len(ys)), cfg.top)], axis=-1)
+        rays = origins.reshape(1, -1, 3)
+        down = np.broadcast_to([0.0, 0.0, -1.0], rays.shape)
+        ids = np.array([env_id])  # rays are cast on the host, for an env by its number
+        distances = view.cast_rays(ids, rays, down, groups=VISIBLE, link=view.body_names[0], through_robot=True)
+        heights = cfg.top - distances.reshape(len(xs), len(ys))
+        heights[~np.isfinite(heights)] = 0.0  # where there is nothing below
+        _kept[key] = heights
+        if len(_kept) > _GRIDS_KEPT:
+            _kept.popitem(last=False)
+    return _kept[key]
 
 
 class GroundBelow:

@@ -13,8 +13,13 @@ from internutopia.config.task import TaskCfg
 from internutopia.core.task import BaseMetric
 from internutopia.navigation import metrics
 from internutopia.util import did_you_mean
-from internutopia_extension.configs.metrics import NavigationMetricCfg, RecordingMetricCfg, TraveledDistanceMetricCfg
-from internutopia_extension.configs.tasks import NavigationTaskCfg
+from internutopia_extension.configs.metrics import (
+    NavigationMetricCfg,
+    RecordingMetricCfg,
+    TaskSuccessMetricCfg,
+    TraveledDistanceMetricCfg,
+)
+from internutopia_extension.configs.tasks import NavigationTaskCfg, TabletopTaskCfg
 
 _BOUNCE = 0.5  # s without contact, after which it is still the same collision
 _MILLIMETRES = 3  # digits of what is written of a path [m]
@@ -103,6 +108,40 @@ class NavigationMetric(BaseMetric):
             'steps': len(self._collided),
             'actions': self._actions,
             'path': path.round(_MILLIMETRES).tolist(),
+        }
+
+
+@BaseMetric.register('TaskSuccessMetric')
+class TaskSuccessMetric(BaseMetric):
+    """Success of an episode of a suite; for a `TabletopTask`.
+
+    `calc` gives `suite_task`, `perturbation`, `number` and `instruction` of the episode, `success` (0.0 or 1.0) and
+    `steps`.
+    """
+
+    def __init__(self, config: TaskSuccessMetricCfg, task_config: TaskCfg):
+        super().__init__(config, task_config)
+        if not isinstance(task_config, TabletopTaskCfg):
+            raise ValueError(f'metric {self.name!r}: expected a TabletopTask, got a task of type {task_config.type!r}')
+        self._task = task_config
+        self._success, self._steps = False, 0
+
+    @override
+    def update(self, obs: dict[str, Any]) -> None:
+        """Add one step. KeyError if the observation is not that of a `TabletopTask`."""
+        self._success = pick(next(iter(obs.values())), 'task', f'metric {self.name!r}: field')['success']
+        self._steps += 1
+
+    @override
+    def calc(self) -> dict[str, Any]:
+        task = self._task
+        return {
+            'suite_task': task.suite_task,
+            'perturbation': task.perturbation,
+            'number': task.number,
+            'instruction': task.instruction,
+            'success': float(self._success),
+            'steps': self._steps,
         }
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from internutopia.config import RobotCfg
+from internutopia.evaluation.estimates import CONFIDENCE, INTERVALS
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia.navigation.scene import StartingScene
-from internutopia.navigation.summary import CONFIDENCE, MEANS, RATES, summarize
+from internutopia.navigation.summary import MEANS, RATES, summarize
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.tasks.navigation_task import goal_distance, map_of
 
@@ -48,6 +49,11 @@ def navigation_tasks(
         else:
             tasks.append(task)
     return tasks, unreachable, faults
+
+
+def episode_name(task: NavigationTaskCfg) -> str:
+    """Return the name of a task's episode, for messages."""
+    return f'episode {task.episode.episode_id!r} of {task.episode.scene}'
 
 
 def _unreachable(episode: NavigationEpisode, reason: str) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def report(results: Sequence[Mapping[str, Any]], conditions: Mapping[str, Any]) 
     return {
         **conditions,
         'confidence': CONFIDENCE,
-        'intervals': {'rates': 'Wilson', 'means': 'percentile bootstrap'},
+        'intervals': INTERVALS,
         'summary': {name: asdict(each) for name, each in summarize(results).items()},
         'episodes': [{key: value for key, value in result.items() if key != 'path'} for result in results],
     }

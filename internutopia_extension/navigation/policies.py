@@ -1,7 +1,8 @@
 """Baseline policies of navigation: an expert with the map, and a random one.
 
-A policy of navigation is a function that is called when an episode starts, with its `NavigationTaskCfg`. It returns
-another one, which makes an action of an observation of the robot as often as the last action has come to its end:
+A policy of navigation is a `StartFunction`: it is called when an episode starts, with its `NavigationTaskCfg`. It
+returns another one, which makes an action of an observation of the robot as often as the last action has come to its
+end:
 
     def ahead(task):
         def act(obs):
@@ -24,14 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.evaluation.policy import StartFunction
 from internutopia.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.controllers.discrete_controllers import FORWARD, LEFT, RIGHT, STOP
 from internutopia_extension.tasks.navigation_task import map_of
-
-Action = int | Mapping[str, Any]
-Policy = Callable[[NavigationTaskCfg], Callable[[Mapping[str, Any]], Action]]
 
 _INFLATION = 0.2  # m around the radius of the robot within which being close to obstacles costs
 _CLOSE_COST = 0.4  # m, that the way to the goal may be longer for a step that does not go along something
@@ -45,7 +44,7 @@ _SURE = 0.7  # of the distance at which a goal counts as reached
 _STOP_SHARE = 0.01  # of random actions
 
 
-def random_policy(seed: int) -> Policy:
+def random_policy(seed: int) -> StartFunction:
     """Return a random step or turn, or a stop after 100 of them on average; repeatable for a seed and episode."""
 
     def start(task: NavigationTaskCfg) -> Callable[[Mapping[str, Any]], int]:

@@ -30,7 +30,7 @@ from internutopia.engines.views import EnvIds
 from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
-from internutopia.util.arrays import is_tensor
+from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
 from internutopia_extension.sensors.camera_frames import Pictures
 
@@ -127,8 +127,7 @@ class RepCamera(BaseSensor):
     @override
     def update(self, env_ids: EnvIds) -> None:
         due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
-        self._frame.take(due, due if self._serves_all else np.zeros(len(due), np.intp))
-        self._seen[due] = True
+        self._take(due, due if self._serves_all else np.zeros(len(due), np.intp))
 
     @override
     def observe(self) -> dict[str, Any]:
@@ -214,6 +213,11 @@ class RepCamera(BaseSensor):
         offset = self._scene.world.env_origins[self._scene.env_id].astype(np.float32)
         return point_cloud(np.asarray(depth), camera_params) - offset
 
+    def _take(self, env_ids: EnvIds, rows: EnvIds) -> None:
+        """Render the frames of some envs."""
+        self._frame.take(env_ids, rows)
+        self._seen[env_ids] = True
+
     @property
     def _serves_all(self) -> bool:
         return not isinstance(self._scene.env_id, int)
@@ -225,6 +229,33 @@ class RepCamera(BaseSensor):
 
     def _only_row(self, pictures: Pictures) -> dict[str, Any]:
         return self._make_ordered(split_rows(pictures.data(), np.array([0]))[0])
+
+
+@BaseSensor.register('MountedCamera')
+class MountedCamera(RepCamera):
+    """A camera of its own on a link of the robot, in a place that the config names. Data: those of `RepCamera`.
+
+    With `config.every` its pictures are taken in certain steps of an episode, whatever other envs do: a policy that is
+    asked every so many steps sees them fresh, and the others are not rendered.
+    """
+
+    batched = True
+
+    @classmethod
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
+        """Add the camera to the robot."""
+        camera = CameraSpec(config.prim_path or config.name, config.translation, config.orientation, config.fovy)
+        return replace(model, cameras=(*model.cameras, camera))
+
+    def update(self, env_ids: EnvIds) -> None:
+        """Take the pictures that are due."""
+        if self.config.every is not None and self._serves_all:
+            world = self._scene.world
+            steps = np.rint(to_host(world.times)[env_ids] / world.step_dt).astype(int)
+            due = env_ids[(steps % self.config.every == 0) | ~self._seen[env_ids]]
+            self._take(due, due)
+            return
+        super().update(env_ids)
 
 
 @BaseSensor.register('MocapControlledCamera')

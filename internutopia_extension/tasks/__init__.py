@@ -9,8 +9,9 @@ from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg, ManipulationTaskCfg
 from internutopia_extension.tasks.navigation_task import NavigationTask
+from internutopia_extension.tasks.tabletop_task import TabletopTask
 
-__all__ = ['FiniteStepTask', 'ManipulationTask', 'NavigationTask', 'SimpleInferenceTask']
+__all__ = ['FiniteStepTask', 'ManipulationTask', 'NavigationTask', 'SimpleInferenceTask', 'TabletopTask']
 
 
 @BaseTask.register('SingleInferenceTask')

@@ -28,6 +28,7 @@ def listed(kind: str) -> dict[str, str]:
         ('task-types', 'FiniteStepTask', 'steps'),
         ('tasks', 'InternUtopia/CartPole-v0', 'internutopia_extension.learning_tasks.cart_pole'),
         ('terms', 'observation projected_gravity', 'gravity'),
+        ('suites', 'InternUtopia/Tabletop', 'stack'),
     ],
 )
 def test_names_of_a_kind_with_what_they_are(kind: str, name: str, meaning: str) -> None:

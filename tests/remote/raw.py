@@ -9,8 +9,8 @@ import httpx
 import numpy as np
 from waiting import PATIENCE
 
-from internutopia.remote.encoding import MSGPACK, decode, encode
 from internutopia.remote.protocol import KEY_HEADER, PREFIX
+from internutopia.util.encoding import MSGPACK, decode, encode
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from raw import RawSession
 from waiting import PATIENCE, until
 
-from internutopia.remote.encoding import JSON, encode
 from internutopia.remote.protocol import PREFIX
+from internutopia.util.encoding import JSON, encode
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
 from internutopia.remote import protocol
-from internutopia.remote.encoding import JSON, MSGPACK, MalformedError, decode, encode
 from internutopia.remote.server.reply_cache import Body
 from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.remote.server.users import User
+from internutopia.util.encoding import JSON, MSGPACK, MalformedError, decode, encode
 
 _MEDIA_TYPES = (MSGPACK, JSON)
 _FAULTS_SHOWN = 3

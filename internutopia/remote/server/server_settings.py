@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, PositiveFloat, PositiveInt
 
-from internutopia.remote.encoding import MAX_ITEMS
 from internutopia.remote.protocol import Limits
+from internutopia.util.encoding import MAX_ITEMS
 
 _MIB = 1 << 20
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.remote.encoding import JSON
 from internutopia.remote.protocol import QueueStatus, SessionStatus
 from internutopia.remote.server.limits import Line
 from internutopia.remote.server.metrics import Metrics
@@ -23,6 +22,7 @@ from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.remote.server.session_calls import Progress
 from internutopia.remote.server.worker import Done, Failed
 from internutopia.util import log
+from internutopia.util.encoding import JSON
 
 _RATE_WINDOW = 10.0  # s, over which steps per second are counted
 

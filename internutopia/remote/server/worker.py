@@ -22,10 +22,10 @@ import mujoco
 from gymnasium import spaces
 
 from internutopia.config import Config
-from internutopia.remote.encoding import encode
 from internutopia.remote.server.service_error import ServiceError
 from internutopia.remote.server.session_calls import Progress, SessionCalls
 from internutopia.rl.action_format import ActionFormat
+from internutopia.util.encoding import encode
 
 LENGTH = struct.Struct('>Q')
 """Prefix of every message: its length in bytes."""

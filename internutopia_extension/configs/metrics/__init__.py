@@ -16,6 +16,13 @@ class NavigationMetricCfg(MetricCfg):
     """Distance at which a path counts as off the reference path, m: d_th of nDTW and CLS."""
 
 
+class TaskSuccessMetricCfg(MetricCfg):
+    """Success of an episode of a suite, for a `TabletopTask`."""
+
+    type: str = 'TaskSuccessMetric'
+    name: str | None = 'task'
+
+
 class RecordingMetricCfg(MetricCfg):
     """Observations of a robot at each step: `{step: {robot: {field: value}}}`."""
 

@@ -42,6 +42,21 @@ class RepCameraCfg(SensorCfg):
         return math.prod(self.resolution or (64, 64)) * pixel
 
 
+class MountedCameraCfg(RepCameraCfg):
+    """A camera that is added to the robot: `prim_path` is a link and a name of its own, such as `panda_hand/wrist`."""
+
+    type: str = 'MountedCamera'
+    translation: Vector = (0.0, 0.0, 0.0)
+    """Position on the link (x, y, z), m, in the link's frame."""
+    orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    """Orientation (w, x, y, z) relative to the link; the camera faces along -z, and +y is up in the picture."""
+    fovy: PositiveFloat = Field(default=60.0, lt=180.0)
+    """Vertical field of view, degrees."""
+    every: Count | None = None
+    """Number of steps from one picture to the next, counted from the start of the episode; None means that it takes
+    pictures when `SimConfig.rendering_interval` says so."""
+
+
 class MocapControlledCameraCfg(SensorCfg):
     """A camera that the left hand of a captured person holds."""
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import NonNegativeInt, model_validator
 
+from internutopia.config.base import BaseCfg
 from internutopia.config.fields import Count, PositiveFloat
 from internutopia.config.robot import RobotCfg
 from internutopia.config.task import TaskCfg
@@ -40,6 +41,39 @@ class ManipulationTaskCfg(TaskCfg):
     """Object of the instruction."""
     episode_idx: NonNegativeInt
     """Number of the episode in its data set."""
+
+
+class PlacementCfg(BaseCfg):
+    """Goal of a manipulation task: an object rests on another one, or on a mark, and the gripper has let go of it."""
+
+    object: str
+    """Object that is brought there."""
+    target: str
+    """Object or mark that it shall rest on."""
+    tolerance: PositiveFloat
+    """Largest distance between their centres along the x and the y axis of the target, m."""
+    highest: PositiveFloat | None = None
+    """Height above its start that the object must not be lifted by, m; None means that it may be lifted."""
+
+
+class TabletopTaskCfg(TaskCfg):
+    """An episode of a suite of manipulation tasks: an instruction for the first robot of the task, and its goal."""
+
+    type: str | None = 'TabletopTask'
+    suite_task: str
+    """Name of the task in its suite."""
+    perturbation: str = 'none'
+    """Axis along which the episode differs from how the task was meant."""
+    number: NonNegativeInt
+    """Number of the episode in its suite task."""
+    instruction: str
+    """Instruction to the robot, in words."""
+    goal: PlacementCfg
+    """Condition of success."""
+    max_steps: Count
+    """Step at which the episode ends if the goal was not reached."""
+    hold: Count = 5
+    """Number of steps in a row in which the goal has to hold; then the episode ends."""
 
 
 class NavigationTaskCfg(TaskCfg):

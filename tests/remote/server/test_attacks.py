@@ -16,9 +16,9 @@ from waiting import until
 from wire import Wire, answered
 
 from internutopia.config import Config
-from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import KEY_HEADER, PREFIX
 from internutopia.remote.server.users import add_token
+from internutopia.util.encoding import MSGPACK
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

@@ -18,10 +18,10 @@ from waiting import FakeTime, until
 from wire import Wire, answered
 
 from internutopia.config import Config
-from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import PREFIX
 from internutopia.remote.server.limits import origin
 from internutopia.remote.server.users import add_token
+from internutopia.util.encoding import MSGPACK
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

@@ -16,9 +16,9 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from internutopia.remote.encoding import MSGPACK
 from internutopia.remote.protocol import KEY_HEADER
 from internutopia.remote.server.users import add_token, remove_token
+from internutopia.util.encoding import MSGPACK
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

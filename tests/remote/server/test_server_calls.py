@@ -17,8 +17,8 @@ import internutopia
 from internutopia import rl
 from internutopia.config import Config
 from internutopia.remote import protocol
-from internutopia.remote.encoding import JSON, MSGPACK
 from internutopia.rendering.gl import NoOpenGLError, open_context
+from internutopia.util.encoding import JSON, MSGPACK
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

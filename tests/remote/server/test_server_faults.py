@@ -11,8 +11,8 @@ import pytest
 from raw import Raw, RawSession
 from waiting import PATIENCE
 
-from internutopia.remote.encoding import JSON, MSGPACK, encode
 from internutopia.remote.protocol import PREFIX
+from internutopia.util.encoding import JSON, MSGPACK, encode
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

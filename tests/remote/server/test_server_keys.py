@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from raw import Raw, RawSession
 
-from internutopia.remote.encoding import JSON
+from internutopia.util.encoding import JSON
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 

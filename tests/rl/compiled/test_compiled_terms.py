@@ -112,7 +112,10 @@ def of_task(module: str, options: dict[str, Any]) -> Config:
 def test_ready_made_tasks(make_vector_env: MakeVectorEnv, name: str) -> None:
     config = of_task(*TASKS[f'InternUtopia/{name}-v0'])
     plain, compiled = (make_vector_env(each) for each in (config, with_terms_compiled(config)))
-    assert_alike(rollout(plain, 6), rollout(compiled, 6))
+    seen = rollout(plain, 6)
+    assert all(obs in plain.observation_space and np.isfinite(obs).all() for obs, *_ in seen)
+    assert all(np.isfinite(rewards).all() for _, _, rewards, *_ in seen[1:])
+    assert_alike(seen, rollout(compiled, 6))
 
 
 @pytest.fixture

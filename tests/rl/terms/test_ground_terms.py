@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 from scipy.spatial.transform import Rotation
 
-from internutopia.config.learning import ElevationCfg
+from internutopia.config.learning import ElevationCfg, LearningCfg
+from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.rl import VectorEnv
 from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.terms import look_up_term
@@ -85,6 +86,32 @@ def test_heights_are_those_of_the_scene(envs: VectorEnv, place: Any, height: flo
     np.testing.assert_allclose(
         found, [height], atol=0.01
     )  # a slope rises by 8 mm from the middle of a cell to its edge
+
+
+def test_envs_that_start_alike_share_a_map_and_others_do_not(
+    make_config: Any, make_task: Any, make_block: Any, hopper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast, grids = MujocoArticulationView.cast_rays, []
+
+    def count(self: MujocoArticulationView, env_ids: Any, origins: Any, *arguments: Any, **options: Any) -> Any:
+        grids.append(origins)
+        return cast(self, env_ids, origins, *arguments, **options)
+
+    monkeypatch.setattr(MujocoArticulationView, 'cast_rays', count)
+    place = np.array([[1.0, 0.0]], np.float32)
+    for x, height, casts in ((1.0, 0.3, 1), (1.0, 0.3, 1), (2.0, 0.0, 2)):  # the same model, and another pose
+        block = make_block('block', position=(x, 0.0, 0.2))
+        task = make_task('floor', robots=[hopper], objects=[block], type='SingleInferenceTask')
+        learning = {
+            'action': {'controller': 'joints'},
+            'observations': [{'term': 'joint_positions'}],
+            'elevation': {'x': (0.0, 3.0), 'y': (-1.0, 1.0)},
+        }
+        config = make_config(tasks=[task], env_num=2, episode_order='cycle', seed=0)
+        with closing(VectorEnv(config, LearningCfg.model_validate(learning))) as envs:
+            envs.reset()
+            np.testing.assert_allclose(envs.core.state.ground_height(place), [height], atol=1e-6)
+        assert len(grids) == casts
 
 
 def test_rays_from_above_a_robot_find_the_same(envs: VectorEnv) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,6 @@ def raise_in_rank_1(rank: int, **_: Any) -> None:
     """Raise in rank 1 while rank 0 waits for it."""
     if rank == 1:
         raise ZeroDivisionError('by the broom')
-    distributed.barrier()
-
-
-def kill_rank_1(rank: int, **_: Any) -> None:
-    """End rank 1 without a word while rank 0 waits for it."""
-    if rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
     distributed.barrier()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,8 +98,6 @@ def test_what_a_rank_raises_says_which_it_was() -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
-    with pytest.raises(ChildProcessError, match=r'^rank 1 of 2 \(process \d+\) was killed by SIGKILL'):
-        run(rank_bodies.kill_rank_1)
     folder = tmp_path / 'run'
 
     def kill() -> None:
@@ -110,7 +109,8 @@ def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     result = call('train', ID, '--nproc', 2, '--threads', 1, '--out', folder, *endless)
     assert result.exit_code == 2
     *_, message, way_out = result.stderr.splitlines()
-    assert message.startswith(f'internutopia train {ID}: rank 1 of 2 (process ') and '--resume' in way_out
+    assert re.match(rf'internutopia train {ID}: rank 1 of 2 \(process \d+\) was killed by SIGKILL', message), message
+    assert '--resume' in way_out
     assert ranks() == []
     assert newest_checkpoint(folder) is not None
 

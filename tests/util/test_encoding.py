@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.remote.encoding import ARRAY_CODE, DTYPES, JSON, MAX_ITEMS, MSGPACK, MalformedError, decode, encode
 from internutopia.remote.protocol import ResetReply
+from internutopia.util.encoding import ARRAY_CODE, DTYPES, JSON, MAX_ITEMS, MSGPACK, MalformedError, decode, encode
 
 
 @pytest.mark.parametrize('dtype', sorted(DTYPES))

@@ -1,0 +1,235 @@
+"""Command `internutopia evaluate suite`: a policy from anywhere on a suite of tasks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from internutopia.cli.command import command
+from internutopia.cli.options import (
+    ENV_NUM,
+    Overwrite,
+    Processes,
+    Record,
+    RecordFormat,
+    RecordOnly,
+    RecordOptions,
+    RecordRate,
+    Threads,
+    check_results,
+    resuming_command,
+)
+from internutopia.cli.policy_evaluation import figure, film_episode, listed, print_figures, run_policy
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+
+if TYPE_CHECKING:
+    from internutopia.config import TaskCfg
+    from internutopia.evaluation.chunk_policy import Client
+    from internutopia.evaluation.policy import Policy
+    from internutopia.evaluation.policy_run import RunTimes
+    from internutopia.evaluation.suite_report import SuiteRow
+    from internutopia.evaluation.suites import Suite
+
+_ENDS = {'steps': 'out of steps', 'policy': 'policy failed', 'error': 'simulation failed'}
+
+
+@command('evaluate policy {name}')
+def evaluate_suite(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help='Suite; internutopia list suites has them.', metavar='SUITE')],
+    policy: Annotated[
+        str,
+        typer.Option(
+            help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), module:function, or expert.'
+        ),
+    ],
+    mapping: Annotated[
+        Path | None,
+        typer.Option(help='YAML file with the names and forms of observations and actions.', metavar='FILE'),
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help='Tasks, separated by commas; default: all.', metavar='NAME[,NAME]')
+    ] = None,
+    perturbations: Annotated[
+        str, typer.Option(help="Axes of perturbation, separated by commas, or 'all'.", metavar='NAME[,NAME]')
+    ] = 'none',
+    episodes: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
+    ] = None,
+    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
+    processes: Processes = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
+    ] = None,
+    ensemble: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
+    ] = None,
+    policy_timeout: Annotated[
+        float, typer.Option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+    ] = 60.0,
+    on_policy_error: Annotated[
+        Literal['fail', 'retry', 'skip', 'stop'],
+        typer.Option(
+            help='An episode whose policy fails has failed, is tried again (twice), has no result, or ends the run.'
+        ),
+    ] = 'fail',
+    threads: Threads = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help='Folder for results.jsonl, report.json and films; default: out/<suite>.'),
+    ] = None,
+    video: Annotated[
+        int, typer.Option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
+    ] = 0,
+    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    overwrite: Overwrite = False,
+    record: Record = None,
+    record_format: RecordFormat = 'lerobot',
+    only: RecordOnly = 'all',
+    record_fps: RecordRate = None,
+) -> int:
+    """Evaluate a policy on a suite of tasks: success rates with confidence intervals, by task and perturbation."""
+    from internutopia.config import Config
+    from internutopia.config.distribution import RayDistributionCfg
+    from internutopia.evaluation.arm_mapper import ArmMapper
+    from internutopia.evaluation.mapping import MappingCfg
+    from internutopia.evaluation.suite_report import read_results, report, summarize
+    from internutopia.evaluation.suites import episode_name, find_suite
+    from internutopia.rendering.video import Video
+
+    recording = RecordOptions(record, record_format, only, record_fps)
+    recording.check()
+    suite = find_suite(name)
+    folder = out or Path('out') / suite.name.rpartition('/')[2].lower()
+    results = folder / 'results.jsonl'
+    check_results(results, resume, overwrite)
+    if video:
+        Video(Path('film.mp4'), rate=1.0).close()  # an ImportError here rather than after the evaluation
+    mapped = MappingCfg() if mapping is None else MappingCfg.read(mapping)
+    mapper = ArmMapper(mapped, suite.arm)
+    chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
+    try:
+        every = 1 if record is not None or horizon is None else horizon
+        axes = suite.perturbations if perturbations == 'all' else perturbations.split(',')
+        cameras = mapper.cameras if client is not None or record is not None else {}
+        configs = suite.task_configs(tasks.split(',') if tasks else None, axes, episodes, cameras, every)
+        evaluated = {
+            'policy': policy,
+            'mapping': mapped.model_dump(mode='json'),
+            'horizon': horizon,
+            'ensemble': ensemble,
+        }
+        configs = [config.update(evaluated=evaluated) for config in configs]  # a part of what a result is of
+        folder.mkdir(parents=True, exist_ok=True)
+        config = Config(
+            simulator=suite.simulator(threads),
+            env_num=min(envs, len(configs)),
+            task_configs=configs,
+            metrics_save_path=str(results),
+            resume=resume,
+        )
+        if processes is not None:
+            config = config.distribute(RayDistributionCfg(proc_num=processes))
+        again = resuming_command(context)
+        run, interruption = run_policy(config, chosen, episode_name, recording, again, on_policy_error)
+        measured = read_results(results, configs)
+        missing = len(configs) - len(measured)
+        unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
+        conditions = {'suite': suite.name, **evaluated, **unknown}
+        (folder / 'report.json').write_text(json.dumps(report(measured, conditions, run.times), indent=2) + '\n')
+        if measured:
+            _print(summarize(measured), f'{suite.name}: {policy}', run.times)
+        print(folder / 'report.json')
+        if video and not (interruption.is_set() or run.stopped):
+            _film(configs, measured, video, chosen, suite, folder)
+    finally:
+        if client is not None:
+            client.close()
+    if run.failures:
+        print(f'the policy failed in {len(run.failures)} episodes{listed(run.failures)}', file=sys.stderr)
+    if run.stopped:
+        print(f'stopped: {run.stopped}', file=sys.stderr)
+    if missing:
+        print(f'{missing} of {len(configs)} episodes have no result; go on with: {again}')
+    return interruption.exit_code or int(bool(missing))
+
+
+def _policy(
+    text: str,
+    suite: Suite,
+    mapper: Any,
+    mapping: Any,
+    horizon: int | None,
+    ensemble: float | None,
+    timeout: float,
+) -> tuple[Policy, Client | None]:
+    """Return the policy of an option, and the client that reaches it; None for a function of this process."""
+    from internutopia.evaluation.chunk_policy import ChunkPolicy
+    from internutopia.evaluation.policy import FunctionPolicy, named_function
+    from internutopia.evaluation.protocols import connect
+
+    if text == 'expert':
+        return FunctionPolicy(suite.expert), None
+    if '://' in text:
+        client = connect(text, timeout, mapping.batched)
+        return ChunkPolicy(client, mapper, horizon, ensemble), client
+    if ':' not in text:
+        raise ValueError(f"--policy: expected 'expert', module:function or a URL, got {text!r}")
+    return FunctionPolicy(named_function(text, '--policy')), None
+
+
+def _print(rows: Sequence[SuiteRow], title: str, times: RunTimes) -> None:
+    """Print a row for each task and perturbation, with the confidence interval below each figure."""
+    ends = {end: label for end, label in _ENDS.items() if any(end in row.ends for row in rows)}
+    columns = ['task', 'perturbation', 'episodes', 'success', 'steps', *ends.values()]
+    lines = [
+        (
+            row.task,
+            row.perturbation,
+            str(row.episodes),
+            figure(row.success, is_rate=True),
+            figure(row.steps, is_rate=False),
+            *(str(row.ends.get(end, 0)) for end in ends),
+        )
+        for row in rows
+    ]
+    notes = ['95 % intervals: Wilson for success, bootstrap for the steps of episodes that succeeded']
+    if times.calls:
+        call = times.policy / times.calls
+        share = times.policy / (times.policy + times.env)
+        notes.append(
+            f'{times.calls} calls of the policy with {times.requests / times.calls:.1f} observations, '
+            f'{1e3 * call:.3g} ms each: {share:.0%} of the time; {times.steps} steps of envs'
+        )
+    print_figures(title, columns, lines, notes, names=2)
+
+
+def _film(
+    tasks: Sequence[TaskCfg],
+    results: Sequence[dict[str, Any]],
+    count: int,
+    policy: Policy,
+    suite: Suite,
+    folder: Path,
+) -> None:
+    """Run the first failed episodes of each task and perturbation again, and film them."""
+    from internutopia.evaluation.suites import episode_name
+
+    known = {(task.suite_task, task.perturbation, task.number): task for task in tasks}  # pyright: ignore[reportAttributeAccessIssue]
+    filmed: dict[tuple[str, str], int] = {}
+    for result in results:
+        group = result['task'], result['perturbation']
+        if result['end'] != 'steps' or filmed.get(group, 0) == count:
+            continue
+        filmed[group] = filmed.get(group, 0) + 1
+        file = folder / f'film_{"_".join(group)}_{result["number"]}.mp4'
+        task = known[*group, result['number']]
+        film_episode(task, policy, episode_name, suite.simulator(None), file)
+        print(f'{file}: {episode_name(task)}')

@@ -1,0 +1,124 @@
+"""Parts of the commands that evaluate a policy on a list of episodes: the run, and how figures are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from internutopia.cli.options import RecordOptions, interruption_hint
+from internutopia.cli.run import PATIENCE
+from internutopia.util.interrupts import Interruption, interrupts
+
+if TYPE_CHECKING:
+    from internutopia.config import Config, SimConfig, TaskCfg
+    from internutopia.evaluation.estimates import Estimate
+    from internutopia.evaluation.policy import Policy
+    from internutopia.evaluation.policy_run import OnError, PolicyRun
+
+_SHOWN = 5  # faults that are listed one by one
+
+
+def run_policy(
+    config: Config,
+    policy: Policy,
+    name: Callable[[Any], str],
+    recording: RecordOptions,
+    again: str,
+    on_error: OnError = 'skip',
+) -> tuple[PolicyRun, Interruption]:
+    """Run all episodes of a config that have no result yet.
+
+    Args:
+        config: the run; without `resume` it starts over.
+        policy: the policy.
+        name: names a task's episode.
+        recording: options of the dataset.
+        again: command that resumes the run, which is printed if it is interrupted.
+        on_error: rule for episodes whose policy fails.
+    """
+    from internutopia.core.vec_env import Env
+    from internutopia.evaluation.policy_run import PolicyRun
+
+    recorder = recording.recorder(config)
+    with interrupts() as interruption, closing(Env(config)) as env:
+        if not config.resume:
+            env.results.start_over()
+        run = PolicyRun(env, policy, name, on_error)
+        with (
+            interruption_hint(f'stopped before the end; go on with: {again}'),
+            recording.attached(env, recorder),
+            interruption.deferred(PATIENCE),
+        ):
+            run.run(lambda ended: not interruption.is_set())
+    return run, interruption
+
+
+def listed(faults: Sequence[str]) -> str:
+    """Format the first of some faults, and the number of the others."""
+    more = f'\n  and {len(faults) - _SHOWN} more' if len(faults) > _SHOWN else ''
+    return ''.join(f'\n  {fault}' for fault in faults[:_SHOWN]) + more
+
+
+def film_episode(
+    task: TaskCfg,
+    policy: Policy,
+    name: Callable[[Any], str],
+    simulator: SimConfig,
+    file: Path,
+    step_dt: float | None = None,
+) -> None:
+    """Run an episode again, and film it.
+
+    Args:
+        task: the episode.
+        policy: policy that runs it.
+        name: names a task's episode.
+        simulator: simulation settings of the evaluation.
+        file: film, `.mp4` or `.gif`.
+        step_dt: duration of a step in the film [s]; None: that in the simulation.
+    """
+    from internutopia.cli.film import Film
+    from internutopia.config import Config
+    from internutopia.core.vec_env import Env
+    from internutopia.evaluation.policy_run import PolicyRun
+
+    with closing(Env(Config(simulator=simulator, task_configs=[task], metrics_save_path='none'))) as env:
+        with Film(env, file, env_id=0, step_dt=step_dt) as film:
+
+            def on_step(ended: int) -> bool:
+                film.on_step()
+                return True
+
+            PolicyRun(env, policy, name).run(on_step)
+
+
+def print_figures(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], names: int = 1
+) -> None:
+    """Print a table of figures, whose first columns hold names; notes stand below it."""
+    table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
+    for number, header in enumerate(columns):
+        table.add_column(header, justify='left' if number < names else 'right', overflow='fold')
+    for row in rows:
+        table.add_row(*(Text(each) for each in row[:names]), *row[names:])
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 160  # a log has room for all columns
+    console.print(title, soft_wrap=True)
+    console.print(table)
+    for note in notes:
+        console.print(note, soft_wrap=True)
+
+
+def figure(estimate: Estimate | None, is_rate: bool) -> str:
+    """Format an estimate with its interval below it."""
+    if estimate is None:
+        return '-'
+    values = (f'{value:.1%}' if is_rate else f'{value:.3g}' for value in (estimate.mean, estimate.low, estimate.high))
+    return '{}\n{}..{}'.format(*values)

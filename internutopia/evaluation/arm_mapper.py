@@ -1,0 +1,196 @@
+"""Arm mapper: observations of an arm in the form of a policy, and the policy's actions as actions of the arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.evaluation.mapping import SIZES, MappingCfg, Orientation, StatePart
+from internutopia.evaluation.policy import PolicyError
+from internutopia.evaluation.suites import Arm
+
+Array = NDArray[Any]
+
+_SHORT = 1e-6  # length of vectors of an orientation that have no direction
+_DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # (w, x, y, z): the gripper points to the floor
+
+
+def in_form(quaternion: Array, form: Orientation) -> Array:
+    """Return an orientation (w, x, y, z) in one of the forms of `internutopia.evaluation.mapping`."""
+    from scipy.spatial.transform import Rotation
+
+    rotation = Rotation.from_quat(quaternion, scalar_first=True)
+    match form:
+        case 'quaternion' | 'quaternion_xyzw':
+            return rotation.as_quat(canonical=True, scalar_first=form == 'quaternion')
+        case 'euler':
+            return rotation.as_euler('xyz')
+        case 'axis_angle':
+            return rotation.as_rotvec()
+        case 'rotation_6d':
+            return rotation.as_matrix()[..., :2].swapaxes(-1, -2).reshape(*quaternion.shape[:-1], 6)
+
+
+def from_form(values: Array, form: Orientation) -> Array:
+    """Return an orientation in one of the forms as a unit quaternion (w, x, y, z). PolicyError if it is none."""
+    from scipy.spatial.transform import Rotation
+
+    match form:
+        case 'euler':
+            return Rotation.from_euler('xyz', values).as_quat(scalar_first=True)
+        case 'axis_angle':
+            return Rotation.from_rotvec(values).as_quat(scalar_first=True)
+        case 'rotation_6d':
+            first, second = _unit(values[:3], values, form), values[3:]
+            second = _unit(second - (first @ second) * first, values, form)
+            matrix = np.stack([first, second, np.cross(first, second)], axis=-1)
+            return Rotation.from_matrix(matrix).as_quat(scalar_first=True)
+        case _:
+            quaternion = _unit(values, values, form)
+            return quaternion if form == 'quaternion' else np.roll(quaternion, 1)
+
+
+def _unit(vector: Array, values: Array, form: Orientation) -> Array:
+    """Return a vector of length 1. PolicyError with the values that it is of if it has none."""
+    length = np.linalg.norm(vector)
+    if length < _SHORT:
+        raise PolicyError(f'{form} {values.tolist()} is no orientation')
+    return vector / length
+
+
+class ArmMapper:
+    """Translator between an arm and a policy.
+
+    Args:
+        mapping: names and forms of the policy.
+        arm: names of the arm.
+    """
+
+    def __init__(self, mapping: MappingCfg, arm: Arm):
+        self._observation, self._action, self._arm = mapping.observation, mapping.action, arm
+        turned = SIZES[self._action.orientation] if self._action.orientation else 0
+        moved = 3 + turned if self._action.space == 'end_effector' else arm.joints
+        self._moved = moved
+        self.size = moved + (self._action.gripper is not None)
+        """Length of a row of actions."""
+
+    @property
+    def cameras(self) -> dict[str, tuple[int, int]]:
+        """Width and height [pixels] of the cameras that the policy is sent. ValueError if one has two sizes."""
+        sizes: dict[str, tuple[int, int]] = {}
+        for picture in self._observation.cameras.values():
+            if sizes.setdefault(picture.camera, picture.size) != picture.size:
+                raise ValueError(
+                    f'camera {picture.camera!r}: it has two sizes, {sizes[picture.camera]} and {picture.size}'
+                )
+        return sizes
+
+    def observation(self, obs: Mapping[str, Any], instruction: str) -> dict[str, Any]:
+        """Return what the policy is sent: uint8 or float32 pictures, float32 vectors, the instruction."""
+        sent: dict[str, Any] = {}
+        for name, picture in self._observation.cameras.items():
+            pixels = np.asarray(obs['sensors'][picture.camera]['rgba'])[..., :3]
+            pixels = pixels if picture.dtype == 'uint8' else pixels.astype(np.float32) / 255.0
+            sent[name] = np.ascontiguousarray(pixels if picture.layout == 'hwc' else np.moveaxis(pixels, -1, 0))
+        for name, parts in self._observation.state.items():
+            sent[name] = np.concatenate([self._part(obs, part) for part in parts]).astype(np.float32)
+        if self._observation.instruction is not None:
+            sent[self._observation.instruction] = instruction
+        return sent
+
+    def rows(self, answer: Any, horizon: int) -> Array:
+        """Return the rows `(k, size)` of actions in an answer, `k >= horizon`. PolicyError says what is wrong."""
+        if not isinstance(answer, Mapping):
+            raise PolicyError(f'expected a mapping with {self._action.names}, got {type(answer).__name__}')
+        columns = []
+        for name in self._action.names:
+            if name not in answer:
+                raise PolicyError(f'the answer has no {name!r}; it has {sorted(map(str, answer))}')
+            values = np.asarray(answer[name])
+            if values.dtype.kind not in 'iuf' or values.ndim not in (1, 2):
+                raise PolicyError(
+                    f'{name!r}: expected numbers of shape (steps, k), got dtype {values.dtype}, shape {values.shape}'
+                )
+            several = len(self._action.names) > 1
+            columns.append(values if values.ndim == 2 else values[:, None] if several else values[None])
+        if len({len(each) for each in columns}) > 1:
+            lengths = dict(zip(self._action.names, map(len, columns), strict=True))
+            raise PolicyError(f'arrays of different numbers of steps: {lengths}')
+        rows = np.concatenate(columns, axis=-1).astype(np.float64)
+        if rows.shape[1] != self.size:
+            raise PolicyError(f'expected actions of {self.size} numbers, got {rows.shape[1]} (shape {rows.shape})')
+        if len(rows) < horizon:
+            raise PolicyError(f'expected the actions of at least {horizon} steps, got {len(rows)}')
+        if not np.isfinite(rows).all():
+            step, column = np.argwhere(~np.isfinite(rows))[0]
+            raise PolicyError(f'number {column} of action {step} is {rows[step, column]}')
+        return rows
+
+    def action(self, row: Array, obs: Mapping[str, Any], target: Array | None) -> tuple[dict[str, Any], Array]:
+        """Return the arm's action for a row of actions, and the new target that changes may be relative to.
+
+        Args:
+            row: the row `(size,)`.
+            obs: observation of the robot.
+            target: target of the step before; None at the start of an episode.
+        """
+        arm, action = self._arm, self._action
+        if target is None or action.relative_to == 'pose':
+            target = self._pose(obs) if action.space == 'end_effector' else self._joints(obs)
+        values = row[: self._moved]
+        if action.space == 'joints':
+            target = values if action.mode == 'absolute' else target + action.position_scale * values
+            command: dict[str, Any] = {arm.joint_controller: [target.tolist()]}
+        else:
+            target = self._moved_pose(values, target)
+            command = {arm.pose_controller: [target[:3].tolist(), target[3:].tolist()]}
+        if action.gripper is not None:
+            opens = abs(row[-1] - action.gripper.open) < abs(row[-1] - action.gripper.closed)
+            command[arm.gripper_controller] = ['open' if opens else 'close']
+        return command, target
+
+    def _moved_pose(self, values: Array, pose: Array) -> Array:
+        """Return a pose `(7,)` after a command."""
+        from scipy.spatial.transform import Rotation
+
+        action, form = self._action, self._action.orientation
+        if action.mode == 'absolute':
+            return np.concatenate([values[:3], _DOWN if form is None else from_form(values[3:], form)])
+        position = pose[:3] + action.position_scale * values[:3]
+        if form is None:
+            return np.concatenate([position, _DOWN])
+        change = values[3:] * (action.orientation_scale if form in ('axis_angle', 'euler') else 1.0)
+        turn = Rotation.from_quat(from_form(change, form), scalar_first=True)
+        turned = turn * Rotation.from_quat(pose[3:], scalar_first=True)
+        return np.concatenate([position, turned.as_quat(scalar_first=True)])
+
+    def _part(self, obs: Mapping[str, Any], part: StatePart) -> Array:
+        match part:
+            case 'eef_position':
+                return self._pose(obs)[:3]
+            case 'joint_positions':
+                return self._joints(obs)
+            case 'finger_positions':
+                return self._fingers(obs)
+            case 'gripper':
+                share = self._fingers(obs).mean() / self._arm.stroke
+                numbers = self._observation.gripper
+                return np.array([numbers.closed + share * (numbers.open - numbers.closed)])
+            case _:
+                return in_form(self._pose(obs)[3:], _FORMS[part])
+
+    def _pose(self, obs: Mapping[str, Any]) -> Array:
+        seen = obs['controllers'][self._arm.pose_controller]
+        return np.concatenate([seen['eef_position'], seen['eef_orientation']]).astype(np.float64)
+
+    def _joints(self, obs: Mapping[str, Any]) -> Array:
+        return np.asarray(obs['joint_positions'], np.float64)[: self._arm.joints]
+
+    def _fingers(self, obs: Mapping[str, Any]) -> Array:
+        return np.asarray(obs['controllers'][self._arm.gripper_controller]['gripper_pos'], np.float64)
+
+
+_FORMS: dict[str, Orientation] = {f'eef_{form}': form for form in SIZES}

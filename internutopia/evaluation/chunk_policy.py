@@ -1,0 +1,121 @@
+"""Chunk policy: a policy elsewhere that is sent observations and answers with the actions of several steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from internutopia.config import TaskCfg
+from internutopia.evaluation.arm_mapper import ArmMapper
+from internutopia.evaluation.policy import Actor, Observe, PolicyError, Request
+
+
+class Client(Protocol):
+    """What reaches a policy; one for each protocol."""
+
+    def infer(self, requests: Sequence[Request]) -> list[Any]:
+        """Return the answer to each request, whose content is a dict: a mapping with arrays, or a PolicyError.
+
+        PolicyError if the call failed for all of them, PolicyGoneError if the policy cannot be reached.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class ChunkPolicy:
+    """Policy of a client, whose chunks of actions are executed open-loop.
+
+    Args:
+        client: reaches it.
+        mapper: translates observations and actions.
+        horizon: number of steps of a chunk that are executed before it is asked again; None: all that it gives.
+        ensemble: coefficient m of temporal ensembling: it is asked in each step, and the action is the mean of those
+            that all its chunks have for the step, with weights exp(-m i), i = 0 for the oldest (Zhao et al. 2023,
+            Learning Fine-Grained Bimanual Manipulation with Low-Cost Hardware). None: no ensembling. Rows are averaged
+            as they are: with `orientation: rotation_6d` or small changes that is sound.
+    """
+
+    def __init__(self, client: Client, mapper: ArmMapper, horizon: int | None = None, ensemble: float | None = None):
+        if horizon is not None and ensemble is not None:
+            raise ValueError('a policy with temporal ensembling is asked in every step: leave the horizon out')
+        self._client, self._mapper = client, mapper
+        self._horizon, self._ensemble = horizon, ensemble
+
+    def start(self, task: TaskCfg) -> Actor:
+        """Start an episode of a suite."""
+        instruction: str = getattr(task, 'instruction')  # noqa: B009  # task configs keep fields of their own
+        if self._ensemble is not None:
+            return _EnsemblingActor(self._mapper, instruction, self._ensemble)
+        return _OpenLoopActor(self._mapper, instruction, self._horizon)
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Any]:
+        """Ask the policy. PolicyError if it gives another number of answers."""
+        answers = self._client.infer(requests)
+        if len(answers) != len(requests):
+            raise PolicyError(f'expected the actions of {len(requests)} envs, got those of {len(answers)}')
+        return answers
+
+
+class _MappedActor:
+    """Base of actors that send mapped observations."""
+
+    def __init__(self, mapper: ArmMapper, instruction: str):
+        self._mapper, self._instruction = mapper, instruction
+        self._target: NDArray[Any] | None = None
+
+    def _sent(self, obs: Observe) -> dict[str, Any]:
+        return self._mapper.observation(obs, self._instruction)
+
+    def _commanded(self, row: NDArray[Any], obs: Observe) -> dict[str, Any]:
+        action, self._target = self._mapper.action(row, obs, self._target)
+        return action
+
+
+class _OpenLoopActor(_MappedActor):
+    """Actor that executes the rows of a chunk one after the other."""
+
+    def __init__(self, mapper: ArmMapper, instruction: str, horizon: int | None):
+        super().__init__(mapper, instruction)
+        self._horizon = horizon
+        self._rows: list[NDArray[Any]] = []
+
+    def request(self, obs: Observe) -> Any | None:
+        return None if self._rows else self._sent(obs)
+
+    def receive(self, answer: Any) -> None:
+        self._rows = list(self._mapper.rows(answer, self._horizon or 1)[: self._horizon])
+
+    def action(self, obs: Observe) -> dict[str, Any]:
+        return self._commanded(self._rows.pop(0), obs)
+
+
+class _EnsemblingActor(_MappedActor):
+    """Actor that averages what all chunks so far have for a step."""
+
+    def __init__(self, mapper: ArmMapper, instruction: str, coefficient: float):
+        super().__init__(mapper, instruction)
+        self._coefficient = coefficient
+        self._chunks: list[list[NDArray[Any]]] = []  # rows of steps to come, the oldest chunk first
+
+    def request(self, obs: Observe) -> Any | None:
+        return self._sent(obs)
+
+    def receive(self, answer: Any) -> None:
+        self._chunks.append(list(self._mapper.rows(answer, 1)))
+
+    def action(self, obs: Observe) -> dict[str, Any]:
+        rows = [chunk.pop(0) for chunk in self._chunks]
+        self._chunks = [chunk for chunk in self._chunks if chunk]
+        weights = [math.exp(-self._coefficient * age) for age in range(len(rows))]
+        return self._commanded(np.average(rows, axis=0, weights=weights), obs)
+
+
+Connect = Callable[[str, float, bool | None], Client]
+"""Function that makes the client of a protocol: address, time that an answer may take [s], `batched` of the mapping."""

@@ -1,0 +1,42 @@
+"""Protocols by which policies elsewhere are asked; a module for each, imported when one is used."""
+
+from __future__ import annotations
+
+import importlib
+
+from internutopia.evaluation.chunk_policy import Client
+from internutopia.util import did_you_mean
+from internutopia.util.imports import install_hint
+
+SCHEMES = {
+    'http': 'http_client:HttpClient',
+    'https': 'http_client:HttpClient',
+    'ws': 'websocket_client:WebsocketClient',
+    'wss': 'websocket_client:WebsocketClient',
+    'zmq': 'zmq_client:ZmqClient',
+}
+"""Module and class of the client, by the scheme of the address."""
+
+
+def connect(address: str, timeout: float, batched: bool | None = None) -> Client:
+    """Return a client of a policy.
+
+    Args:
+        address: `http://...` for the protocol of this package, `ws://...` for openpi's, `zmq://...` for GR00T's.
+        timeout: time that an answer, or the policy's start, may take [s].
+        batched: see `MappingCfg`.
+
+    Raises:
+        ValueError: the scheme is unknown.
+        ImportError: a package is missing.
+        PolicyGoneError: nothing answers there.
+    """
+    scheme = address.partition(':')[0]
+    if scheme not in SCHEMES:
+        raise ValueError(f'policy {address}: no protocol has the scheme {scheme!r}; {did_you_mean(scheme, SCHEMES)}')
+    module, _, name = SCHEMES[scheme].partition(':')
+    try:
+        cls = getattr(importlib.import_module(f'{__name__}.{module}'), name)
+        return cls(address, timeout, batched)
+    except ModuleNotFoundError as error:
+        raise ImportError(f'policy {address} needs {error.name}: {install_hint("evaluation")}') from error

@@ -1,0 +1,146 @@
+"""Suites: named sets of tasks to evaluate policies on, each with fixed episodes and axes of perturbation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from internutopia.config import SimConfig, TaskCfg
+from internutopia.evaluation.policy import StartFunction
+from internutopia.util import did_you_mean
+from internutopia.util.imports import for_each_entry_point
+
+GROUP = 'internutopia.suites'
+"""Entry points of packages that announce suites: functions that return one, by the name of the suite."""
+NONE = 'none'
+"""Name of the perturbation that changes nothing."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Names by which an arm with a gripper is observed and moved.
+
+    Attributes:
+        robot: name of the robot.
+        pose_controller: controller that brings the gripper to a pose; it observes `eef_position` and
+            `eef_orientation`, in the frame of its targets.
+        joint_controller: controller of the arm's joints.
+        gripper_controller: controller that opens and closes the gripper; it observes `gripper_pos`.
+        joints: number of the arm's joints, which come first among the robot's.
+        stroke: way of a finger between closed and open [m].
+    """
+
+    robot: str
+    pose_controller: str
+    joint_controller: str
+    gripper_controller: str
+    joints: int
+    stroke: float
+
+
+@dataclass(frozen=True)
+class EpisodeSpec:
+    """An episode of a suite.
+
+    Attributes:
+        task: name of the task.
+        perturbation: axis along which it differs from how the task was meant.
+        number: its number among the episodes of the task, which is the seed of all that is random in it.
+        cameras: cameras that are rendered: width and height [pixels] by name.
+        every: number of steps from one picture to the next.
+    """
+
+    task: str
+    perturbation: str
+    number: int
+    cameras: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    every: int = 1
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named set of tasks.
+
+    Attributes:
+        name: its name.
+        tasks: instruction of each task as it is meant, by name.
+        perturbations: names of the axes, `NONE` first.
+        episodes: number of fixed episodes of each task.
+        cameras: names of the cameras.
+        arm: the robot.
+        simulator: returns simulation settings for a number of threads.
+        task_config: returns the task config of an episode, with the field `instruction` and the metric `task`.
+        expert: scripted policy that carries out all tasks, a function as in `FunctionPolicy`.
+    """
+
+    name: str
+    tasks: Mapping[str, str]
+    perturbations: Sequence[str]
+    episodes: int
+    cameras: Sequence[str]
+    arm: Arm
+    simulator: Callable[[int | None], SimConfig]
+    task_config: Callable[[EpisodeSpec], TaskCfg]
+    expert: StartFunction
+
+    def task_configs(
+        self,
+        tasks: Iterable[str] | None = None,
+        perturbations: Iterable[str] = (NONE,),
+        episodes: int | None = None,
+        cameras: Mapping[str, tuple[int, int]] | None = None,
+        every: int = 1,
+    ) -> list[TaskCfg]:
+        """Return the task configs of episodes, task by task.
+
+        Args:
+            tasks: names of the tasks; None: all.
+            perturbations: names of the axes.
+            episodes: number of episodes of each task and axis, the first ones; None: all.
+            cameras: see `EpisodeSpec`.
+            every: see `EpisodeSpec`.
+
+        Raises:
+            ValueError: a name is unknown, with close matches; or there are not as many episodes.
+        """
+        chosen = list(self.tasks if tasks is None else tasks)
+        axes = list(perturbations)
+        for what, names, known in (
+            ('task', chosen, self.tasks),
+            ('perturbation', axes, self.perturbations),
+            ('camera', cameras or (), self.cameras),
+        ):
+            for name in names:
+                if name not in known:
+                    raise ValueError(f'suite {self.name} has no {what} {name!r}; {did_you_mean(name, known)}')
+        count = self.episodes if episodes is None else episodes
+        if count > self.episodes:
+            raise ValueError(f'suite {self.name} has {self.episodes} episodes of each task, not {count}')
+        return [
+            self.task_config(EpisodeSpec(task, axis, number, cameras or {}, every))
+            for task in chosen
+            for axis in axes
+            for number in range(count)
+        ]
+
+
+def suites() -> dict[str, Callable[[], Suite]]:
+    """Return the suites of all installed packages, functions that make one, by name."""
+    found: dict[str, Callable[[], Suite]] = {}
+    for_each_entry_point(GROUP, found.update)
+    return found
+
+
+def find_suite(name: str) -> Suite:
+    """Return the suite of that name. ValueError with close matches if there is none."""
+    known = suites()
+    if name not in known:
+        raise ValueError(f'there is no suite {name!r}; {did_you_mean(name, known)}')
+    return known[name]()
+
+
+def episode_name(task: Any) -> str:
+    """Return the name of an episode of a suite, for messages."""
+    axis = '' if task.perturbation == NONE else f' ({task.perturbation})'
+    return f'episode {task.number} of {task.suite_task}{axis}'

@@ -1,0 +1,128 @@
+"""Policies that are late, die, hang up or answer nonsense: one episode's business, and nothing is lost."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from markers import slow_but
+from typer.testing import CliRunner, Result
+
+from internutopia.cli.commands import app
+from internutopia.evaluation.suites import Suite
+
+FAULTS = {
+    'late': 'no answer within 3 s',
+    'nan': 'number 2 of action 3 is nan',
+    'shape': 'expected actions of 8 numbers, got 6',
+    'chunk': 'expected the actions of at least 4 steps, got 2',
+    'name': "the answer has no 'actions'; it has ['action'",
+    'error': 'the model fell over',
+    'garbage': 'the answer cannot be read',
+    'hangup': 'the connection broke',
+}
+CASES = [(protocol, fault) for protocol in ('http', 'ws') for fault in FAULTS]
+CASES += [('zmq', fault) for fault in FAULTS if fault not in ('late', 'hangup')]  # a service that is late is gone
+QUICK = [('http', 'nan'), ('ws', 'late'), ('ws', 'hangup'), ('zmq', 'error')]
+
+
+def evaluate(address: str, *arguments: object) -> Result:
+    mapping = 'zmq_mapping.yaml' if address.startswith('zmq') else 'mapping.yaml'
+    fixed = ['--mapping', mapping, '--tasks', 'stack', '--episodes', 3, '--envs', 2, '--horizon', 4]
+    fixed += ['--policy-timeout', 3, '--threads', 1, '--out', 'out']
+    return CliRunner().invoke(
+        app, ['evaluate', 'policy', 'Test/Short', '--policy', address, *map(str, [*fixed, *arguments])]
+    )
+
+
+def lines() -> list[dict]:
+    return [json.loads(line) for line in Path('out/results.jsonl').read_text().splitlines()]
+
+
+def in_one(protocol: str, fault: str) -> bool:
+    """Whether the fault is in the answer to one env; in an answer for all envs others share it."""
+    return (protocol == 'ws' and fault not in ('late', 'hangup')) or fault == 'nan'
+
+
+@pytest.mark.parametrize(('protocol', 'fault'), slow_but(*QUICK, of=CASES))
+def test_the_episode_has_failed_and_the_others_go_on(
+    short: Suite, serve: Callable[..., str], protocol: str, fault: str
+):
+    result = evaluate(serve(protocol, fault))
+    assert result.exit_code == 0, result.output
+    failed = [line for line in lines() if line['error'] is not None]
+    assert sorted(line['episode_id'] for line in lines()) == [0, 1, 2]
+    assert 1 <= len(failed) <= (1 if in_one(protocol, fault) else 2)
+    for line in failed:
+        assert line['error'].startswith('policy: ') and FAULTS[fault] in line['error']
+        assert line['truncated'] and line['metrics'] == {}
+    report = json.loads(Path('out/report.json').read_text())
+    assert report['summary'][0]['ends'] == {'policy': len(failed), 'steps': 3 - len(failed)}
+    assert report['summary'][0]['success']['count'] == 3 and report['without_result'] == 0
+    assert f'the policy failed in {len(failed)} episodes' in result.stderr and FAULTS[fault] in result.stderr
+
+
+@pytest.mark.parametrize(('protocol', 'fault'), slow_but(('ws', 'hangup'), of=CASES))
+def test_the_episode_is_tried_again(short: Suite, serve: Callable[..., str], protocol: str, fault: str):
+    result = evaluate(serve(protocol, fault), '--on-policy-error', 'retry')
+    assert result.exit_code == 0, result.output
+    assert sorted((line['episode_id'], line['error'], line['steps']) for line in lines()) == [
+        (number, None, 12) for number in range(3)
+    ]
+    assert 'the policy failed' not in result.stderr
+
+
+def test_an_episode_that_always_fails_is_not_tried_for_ever(short: Suite, serve: Callable[..., str]):
+    assert evaluate(serve('ws'), '--episodes', 1).exit_code == 0  # the policy itself is sound
+    result = evaluate('evil:policy', '--on-policy-error', 'retry', '--overwrite')
+    assert result.exit_code == 2 and "there is no module 'evil'" in result.stderr
+    Path('moody.py').write_text(
+        'calls = []\n'
+        'def policy(task):\n'
+        '    def act(obs):\n'
+        '        if task.number == 1 and len(calls) > 4:\n'
+        '            raise OverflowError(len(calls))\n'
+        '        calls.append(task.number)\n'
+        "        return {'gripper_controller': ['open']}\n"
+        '    return act\n'
+    )
+    result = evaluate('moody:policy', '--on-policy-error', 'retry', '--overwrite')
+    assert result.exit_code == 0, result.output
+    assert [line['episode_id'] for line in lines() if line['error']] == [1]
+    assert 'OverflowError' in result.stderr
+
+
+def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Callable[..., str]):
+    result = evaluate(serve('ws', 'always-shape'))
+    assert result.exit_code == 1
+    assert 'stopped: the policy fails in episode 0 of stack: expected actions of 8 numbers, got 6' in result.stderr
+    assert lines() == []
+    assert '3 of 3 episodes have no result; go on with: internutopia evaluate suite Test/Short' in result.stdout
+
+
+@pytest.mark.parametrize('protocol', slow_but('ws', of=['ws', 'http', 'zmq']))
+def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str], protocol: str):
+    address = serve(protocol, 'die')
+    result = evaluate(address, '--on-policy-error', 'skip')
+    assert result.exit_code == 1, result.output
+    assert f'no policy answers at {address} within 3 s' in result.stderr
+    done = lines()
+    assert len(done) < 3
+    serve(protocol, 'none', address.rpartition(':')[2])
+    again = evaluate(address, '--on-policy-error', 'skip', '--resume')
+    assert again.exit_code == 0, again.output
+    assert lines()[: len(done)] == done
+    assert sorted(line['episode_id'] for line in lines()) == [0, 1, 2]
+
+
+def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite):
+    for address, message in (
+        ('ws://127.0.0.1:9', 'no policy answers at ws://127.0.0.1:9 within 3 s: '),
+        ('http://127.0.0.1:9', 'no policy answers at http://127.0.0.1:9 within 3 s: '),
+        ('zmq://127.0.0.1:9', 'no policy answers at zmq://127.0.0.1:9 within 3 s: '),
+        ('ftp://127.0.0.1', "no protocol has the scheme 'ftp'"),
+        ('nothing', "expected 'expert', module:function or a URL, got 'nothing'"),
+    ):
+        result = evaluate(address)
+        assert result.exit_code == 2 and message in result.stderr, result.output
+    assert not Path('out').exists()

@@ -1,0 +1,123 @@
+"""Suites: fixed episodes, axes of perturbation, and experts that succeed."""
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from markers import slow_but
+
+from internutopia.config import Config
+from internutopia.core.vec_env import Env
+from internutopia.evaluation.policy import FunctionPolicy
+from internutopia.evaluation.policy_run import PolicyRun
+from internutopia.evaluation.suite_report import read_results, summarize
+from internutopia.evaluation.suites import episode_name, find_suite, suites
+from internutopia.util.imports import load_extensions
+
+NAME = 'InternUtopia/Tabletop'
+SHARE = 0.95  # of the episodes in which the expert succeeds
+
+
+@pytest.fixture(scope='module')
+def suite():
+    load_extensions()
+    return find_suite(NAME)
+
+
+def run_expert(suite, folder: Path, env_num: int, **chosen):
+    tasks = suite.task_configs(**chosen)
+    results = folder / f'{env_num}.jsonl'
+    config = Config(
+        simulator=suite.simulator(None), env_num=env_num, task_configs=tasks, metrics_save_path=str(results)
+    )
+    with closing(Env(config)) as env:
+        run = PolicyRun(env, FunctionPolicy(suite.expert), episode_name, on_error='stop')
+        run.run()
+    assert run.stopped is None
+    return read_results(results, tasks)
+
+
+def test_suites_are_found_by_name(suite):
+    assert NAME in suites() and suite.name == NAME
+    with pytest.raises(ValueError, match="no suite 'InternUtopia/Tableto'; did you mean 'InternUtopia/Tabletop'"):
+        find_suite('InternUtopia/Tableto')
+    for names, message in (
+        ({'tasks': ['stak']}, "has no task 'stak'; did you mean 'stack'"),
+        ({'perturbations': ['light']}, "has no perturbation 'light'"),
+        ({'cameras': {'side': (8, 8)}}, "has no camera 'side'"),
+        ({'episodes': 51}, 'has 50 episodes of each task, not 51'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            suite.task_configs(**names)
+
+
+def test_episodes_are_fixed_and_differ_along_their_axis_alone(suite):
+    cameras = {'front': (16, 16), 'wrist': (16, 16)}
+    axes = suite.perturbations
+    first, again = (suite.task_configs(['pick_and_place'], axes, 8, cameras) for _ in range(2))
+    assert first == again and len(first) == 8 * len(axes)
+    plain = {each.number: each for each in first if each.perturbation == 'none'}
+    assert len({str(each.objects) for each in plain.values()}) == 8
+    differs = {
+        'object_pose': {'objects'},
+        'distractors': {'objects'},
+        'lighting': {'scene_asset_path'},
+        'texture': {'objects'},
+        'camera': {'robots'},
+        'instruction': {'instruction'},
+    }
+    for task in first:
+        if task.perturbation != 'none':
+            usual, own = plain[task.number].model_dump(), task.model_dump()
+            fields = {name for name in own if own[name] != usual[name]} - {'perturbation'}
+            assert fields == differs[task.perturbation], task.perturbation
+    poses = {each.number: str([o.position for o in each.objects]) for each in first if each.perturbation == 'texture'}
+    assert poses == {number: str([o.position for o in each.objects]) for number, each in plain.items()}
+
+
+def test_every_episode_has_room_for_its_objects_and_an_instruction_that_names_them(suite):
+    for task in suite.task_configs(perturbations=('none', 'object_pose', 'distractors'), episodes=15):
+        places = np.array([each.position for each in task.objects if each.name.endswith('_cube')])
+        apart = np.linalg.norm(places[:, None] - places, axis=-1) + np.eye(len(places))
+        assert apart.min() > 0.07, episode_name(task)  # more than the diagonal of a cube
+        for name in (task.goal.object, task.goal.target):
+            assert name in {each.name for each in task.objects}
+            assert name.partition('_')[0] in task.instruction
+
+
+@pytest.mark.parametrize('task', slow_but('stack', of=['pick_and_place', 'stack', 'slide']))
+def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, task: str):
+    one, four = (run_expert(suite, tmp_path, envs, tasks=[task], episodes=4) for envs in (1, 4))
+    assert one == four
+    assert [each['success'] for each in one] == [1.0] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('axis', ['none', 'object_pose', 'distractors'])
+def test_the_expert_succeeds_in_nearly_all_episodes(suite, tmp_path: Path, axis: str):
+    for row in summarize(run_expert(suite, tmp_path, 32, perturbations=[axis])):
+        assert row.success.mean >= SHARE, row
+
+
+@pytest.mark.parametrize(
+    ('lies', 'holds'),
+    [((0.0, 0.0), True), ((0.055, -0.055), True), ((0.065, 0.0), False)],
+)
+def test_an_object_has_to_rest_on_its_target(suite, tmp_path: Path, lies: tuple[float, float], holds: bool):
+    (task,) = suite.task_configs(['pick_and_place'], episodes=1)
+    place = {each.name: each.position for each in task.objects}
+    x, y, _ = place[task.goal.target]
+    objects = [
+        each.update(position=(x + lies[0], y + lies[1], each.position[2])) if each.name == task.goal.object else each
+        for each in task.objects
+    ]
+    config = Config(simulator=suite.simulator(1), task_configs=[task.update(objects=objects)], metrics_save_path='none')
+    with closing(Env(config)) as env:
+        obs, _ = env.reset()
+        terminated = [False]
+        for _ in range(10):
+            obs, _, terminated, _, _ = env.step([{}])
+            if terminated[0]:
+                break
+    assert obs[0]['franka']['task']['success'] is holds and terminated[0] is holds

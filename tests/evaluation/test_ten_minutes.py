@@ -1,0 +1,54 @@
+"""The page for newcomers: its server is evaluated by its command, and its mapping is the default."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from internutopia.cli.commands import app
+from internutopia.evaluation.mapping import MappingCfg
+
+PAGE = (Path(__file__).parents[2] / 'docs' / 'evaluation.md').read_text()
+
+
+def block(language: str) -> str:
+    match = re.search(rf'^```{language}\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+def test_the_mapping_is_the_default():
+    assert MappingCfg.model_validate(yaml.safe_load(block('yaml'))) == MappingCfg()
+    assert yaml.safe_load(block('yaml')) == MappingCfg().model_dump(mode='json')
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('opengl')
+def test_the_server_of_twenty_lines_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    code = block('py')
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+    (tmp_path / 'policy_server.py').write_text(
+        code.replace('8000', '0')
+        .replace('HTTPServer((', 'server = HTTPServer((')
+        .replace(').serve_forever()', ')\nprint(server.server_port, flush=True)\nserver.serve_forever()')
+    )
+    monkeypatch.chdir(tmp_path)
+    program = [sys.executable, 'policy_server.py']
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = server.stdout.readline().strip()
+            _, *arguments = shlex.split(block('sh').replace('8000', port))
+            result = CliRunner().invoke(app, arguments)
+        finally:
+            server.kill()
+    assert result.exit_code == 0, result.output
+    report = json.loads(Path('out/tabletop/report.json').read_text())
+    (row,) = report['summary']
+    assert row['ends'] == {'steps': 4} and report['times']['requests'] == 4 * -(-300 // 8)
