@@ -22,6 +22,7 @@ _SCALES: Mapping[str, Sequence[float]] = {  # of inputs, as in legged_gym and Is
     'joint_velocities': (1.0, 0.05),
     'last_action': (1.0,),
 }
+_STEPS = (0.005, 0.1)  # s, of a policy; physics takes at most as long
 _TIMES = (0.1, 0.25, 0.5, 2.0, 4.0, 10.0)
 
 
@@ -44,8 +45,8 @@ def _alternatives(metadata: PolicyMetadata, dof_names: Sequence[str]) -> Iterato
         yield f'scale times {factor:g}', metadata.update(scale=_times(metadata.scale, factor))
     yield from _gains(metadata)
     for factor in (0.25, 0.5, 2.0, 4.0):
-        if metadata.step_dt * factor < 0.1:
-            step_dt = metadata.step_dt * factor
+        step_dt = metadata.step_dt * factor
+        if _STEPS[0] <= step_dt <= _STEPS[1]:
             yield f'step_dt: {step_dt:.4g} (times {factor:g})', metadata.update(step_dt=step_dt)
     for name, order in common_orders(metadata.joint_names, dof_names).items():
         if order != metadata.joint_names:

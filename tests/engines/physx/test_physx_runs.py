@@ -156,7 +156,9 @@ def test_walking_policies_follow_commands(policy: str) -> None:
     assert on_physx.tracking.yaw_rate_error == pytest.approx(on_mujoco.tracking.yaw_rate_error, abs=0.05)
 
 
-@pytest.mark.parametrize('example', ['generic_robot', 'usd_robot', 'pick_and_place', 'foreign_policy'])
+@pytest.mark.parametrize(
+    'example', ['generic_robot', 'usd_robot', 'pick_and_place', 'mobile_manipulation', 'foreign_policy']
+)
 def test_examples_of_robots(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They check their own outcome."""
     folder = shutil.copytree(ROOT / 'examples', tmp_path / 'examples')

@@ -15,10 +15,11 @@ from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
+from internutopia.config.learning import ObservationTermCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
-from internutopia.rl.dry_run.inputs import normalizer_of
+from internutopia.rl.dry_run.inputs import Normalizer, normalizer_of, out_of_range
 from internutopia.rl.dry_run.mistakes import alternatives
 from internutopia.rl.dry_run.report import dry_run
 from internutopia.rl.policy import PolicyMetadata, load_policy
@@ -251,6 +252,14 @@ def test_the_command_has_nothing_to_say_of_a_right_description(
 def test_packaged_policies_do_as_commanded(write: Callable[[Values], Path], name: str) -> None:
     result = dry_run(write(described(name)), WALKERS[name].config, search=False)
     assert result.faults == []
+
+
+def test_inputs_are_out_of_range_by_what_the_network_knows() -> None:
+    terms = [ObservationTermCfg(term='command'), ObservationTermCfg(term='base_height')]
+    inputs = np.array([[0.0, 0.1, 20.0, 0.5]] * 3, np.float32)
+    assert out_of_range(inputs, terms, [3, 1], None) == ['command[2] is up to 20; networks are trained on about 1']
+    known = Normalizer(np.array([0.0, 0.1, 19.0, 1.0], np.float32), np.array([1.0, 1.0, 1.0, 0.05], np.float32))
+    assert out_of_range(inputs, terms, [3, 1], known) == ['base_height is 0.5, in training it was 1 ± 0.05']
 
 
 def test_the_normalizer_of_a_network_is_found(write: Callable[[Values], Path], aliengo: Values) -> None:
