@@ -6,7 +6,9 @@ export MUJOCO_GL ?= egl
 # Tests start hundreds of processes: each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTEST = $(BIN)/pytest -n auto --dist loadgroup
+PYTEST = $(BIN)/pytest --dist loadgroup
+# Slow tests wait for processes much of the time: one worker more than there are cores
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PHYSX = ovphysx ovstage physx-usd-schemas newton-usd-schemas
 
 .PHONY: demo test test-all lint format docs bench clean
@@ -16,11 +18,11 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	tools/install_system_packages.sh
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -n auto -m 'not slow'
 
 test-all: test # then, since an installation beside the tests would change what they import
 	$(MAKE) $(VENV)/.physx
-	$(PYTEST) -m slow
+	$(PYTEST) -n $(WORKERS) -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -2,8 +2,8 @@
 
 Modules that take long to import are imported when a command runs.
 
-Exit codes: 0 success, 1 crash (of `evaluate gait`, a bound that is exceeded, too), 2 invalid options, config or files,
-130 interrupted, 143 terminated (128 + the number of the signal).
+Exit codes: 0 success, 1 crash (of `evaluate gait` and `fit`, a policy that fails, too), 2 invalid options, config or
+files, 130 interrupted, 143 terminated (128 + the number of the signal).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from internutopia.cli.asset_files import assets_app
 from internutopia.cli.command import command
 from internutopia.cli.compare import compare
 from internutopia.cli.demo import DemoCommand, demo, init
+from internutopia.cli.evaluate_fit import evaluate_fit
 from internutopia.cli.evaluate_gait import evaluate_gait
 from internutopia.cli.evaluate_nav import evaluate_nav
 from internutopia.cli.evaluate_suite import evaluate_suite
@@ -98,12 +99,13 @@ class _EvaluateCommand(typer.core.TyperCommand):
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
     help='Evaluate a policy: of a learning task (policy, the default), from anywhere on a suite of tasks (suite), '
-    'how it walks (gait) or navigates (nav).',
+    'how it walks (gait) or navigates (nav), if it fits a robot (fit).',
     no_args_is_help=True,
 )
 evaluate_app.command('policy', cls=_EvaluateCommand)(evaluate_policy)
 evaluate_app.command('suite', cls=_EvaluateCommand)(evaluate_suite)
 evaluate_app.command('gait', cls=_EvaluateCommand)(evaluate_gait)
+evaluate_app.command('fit', cls=_EvaluateCommand)(evaluate_fit)
 evaluate_app.command('nav', cls=_EvaluateCommand)(evaluate_nav)
 
 app.command('run', cls=RunCommand)(run)
