@@ -37,7 +37,7 @@ from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode, localize
 from internutopia.core.task.scene_builder import check_implemented, object_spec
-from internutopia.core.task.task import BaseTask, create_task, observed_batches
+from internutopia.core.task.task import BaseTask, TaskKind, create_task, kind_of, observed_batches
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.engines.factory import create_world
@@ -60,12 +60,12 @@ class EnvSlot:
         last: result of its last step in the list API.
         labels: entries of every `info` of the list API.
         batches: batched robots, by name, that give the observation in the list API; None if code of one env does.
-        hooked: whether code of one env is called after each observation in the list API.
+        kind: that of its task, whose envs the list API evaluates together; None if code of one env is called.
         limit: step at which the episode is truncated.
     """
 
     batches: list[tuple[str, BatchedRobot]] | None = None
-    hooked = True
+    kind: TaskKind | None = None
     limit = math.inf
 
     def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
@@ -81,7 +81,7 @@ class EnvSlot:
         task = self.task
         limit, self.batches = task.config.max_episode_steps, observed_batches(task)
         self.limit = math.inf if limit is None else limit
-        self.hooked = self.batches is None or bool(task.ends_itself or task.metrics or task.reward)
+        self.kind = kind_of(task, self.batches)
 
     @property
     def episode(self) -> Episode:
