@@ -19,7 +19,17 @@ from internutopia.config import Config, RobotCfg, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
 from internutopia_extension import import_extensions
-from internutopia_extension.configs.robots import aliengo, franka, g1, go2, gr1, h1, h1_with_hand, jetbot
+from internutopia_extension.configs.robots import (
+    aliengo,
+    franka,
+    g1,
+    go2,
+    gr1,
+    h1,
+    h1_with_hand,
+    jetbot,
+    ridgeback_franka,
+)
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 PICTURE = Path(__file__).resolve().parent.parent / 'docs' / 'images' / 'robots.png'
@@ -31,9 +41,10 @@ ROBOTS: dict[str, RobotCfg] = {
     'Aliengo': aliengo.AliengoRobotCfg(),
     'Go2': go2.Go2RobotCfg(),
     'Franka': franka.FrankaRobotCfg(),
+    'Ridgeback with Franka': ridgeback_franka.RidgebackFrankaRobotCfg(),
     'Jetbot': jetbot.JetbotRobotCfg(),
 }
-COLUMNS, WIDTH, HEIGHT, GAP = 4, 300, 400, 6  # panels in a row; pixels of a panel, and between them
+COLUMNS, WIDTH, HEIGHT, GAP = 3, 400, 400, 6  # panels in a row; pixels of a panel, and between them
 SMOOTHING = 3  # rendered this many times as large
 DIRECTION = np.array([1.0, 0.62, 0.32])  # of the camera, seen from the robot
 MARGIN = 1.22

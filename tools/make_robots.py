@@ -84,6 +84,23 @@ def mirrored(attributes: Mapping[str, Any], left: str, right: str) -> dict[str, 
     return result
 
 
+def facts_of(name: str) -> dict[str, Any]:
+    """Reads the facts of a robot. `carries: {link: other}` puts another robot on a link, its root fixed there."""
+    facts = json.loads((FACTS / f'{name}.json').read_text())
+    for mount, other in facts.get('carries', {}).items():
+        root, *links = facts_of(other)['links']
+        fixed = {
+            'name': f'{mount}_joint_{other}',
+            'type': 'fixed',
+            'origin_xyz': [0, 0, 0],
+            'origin_quat_wxyz': [1, 0, 0, 0],
+        }
+        facts['links'] += [root | {'parent': mount, 'joint': fixed}, *links]
+        facts['default_joint_pos'] |= facts_of(other)['default_joint_pos']
+        facts['total_mass_kg'] += facts_of(other)['total_mass_kg']
+    return facts
+
+
 def dress_of(name: str) -> dict[str, Any]:
     """Reads the dress of a robot. `like: other` starts from the other robot's; a body that is null wears nothing."""
     dress = yaml.safe_load((FACTS / f'{name}.dress.yaml').read_text())
@@ -236,7 +253,7 @@ def main() -> int:
     stale = []
     for dress_path in sorted(FACTS.glob('*.dress.yaml')):
         name = dress_path.name.removesuffix('.dress.yaml')
-        facts = json.loads((FACTS / f'{name}.json').read_text())
+        facts = facts_of(name)
         for model, variant in variants_of(facts).items():
             xml = model_xml(variant, dress_of(name), class_drives(name))
             path = MODELS / name / f'{model}.xml'

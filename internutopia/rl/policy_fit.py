@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.kinematics import LIMIT_TOLERANCE, outside_limits
+from internutopia.rl.joint_orders import common_orders
 from internutopia.rl.policy import PolicyMetadata
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import to_host
@@ -64,7 +65,7 @@ def misfits(metadata: PolicyMetadata, state: RobotState, actions: Any) -> list[s
 def _better_order(metadata: PolicyMetadata, state: RobotState) -> str:
     """Return a hint, if the numbers of the default pose would fit the robot with its joints in another common order."""
     offset = np.array(metadata.offset)
-    for name, joints in _orders(metadata.joint_names, state.articulation.dof_names):
+    for name, joints in common_orders(metadata.joint_names, state.articulation.dof_names).items():
         low, high = _ranges(joints, state).T
         inside = (offset >= low - LIMIT_TOLERANCE) & (offset <= high + LIMIT_TOLERANCE)
         if joints != metadata.joint_names and (inside & (np.abs(offset - _home(joints, state)) < NEAR)).all():
@@ -79,25 +80,6 @@ def _in_degrees(metadata: PolicyMetadata, state: RobotState) -> str:
     if are_angles or outside_limits(metadata.joint_names, radians, _ranges(metadata.joint_names, state)):
         return ''
     return f'; they would fit as degrees: give radians, [{", ".join(f"{angle:.4g}" for angle in radians)}]'
-
-
-def _orders(joints: list[str], dof_names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return common orders of these joints: leg by leg, as in the model, or joint by joint over all legs."""
-    depth_first = [name for name in dof_names if name in joints]
-    sides = sorted({_leg(name) for name in joints}, key=lambda leg: [_leg(name) for name in depth_first].index(leg))
-    legs = {side: [name for name in depth_first if _leg(name) == side] for side in sides}
-    longest = max(len(leg) for leg in legs.values())
-    joint_by_joint = [leg[i] for i in range(longest) for leg in legs.values() if i < len(leg)]
-    by_side = [name for side in sorted(sides) for name in legs[side]]
-    return [
-        ('in the order of the model', depth_first),
-        ('joint by joint over the legs, as Isaac Sim lists them', joint_by_joint),
-        ('leg by leg, left before right', by_side),
-    ]
-
-
-def _leg(joint: str) -> str:
-    return joint.partition('_')[0]
 
 
 def _home(joints: Sequence[str], state: RobotState) -> NDArray[np.float64]:

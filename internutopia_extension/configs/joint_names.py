@@ -95,3 +95,6 @@ FRANKA_ARM_7 = [f'panda_joint{i}' for i in range(1, 8)]
 
 FRANKA_FINGERS = ['panda_finger_joint1', 'panda_finger_joint2']
 """The joints of Franka's fingers, left and right."""
+
+RIDGEBACK_BASE_3 = ['dummy_base_prismatic_x_joint', 'dummy_base_prismatic_y_joint', 'dummy_base_revolute_z_joint']
+"""The joints on which the base of Ridgeback with Franka moves, as Isaac Sim's asset calls them: along x, y, about z."""

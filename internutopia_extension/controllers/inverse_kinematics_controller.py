@@ -276,11 +276,12 @@ class InverseKinematicsController(BaseController):
 
     def _frame(self, name: str) -> Pose | None:
         """Return the pose of a frame of reference in the env frame; None for that frame itself."""
-        articulation = self.robot.articulation
         if name == 'world':
             return None
-        at_root = name == 'robot' or not self._base
-        return articulation.get_pose() if at_root else articulation.body(self._base).get_pose()
+        if name == 'robot':
+            return self.robot.get_pose()
+        articulation = self.robot.articulation
+        return articulation.body(self._base).get_pose() if self._base else articulation.get_pose()
 
 
 def _arm_base(robot: BaseRobot) -> str:

@@ -20,6 +20,7 @@ from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
+from internutopia.rl.dry_run.report import first_faults
 from internutopia.rl.elevation import GroundBelow
 from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import load_policy
@@ -70,7 +71,8 @@ class MoveBySpeedController(BoxActionController):
 
     Raises when created: FileNotFoundError (no policy file), ImportError (nothing to run it with), KeyError (a joint
     name that the robot lacks) and ValueError (the policy does not fit the robot, the joint names or the step). What
-    may be wrong is a warning, see `internutopia.rl.policy_fit`.
+    may be wrong is a warning, see `internutopia.rl.policy_fit`, and what a dry run shows of a policy that a YAML file
+    describes (`internutopia.rl.dry_run`), unless `config.check_fit` is False.
     """
 
     batched = True
@@ -131,7 +133,9 @@ class MoveBySpeedController(BoxActionController):
         self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
         self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them
         self._stuck = None if self._on_device else StuckDetector(self)
-        self._check_fit()
+        actions = self._check_actions()
+        if config.check_fit:
+            self._check_fit(actions)
         self._recurrent = [np.tile(each, (world.env_num, *[1] * each.ndim)) for each in self._initial]
 
     @override
@@ -210,6 +214,16 @@ class MoveBySpeedController(BoxActionController):
     def action_space(self) -> Space[Any]:
         """Return the space of the speeds that the policy was trained on."""
         return Box(to_host(self._lowest), to_host(self._highest))
+
+    @property
+    def observations(self) -> Any:
+        """Inputs of the policy when it acted last `(env_num, dim)`; rows of envs where it did not are meaningless."""
+        return self._observations.last
+
+    @property
+    def observation_sizes(self) -> list[int]:
+        """Number of inputs that each term of the policy's observation gives."""
+        return self._observations.sizes
 
     def columns_of(self, joints: Sequence[str], does: str) -> NDArray[np.intp]:
         """Return the places of joints in `config.joint_names`. ValueError for one that is not there."""
@@ -348,7 +362,8 @@ class MoveBySpeedController(BoxActionController):
             env_ids = [env_id] if isinstance(env_id, int) else np.arange(self.scene.world.env_num)
         return self._robot_state.arrays.index(env_ids)
 
-    def _check_fit(self) -> None:
+    def _check_actions(self) -> Floats:
+        """Return the actions `(k,)` of the policy for a robot that stands. ValueError if it does not run."""
         where, metadata, lead_env = self._where, self.policy.metadata, self.scene.lead_env
         if len(metadata.command_low) != 3:
             raise ValueError(
@@ -373,8 +388,18 @@ class MoveBySpeedController(BoxActionController):
             )
         if not np.isfinite(to_host(actions)).all():
             raise ValueError(f'{where}: it gives actions that are not finite for a robot that stands')
-        for warning in misfits(metadata, self._robot_state, to_host(actions)[0]):
-            log.warning('%s: %s', where, warning)
+        return to_host(actions)[0]
+
+    def _check_fit(self, actions: Floats) -> None:
+        """Warn of what may be wrong."""
+        found = misfits(self.policy.metadata, self._robot_state, actions)
+        file = self.policy.path
+        if file.suffix == '.yaml':
+            faults = first_faults(file, self.robot.config)
+            hint = f'; `internutopia evaluate fit {file}` tries to find what would be right'
+            found += [f'in a dry run on flat ground: {"; ".join(faults)}{hint}'] if faults else []
+        for warning in found:
+            log.warning('%s: %s', self._where, warning)
 
 
 def _how_to_train(robot: BaseRobot) -> str:

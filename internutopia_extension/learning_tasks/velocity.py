@@ -204,7 +204,9 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
     standing = {'name': COMMAND, 'joints': list(robot.joints), 'positions': dict(robot.stance)}
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
-        RewardTermCfg(term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=1.0),
+        RewardTermCfg(
+            term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=3.0 if robot.knees else 1.0
+        ),
         RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.5),
         RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=1.0),
         # little: a robot that just stands lives as well, and does not see what walking is worth
@@ -221,7 +223,7 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
         RewardTermCfg(term='standing_motion_cost', params={'name': COMMAND}, weight=-0.02),
         RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
         RewardTermCfg(term='power_cost', weight=-5e-4),
-        RewardTermCfg(term='action_rate_cost', weight=-0.01),
+        RewardTermCfg(term='action_rate_cost', weight=-0.02 if robot.knees else -0.01),
         RewardTermCfg(term='joint_limit_cost', weight=-5.0),
     ]
     if robot.lifted:
@@ -238,6 +240,7 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
         terms.append(RewardTermCfg(term='stance_bend_cost', params=stance, weight=-2.0))
         bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
+        terms.append(RewardTermCfg(term='standing_drift_cost', params={'name': COMMAND}, weight=-2.0))
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms

@@ -44,11 +44,11 @@ def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
 
 
 def built_in_robot(name: str) -> RobotCfg:
-    """Return the built-in robot of that name, as in its config. ValueError with close matches if there is none."""
+    """Return the built-in robot of that name or type, as in its config. ValueError with close matches for none."""
     modules = [value for value in vars(robots).values() if isinstance(value, ModuleType)]
     kinds = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     configs = [kind for kind in kinds if issubclass(kind, RobotCfg) and kind.model_fields['usd_path'].default]
-    known = {str(kind.model_fields['name'].default): kind for kind in configs}
+    known = {str(kind.model_fields[key].default): kind for key in ('type', 'name') for kind in configs}
     if name not in known:
         raise ValueError(f'there is no built-in robot {name!r}; {did_you_mean(name, known)}')
     return known[name].model_validate({})

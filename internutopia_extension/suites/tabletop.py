@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import mujoco
 import numpy as np
@@ -26,6 +27,8 @@ from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_
 from internutopia_extension.configs.sensors import MountedCameraCfg
 from internutopia_extension.configs.tasks import PlacementCfg, TabletopTaskCfg
 from internutopia_extension.suites.tabletop_expert import expert
+
+ChoiceT = TypeVar('ChoiceT')
 
 TABLE_HEIGHT = 0.4
 EDGE = 0.04  # of the cubes
@@ -56,12 +59,12 @@ _SCENE = 'scenes/empty.xml'
 _LIGHTING = tuple(str(_SCENES / f'{name}.xml') for name in ('evening', 'lamp', 'noon'))
 _TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
 _TABLE_COLOR = (0.62, 0.50, 0.36)
-_FRONT = (1.15, 0.0, 0.75), (0.40, 0.0, 0.0)  # where the camera stands, and looks
+_FRONT = (0.98, 0.0, 0.60), (0.45, 0.0, 0.05)  # where the camera stands, and looks
 _FRONT_MOVED = (
-    ((1.05, 0.30, 0.75), (0.40, 0.0, 0.0)),
-    ((1.05, -0.30, 0.75), (0.40, 0.0, 0.0)),
-    ((1.20, 0.0, 0.55), (0.40, 0.05, 0.0)),
-    ((0.95, 0.0, 0.90), (0.40, -0.05, 0.0)),
+    ((0.92, 0.25, 0.60), (0.45, 0.0, 0.05)),
+    ((0.92, -0.25, 0.60), (0.45, 0.0, 0.05)),
+    ((1.02, 0.0, 0.45), (0.45, 0.05, 0.05)),
+    ((0.82, 0.0, 0.72), (0.45, -0.05, 0.05)),
 )
 
 
@@ -128,14 +131,13 @@ def task_config(spec: EpisodeSpec) -> TaskCfg:
     objects = _placed(setup, own if moved else rng, moved)
     if spec.perturbation == 'distractors':
         objects += _distractors(objects, own)
-    table = str(spec.perturbation) == 'texture'
-    color = _TABLE_COLORS[spec.number % len(_TABLE_COLORS)] if table else _TABLE_COLOR
+    colors = _TABLE_COLORS if spec.perturbation == 'texture' else (_TABLE_COLOR,)
+    scenes = _LIGHTING if spec.perturbation == 'lighting' else (_SCENE,)
     phrase = 1 + spec.number % (len(setup.phrases) - 1) if spec.perturbation == 'instruction' else 0
-    lit = spec.perturbation == 'lighting'
     return TabletopTaskCfg(
-        scene_asset_path=_LIGHTING[spec.number % len(_LIGHTING)] if lit else _SCENE,
+        scene_asset_path=_of(scenes, spec.number),
         robots=[_robot(spec)],
-        objects=[*objects, _table(color)],
+        objects=[*objects, _table(_of(colors, spec.number))],
         metrics=[TaskSuccessMetricCfg()],
         suite_task=spec.task,
         perturbation=spec.perturbation,
@@ -151,12 +153,17 @@ def simulator(threads: int | None) -> SimConfig:
     return SimConfig(physics_dt=_PHYSICS_DT, substeps=_SUBSTEPS, threads=threads)
 
 
+def _of(choices: Sequence[ChoiceT], number: int) -> ChoiceT:
+    """Return the choice that falls to an episode."""
+    return choices[number % len(choices)]
+
+
 def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     in_base = arm_ik_cfg.update(reference='arm_base')
     joints = JointControllerCfg(name=ARM.joint_controller, joint_names=list(FRANKA_ARM_7))
-    number = spec.number % len(_FRONT_MOVED)
+    fronts = _FRONT_MOVED if spec.perturbation == 'camera' else (_FRONT,)
     mounts = {
-        'front': ('panda_link0/front', *_looking(*_FRONT_MOVED[number] if spec.perturbation == 'camera' else _FRONT)),
+        'front': ('panda_link0/front', *_looking(*_of(fronts, spec.number))),
         'wrist': ('panda_hand/wrist', *_looking((0.07, 0.0, 0.0), (0.02, 0.0, 0.14), up=(1.0, 0.0, 0.0))),
     }
     cameras: list[SensorCfg] = [

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,12 +19,20 @@ from internutopia_extension.configs.sensors import RepCameraCfg
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOL = REPOSITORY / 'tools' / 'make_robots.py'
 ROBOTS = sorted(file.stem for file in (REPOSITORY / 'tools' / 'robots').glob('*.json'))
-LEGGED = [name for name in ROBOTS if name not in ('jetbot', 'franka')]
+FIXED = ('franka', 'ridgeback_franka')
+LEGGED = [name for name in ROBOTS if name not in ('jetbot', *FIXED)]
 FACT_DIGITS = 1e-6  # the facts are rounded to 6 digits
 
 
-def facts_of(name: str) -> dict[str, Any]:
-    return json.loads((REPOSITORY / 'tools' / 'robots' / f'{name}.json').read_text())
+def load_tool() -> Any:
+    module_spec = importlib.util.spec_from_file_location('make_robots', TOOL)
+    assert module_spec and module_spec.loader
+    tool = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(tool)
+    return tool
+
+
+facts_of = load_tool().facts_of
 
 
 def spec_of(name: str, variant: str = '') -> mujoco.MjSpec:
@@ -89,10 +96,7 @@ def test_models_are_what_the_tool_writes():
 
 
 def test_check_names_a_model_that_differs(tmp_path, monkeypatch, capsys):
-    module_spec = importlib.util.spec_from_file_location('make_robots', TOOL)
-    assert module_spec and module_spec.loader
-    tool = importlib.util.module_from_spec(module_spec)
-    module_spec.loader.exec_module(tool)
+    tool = load_tool()
     monkeypatch.setattr(tool, 'ROOT', tmp_path)
     monkeypatch.setattr(tool, 'MODELS', tmp_path)
     monkeypatch.setattr(sys, 'argv', ['make_robots.py'])
@@ -116,7 +120,7 @@ def test_root_body_is_bare(name):
 
 def test_whoever_loads_a_mobile_robot_gets_a_free_base(name):
     model = spec_of(name).compile()
-    assert free_joints(model) == ([] if name == 'franka' else ['root'])
+    assert free_joints(model) == ([] if name in FIXED else ['root'])
     assert model.body_jntnum[1] == len(free_joints(model))
 
 
@@ -130,7 +134,7 @@ def test_drives_are_those_of_the_class(name):
     for which, kind in enumerate(('position', 'velocity')):
         gains = scene.model.actuator_gainprm[layout.targets[kind], 0]
         np.testing.assert_allclose(gains, [drives.gains(joint)[which] for joint in layout.dof_names], rtol=1e-6)
-    assert layout.root.qpos == (-1 if name == 'franka' else 0)
+    assert layout.root.qpos == (-1 if name in FIXED else 0)
 
 
 def test_the_lighter_h1_differs_in_its_inertials_alone():

@@ -301,7 +301,8 @@ env.close()
             error = read(process)['error']
             assert error.startswith(f'the Ray cluster at {told["address"]} is gone: the raylet of this machine at ')
         other = read(process)
-        os.kill(*pids(other, 'raylet'), signal.SIGKILL)
+        (raylet,) = pids(other, 'raylet')
+        os.kill(raylet, signal.SIGKILL)
         answer(process)
         for _ in range(3):
             assert read(process)['error'].startswith(f'the Ray cluster at {other["address"]} is gone')

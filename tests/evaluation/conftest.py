@@ -15,6 +15,13 @@ from internutopia_extension.suites.tabletop import SUITE
 
 SERVER = Path(__file__).parent / 'policy_server.py'
 STEPS = 12  # of an episode of the short suite
+GROOT_MAPPING = """
+observation:
+  cameras: {}
+  state: {state.arm: [eef_position, joint_positions, gripper]}
+  instruction: language.task
+action: {orientation: quaternion, mode: absolute}
+"""
 MAPPING = """
 observation:
   cameras: {}
@@ -28,6 +35,7 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Suite:
     """The tabletop suite with episodes of a few steps, registered as `Test/Short`; the file `mapping.yaml`."""
     load_extensions()
     (tmp_path / 'mapping.yaml').write_text(MAPPING)
+    (tmp_path / 'zmq_mapping.yaml').write_text(GROOT_MAPPING)
     monkeypatch.chdir(tmp_path)
 
     def task_config(spec: EpisodeSpec):

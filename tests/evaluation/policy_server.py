@@ -1,9 +1,10 @@
-"""Policy server of the tests, a program of its own: `policy_server.py http|ws FAULT [PORT]`; prints its port.
+"""Policy server of the tests, a program of its own: `policy_server.py http|ws|zmq FAULT [PORT]`; prints its port.
 
 It answers with one pose of the gripper for 8 steps. The fault comes with the second call, and with no other; one with
 `always-` in front of its name with each.
 """
 
+import io
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import websockets.sync.server
+import zmq
 
 POSE = [0.5, 0.1, 0.3, 0.0, 1.0, 0.0, 0.0, 1.0]  # position, quaternion, open gripper
 protocol, fault, port = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
@@ -117,7 +119,43 @@ def converse(connection):
         connection.send(msgpack.packb({**answer, 'server_timing': {'infer_ms': 1.0}}, default=openpi_message))
 
 
-if protocol == 'http':
+def groot_array(items):
+    return np.load(io.BytesIO(items['as_npy'])) if '__ndarray_class__' in items else items
+
+
+def groot_message(value):
+    file = io.BytesIO()
+    np.save(file, value)
+    return {'__ndarray_class__': True, 'as_npy': file.getvalue()}
+
+
+def groot_reply(body) -> Any:
+    request = msgpack.unpackb(body, object_hook=groot_array)
+    if request['endpoint'] == 'ping':
+        return msgpack.packb({'status': 'ok'})
+    observation = request['data']['observation']
+    count, times, size = observation['state']['arm'].shape
+    assert (times, size) == (1, 11) and all(text.startswith('stack ') for (text,) in observation['language']['task'])
+    try:
+        answer = act(count)
+    except HangUpError:
+        return b''
+    except ValueError as error:
+        return msgpack.packb({'error': str(error)})
+    if isinstance(answer, bytes):
+        return answer
+    return msgpack.packb([answer, {}], default=groot_message)
+
+
+if protocol == 'zmq':
+    zmq_socket = zmq.Context().socket(zmq.REP)
+    number = zmq_socket.bind_to_random_port('tcp://127.0.0.1') if not port else port
+    if port:
+        zmq_socket.bind(f'tcp://127.0.0.1:{port}')
+    print(number, flush=True)
+    while True:
+        zmq_socket.send(groot_reply(zmq_socket.recv()))
+elif protocol == 'http':
     http = ThreadingHTTPServer(('127.0.0.1', port), Handler)
     print(http.server_port, flush=True)
     http.serve_forever()

@@ -22,11 +22,13 @@ FAULTS = {
     'hangup': 'the connection broke',
 }
 CASES = [(protocol, fault) for protocol in ('http', 'ws') for fault in FAULTS]
-QUICK = [('http', 'nan'), ('ws', 'late'), ('ws', 'hangup')]
+CASES += [('zmq', fault) for fault in FAULTS if fault not in ('late', 'hangup')]  # a service that is late is gone
+QUICK = [('http', 'nan'), ('ws', 'late'), ('ws', 'hangup'), ('zmq', 'error')]
 
 
 def evaluate(address: str, *arguments: object) -> Result:
-    fixed = ['--mapping', 'mapping.yaml', '--tasks', 'stack', '--episodes', 3, '--envs', 2, '--horizon', 4]
+    mapping = 'zmq_mapping.yaml' if address.startswith('zmq') else 'mapping.yaml'
+    fixed = ['--mapping', mapping, '--tasks', 'stack', '--episodes', 3, '--envs', 2, '--horizon', 4]
     fixed += ['--policy-timeout', 3, '--threads', 1, '--out', 'out']
     return CliRunner().invoke(
         app, ['evaluate', 'policy', 'Test/Short', '--policy', address, *map(str, [*fixed, *arguments])]
@@ -98,7 +100,7 @@ def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Call
     assert '3 of 3 episodes have no result; go on with: internutopia evaluate suite Test/Short' in result.stdout
 
 
-@pytest.mark.parametrize('protocol', slow_but('ws', of=['ws', 'http']))
+@pytest.mark.parametrize('protocol', slow_but('ws', of=['ws', 'http', 'zmq']))
 def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str], protocol: str):
     address = serve(protocol, 'die')
     result = evaluate(address, '--on-policy-error', 'skip')
@@ -117,6 +119,7 @@ def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite
     for address, message in (
         ('ws://127.0.0.1:9', 'no policy answers at ws://127.0.0.1:9 within 3 s: '),
         ('http://127.0.0.1:9', 'no policy answers at http://127.0.0.1:9 within 3 s: '),
+        ('zmq://127.0.0.1:9', 'no policy answers at zmq://127.0.0.1:9 within 3 s: '),
         ('ftp://127.0.0.1', "no protocol has the scheme 'ftp'"),
         ('nothing', "expected 'expert', module:function or a URL, got 'nothing'"),
     ):

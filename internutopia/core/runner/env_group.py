@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.observations import Observation, ObservedRows
-from internutopia.core.runner.simulator import EnvSlot
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.core.runner.step_result import StepResult
 from internutopia.core.task.reward import check_rewards
 from internutopia.core.task.task import TaskKind

@@ -13,6 +13,7 @@ SCHEMES = {
     'https': 'http_client:HttpClient',
     'ws': 'websocket_client:WebsocketClient',
     'wss': 'websocket_client:WebsocketClient',
+    'zmq': 'zmq_client:ZmqClient',
 }
 """Module and class of the client, by the scheme of the address."""
 
@@ -21,7 +22,7 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
     """Return a client of a policy.
 
     Args:
-        address: `http://...` for the protocol of this package, `ws://...` for openpi's.
+        address: `http://...` for the protocol of this package, `ws://...` for openpi's, `zmq://...` for GR00T's.
         timeout: time that an answer, or the policy's start, may take [s].
         batched: see `MappingCfg`.
 

@@ -128,6 +128,17 @@ def standing_motion_cost(state: RobotState, name: CommandName) -> Array:
 
 
 @term('reward')
+def standing_drift_cost(state: RobotState, name: CommandName) -> Array:
+    """Horizontal speed [m/s] plus yaw rate [rad/s] of the base while the command `name` is to stand, else 0.
+
+    Absolute values: of squares, a drift of some cm/s is nothing.
+    """
+    xp = state.xp
+    drift = length(state.base_linear_velocity_b[:, :2]) + xp.abs(state.base_angular_velocity_b[:, 2])
+    return xp.where(_stands(state, name), drift, 0.0)
+
+
+@term('reward')
 def low_links_cost(state: RobotState, links: Sequence[str], height: PositiveFloat) -> Array:
     """Sum of what the origins of links lack to a height above the ground [m]: knees that rest on it, for example."""
     lacking = height - state.link_clearances(links)

@@ -24,6 +24,9 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     """Files of other walking policies by name, e.g. `'rough'` for ground that is not level."""
     policy: str | None = None
     """Name of the policy in `policies` to walk with; None means `policy_weights_path`."""
+    check_fit: bool = True
+    """Whether warnings say what may be wrong with the policy: by its numbers, and, if a YAML file describes it, by a
+    dry run of two seconds when it is first used."""
     hold_heading: bool = False
     """Whether the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
     hold_position: bool = False
@@ -85,6 +88,14 @@ class DifferentialDriveControllerCfg(ControllerCfg):
     """Radius of the wheels at scale 1, m."""
     wheel_base: PositiveFloat
     """Distance between the wheels at scale 1, m."""
+
+
+class HolonomicDriveControllerCfg(ControllerCfg):
+    """Drive in every direction: forward, lateral (m/s) and rotation (rad/s) speeds of a base on joints in the plane."""
+
+    type: str = 'HolonomicDriveController'
+    joint_names: list[str]
+    """Joints of the base: along x, along y, and about z above these."""
 
 
 class MoveToPointBySpeedControllerCfg(ControllerCfg):

@@ -14,6 +14,7 @@ from internutopia_extension.configs.robots import (
     h1_with_hand,
     jetbot,
     mocap_controlled_franka,
+    ridgeback_franka,
 )
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     'h1_with_hand',
     'jetbot',
     'mocap_controlled_franka',
+    'ridgeback_franka',
 ]

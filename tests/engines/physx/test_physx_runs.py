@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,14 +17,13 @@ from internutopia.cli.loop import run_episodes
 from internutopia.cli.run_file import read_run_file
 from internutopia.comparison.episode_traces import EpisodeTrace, EpisodeTracer, episode_figures
 from internutopia.config import Config, SimConfig, TaskCfg
-from internutopia.config.robot import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia.macros import gm
 from internutopia.rl.training.engine import choose_engine
 from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.loading import load_trained
 from internutopia_extension import import_extensions
-from internutopia_extension.configs.robots import aliengo, g1, h1, jetbot
+from internutopia_extension.configs.robots import aliengo, h1, jetbot
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg, SingleInferenceTaskCfg
 
 pytestmark = pytest.mark.slow
@@ -81,16 +79,9 @@ def test_two_h1_follow_a_path_on_a_grid_of_10_m() -> None:
     assert off_the_path(on_mujoco[0], on_physx[0], 'h1') < 0.25
 
 
-@pytest.mark.parametrize(
-    'config',
-    [
-        h1.H1RobotCfg(position=(-0.2, -0.8, 0.98), controllers=[h1.move_along_path_cfg]),
-        g1.G1RobotCfg(position=(-0.2, -0.8, 0.785), controllers=[g1.move_along_path_cfg]),
-        aliengo.AliengoRobotCfg(position=(-0.2, -0.8, 0.4), controllers=[aliengo.move_along_path_cfg]),
-    ],
-    ids=lambda config: config.name,
-)
-def test_robots_walk_a_path_in_the_warehouse(config: RobotCfg) -> None:
+def test_a_robot_on_four_legs_walks_a_path_in_the_warehouse() -> None:
+    """As H1 does in the demo."""
+    config = aliengo.AliengoRobotCfg(position=(-0.2, -0.8, 0.4), controllers=[aliengo.move_along_path_cfg])
     task = FiniteStepTaskCfg(scene_asset_path='scenes/warehouse.xml', robots=[config], max_steps=720)
     action = {config.name: {'move_along_path': [[(1.1, -1.0, 0.0), (1.2, -2.5, 0.0), (0.2, -2.8, 0.0)]]}}
     on_mujoco, on_physx = (
@@ -165,15 +156,12 @@ def test_walking_policies_follow_commands(policy: str) -> None:
     assert on_physx.tracking.yaw_rate_error == pytest.approx(on_mujoco.tracking.yaw_rate_error, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    'example', ['generic_robot', 'usd_robot', 'pick_and_place', 'vectorized_jetbots', 'foreign_policy']
-)
-def test_examples_of_robots(example: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize('example', ['generic_robot', 'usd_robot', 'pick_and_place', 'foreign_policy'])
+def test_examples_of_robots(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They check their own outcome."""
     folder = shutil.copytree(ROOT / 'examples', tmp_path / 'examples')
     text = (folder / f'{example}.py').read_text()
     assert text.count('SimConfig(') == 1
     (folder / f'{example}.py').write_text(text.replace('SimConfig(', "SimConfig(backend='physx', "))
-    command = [sys.executable, str(folder / f'{example}.py')]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert result.returncode == 0, result.stderr
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(folder / f'{example}.py'), run_name='__main__')

@@ -27,6 +27,12 @@ ROBOTS = {
     'go2.Go2RobotCfg': ('Go2Robot', 'go2', '/go2', '/robots/go2/go2.xml'),
     'jetbot.JetbotRobotCfg': ('JetbotRobot', 'jetbot', '/World/jetbot', '/robots/jetbot/jetbot.usd'),
     'franka.FrankaRobotCfg': ('FrankaRobot', 'franka', '/franka', '/robots/franka/franka.usd'),
+    'ridgeback_franka.RidgebackFrankaRobotCfg': (
+        'RidgebackFrankaRobot',
+        'ridgeback_franka',
+        '/ridgeback_franka',
+        '/robots/ridgeback_franka/ridgeback_franka.xml',
+    ),
     'mocap_controlled_franka.MocapControlledFrankaRobotCfg': (
         'MocapControlledFrankaRobot',
         'mocap_controlled_franka',
@@ -78,6 +84,16 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
     'jetbot.move_by_speed_cfg': (
         'DifferentialDriveController',
         {'name': 'move_by_speed', 'wheel_base': 0.1125, 'wheel_radius': 0.03},
+    ),
+    'ridgeback_franka.move_by_speed_cfg': (
+        'HolonomicDriveController',
+        {'name': 'move_by_speed', 'joint_names': joint_names.RIDGEBACK_BASE_3},
+    ),
+    'ridgeback_franka.move_to_point_cfg': ('MoveToPointBySpeedController', MOVE_TO_POINT | {'threshold': 0.02}),
+    'ridgeback_franka.rotate_cfg': ('RotateController', {'rotation_speed': 2.0, 'threshold': 0.02}),
+    'ridgeback_franka.arm_joint_controller_cfg': (
+        'JointController',
+        {'name': 'arm_joint_controller', 'joint_names': joint_names.FRANKA_ARM_7},
     ),
     'g1.move_to_point_cfg': ('MoveToPointBySpeedController', MOVE_TO_POINT | {'rotation_speed': 2.0}),
     'jetbot.move_to_point_cfg': (
@@ -210,6 +226,8 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
+for name in ('arm_ik_cfg', 'gripper_cfg'):
+    INSTANCES[f'ridgeback_franka.{name}'] = INSTANCES[f'franka.{name}']
 for robot, policy in (
     ('h1', '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt'),
     ('h1_with_hand', '/robots/h1_with_hand/move_by_speed.onnx'),
@@ -237,7 +255,7 @@ for robot in ('h1', 'h1_with_hand', 'gr1', 'aliengo', 'go2'):
         'MoveToPointBySpeedController',
         MOVE_TO_POINT | {'subs': ['move_by_speed']},
     )
-for robot in ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2'):
+for robot in ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2', 'ridgeback_franka'):
     INSTANCES[f'{robot}.move_along_path_cfg'] = (
         'MoveAlongPathPointsController',
         MOVE_ALONG_PATH | {'subs': ['move_to_point']},
@@ -253,6 +271,7 @@ for robot in ('h1', 'g1', 'gr1', 'aliengo', 'go2', 'jetbot'):
         {'name': 'move_by_discrete', 'subs': ['move_by_speed']},
     )
     INSTANCES[f'{robot}.move_by_flash_cfg'] = ('FlashController', {'name': 'move_by_flash', 'subs': []})
+INSTANCES['ridgeback_franka.move_by_discrete_cfg'] = INSTANCES['h1.move_by_discrete_cfg']
 
 
 def find(path: str) -> Any:

@@ -169,7 +169,7 @@ class TestWhatTheRobotGivesAway:
         home = [*LEGS_12.values()] * 4
         with caplog.at_level(logging.WARNING, 'internutopia'):
             self.start(make_env, describe(layers, self.fields(ALIENGO_GYM_12, home)))
-            assert not caplog.text
+            assert 'beyond the limits' not in caplog.text
             self.start(make_env, describe(layers, self.fields(ALIENGO_GYM_12, home, scale=3.0)))
         assert 'standing still it commands joint positions beyond the limits: FL_hip_joint 3' in caplog.text
 

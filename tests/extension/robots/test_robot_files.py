@@ -15,7 +15,17 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.asset_paths import resolve
-from internutopia_extension.configs.robots import aliengo, franka, g1, go2, gr1, h1, h1_with_hand, jetbot
+from internutopia_extension.configs.robots import (
+    aliengo,
+    franka,
+    g1,
+    go2,
+    gr1,
+    h1,
+    h1_with_hand,
+    jetbot,
+    ridgeback_franka,
+)
 
 ROBOTS: dict[str, RobotCfg] = {
     'aliengo': aliengo.AliengoRobotCfg(),
@@ -26,6 +36,7 @@ ROBOTS: dict[str, RobotCfg] = {
     'h1': h1.H1RobotCfg(controllers=[h1.joint_controller]),
     'h1_with_hand': h1_with_hand.H1WithHandRobotCfg(),
     'jetbot': jetbot.JetbotRobotCfg(controllers=[jetbot.move_by_speed_cfg]),
+    'ridgeback_franka': ridgeback_franka.RidgebackFrankaRobotCfg(controllers=[ridgeback_franka.move_by_speed_cfg]),
 }
 HIGH = (0.0, 0.0, 50.0)  # m: free fall, nothing to touch
 FILE_DIGITS = 1e-5  # relative: files have 6 digits and more

@@ -13,7 +13,7 @@ from internutopia.core.sensor.camera import ICamera
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.util.rotations import quat_rotate_inverse
 from internutopia_extension.configs.objects import DynamicCubeCfg
-from internutopia_extension.configs.sensors import MocapControlledCameraCfg, RepCameraCfg
+from internutopia_extension.configs.sensors import MocapControlledCameraCfg, MountedCameraCfg, RepCameraCfg
 from internutopia_extension.sensors.rep_camera import RepCamera
 
 W, H = 32, 24
@@ -258,6 +258,38 @@ for _ in range(6):
     ctypes.CDLL(None).malloc_trim(0)  # with many threads, what was freed stays in the arenas of each
     print(psutil.Process().memory_full_info().uss, len(os.listdir('/proc/self/task')))
 """
+
+
+def test_a_mounted_camera_is_made_where_its_config_says(make_env, make_task, scout):
+    place = {'name': 'top', 'prim_path': 'head/top', 'translation': (2.0, 0.0, 2.0), 'orientation': LOOKS_DOWN}
+    mounted = MountedCameraCfg(**place, fovy=30.0, depth=True, camera_params=True)
+    obs, _ = make_env(tasks=[make_task(robots=[scout(mounted)], objects=[CUBE])]).reset()
+    seen = obs[0]['scout']['sensors']['top']
+    assert seen['depth'].min() == pytest.approx(2.5 - 0.6, abs=1e-3)  # to the top of the cube
+    view = np.reshape(seen['camera_params']['cameraViewTransform'], (4, 4))
+    assert np.linalg.inv(view)[3, :3] == pytest.approx([2.0, 0.0, 2.5], abs=1e-4)
+
+
+def test_a_mounted_camera_takes_pictures_in_certain_steps_of_each_episode(make_env, make_task, scout):
+    place = {'name': 'top', 'prim_path': 'head/top', 'translation': (2.0, 0.0, 2.0), 'orientation': LOOKS_DOWN}
+    mounted = MountedCameraCfg(**place, depth=True, every=3)
+    env = make_env(
+        tasks=[make_task(robots=[scout(mounted)], objects=[CUBE], max_steps=100) for _ in range(4)], env_num=2
+    )
+
+    def depths() -> list[float]:
+        return [float(each['scout']['sensors']['top']['depth'].min()) for each in obs]
+
+    obs, _ = env.reset()
+    shown = [depths()]
+    for step in range(1, 8):
+        if step == 5:  # its episode begins anew, and its pictures with it
+            env.reset([0])
+        obs, *_ = env.step([{}, {}])  # the cube falls: a new picture shows it elsewhere
+        shown.append(depths())
+    new = np.diff(shown, axis=0) != 0
+    assert new[:, 1].tolist() == [False, False, True, False, False, True, False]
+    assert new[:, 0].tolist() == [False, False, True, False, True, False, True]
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('reward', 'foothold_cost'): [{'sole': [(0.1, 0.0, -0.02), (-0.1, 0.0, 0.1)]}],
     ('reward', 'standing_posture_cost'): [{**GO, 'joints': ['hip', 'tail'], 'positions': {'tail': 0.3}}],
     ('reward', 'standing_motion_cost'): [GO],
+    ('reward', 'standing_drift_cost'): [GO],
     ('reward', 'low_links_cost'): [{'links': ['leg'], 'height': 1.0}],
     ('reward', 'stance_bend_cost'): [{**GAIT, 'joints': ['hip', 'tail'], 'bend': -0.2}],
     ('reward', 'swing_bend_cost'): [{**GAIT, 'joints': ['hip', 'tail'], 'bend': 0.5}],

@@ -74,7 +74,7 @@ def stool(make_learner: Callable[..., VectorEnv], write_model: Callable[[str, st
         stiffness=1.0,
         controllers=[JointControllerCfg(name='joints', joint_names=['other'])],
     )
-    envs = make_learner(env_num=4, body=body)
+    envs = make_learner(env_num=4, body=body, commands={'go': {'term': 'velocity', 'params': {'standing': 0.0}}})
     envs.reset()
     return envs
 
@@ -113,8 +113,8 @@ def test_every_term_about_feet_is_tested_here() -> None:
     costs = {
         f'{name}_cost'
         for name in (
-            *('feet_near', 'foothold', 'low_links', 'slip', 'stance_bend', 'standing_motion', 'standing_posture'),
-            *('swing_bend', 'swing_height'),
+            *('feet_near', 'foothold', 'low_links', 'slip', 'stance_bend', 'standing_drift', 'standing_motion'),
+            *('standing_posture', 'swing_bend', 'swing_height'),
         )
     }
     assert terms == {'gait_contact'} | costs
@@ -261,6 +261,17 @@ def test_who_is_told_to_stand_pays_for_other_poses_and_for_motion_and_who_walks_
     motion = np.square(state.joint_velocities.astype(float)).sum(axis=1)
     cost = value(state, 'reward', 'standing_motion_cost', name='go')
     np.testing.assert_allclose(cost, [*motion[:2], 0.0, 0.0], rtol=1e-4)
+
+
+def test_who_is_told_to_stand_pays_for_drifting_and_turning(stool: VectorEnv) -> None:
+    state = stool.core.state
+    state.articulation.set_linear_velocity(np.tile([0.3, -0.4, 0.7], (4, 1)))
+    state.articulation.set_angular_velocity(np.tile([0.0, 0.0, -0.2], (4, 1)))
+    state.commands['go'][:] = [[0.0, 0.05, 0.0], [0.0, 0.0, 0.0], [0.3, -0.4, 0.0], [0.0, 0.0, 0.5]]
+    state.changed()
+    np.testing.assert_allclose(
+        value(state, 'reward', 'standing_drift_cost', name='go'), [0.7, 0.7, 0.0, 0.0], rtol=1e-5
+    )
 
 
 def test_links_near_the_ground_cost_what_they_lack(state: RobotState) -> None:
