@@ -11,7 +11,7 @@ from internutopia.core.episodes import Episode
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 from internutopia.core.task.preparer import PreparedEpisode
-from internutopia.core.task.task import BaseTask, observed_batches
+from internutopia.core.task.task import BaseTask, TaskKind, kind_of, observed_batches
 
 
 class EnvSlot:
@@ -30,12 +30,12 @@ class EnvSlot:
         last: result of its last step in the list API.
         labels: entries of every `info` of the list API.
         batches: batched robots, by name, that give the observation in the list API; None if code of one env does.
-        hooked: whether code of one env is called after each observation in the list API.
+        kind: that of its task, whose envs the list API evaluates together; None if code of one env is called.
         limit: step at which the episode is truncated.
     """
 
     batches: list[tuple[str, BatchedRobot]] | None = None
-    hooked = True
+    kind: TaskKind | None = None
     limit = math.inf
 
     def __init__(self, env_id: int, prepared: PreparedEpisode, task: BaseTask, steps: Any, running: Any):
@@ -50,7 +50,7 @@ class EnvSlot:
         task = self.task
         limit, self.batches = task.config.max_episode_steps, observed_batches(task)
         self.limit = math.inf if limit is None else limit
-        self.hooked = self.batches is None or bool(task.ends_itself or task.metrics or task.reward)
+        self.kind = kind_of(task, self.batches)
 
     @property
     def episode(self) -> Episode:
