@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -71,17 +71,14 @@ class Race:
         """Return the seconds per step of one contender."""
         return float(np.median(self._seconds[name]))
 
-    def quartiles(self, name: str) -> Ratio:
-        """Return the seconds per step of one contender, and how much its turns differ."""
-        return _with_quartiles(self._seconds[name])
-
     def speed(self, name: str, reference: str) -> Ratio:
         """Return a contender's speed as a multiple of the reference's."""
-        return _with_quartiles(self._seconds[reference] / self._seconds[name])
+        return quartiles(self._seconds[reference] / self._seconds[name])
 
 
-def _with_quartiles(values: NDArray[np.float64]) -> Ratio:
-    low, median, high = np.percentile(values, [25, 50, 75])
+def quartiles(values: Sequence[float] | NDArray[np.float64]) -> Ratio:
+    """Return the median of what turns gave, and how much they differ."""
+    low, median, high = np.percentile(np.asarray(values, np.float64), [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
 
 
@@ -93,7 +90,6 @@ def race(
     steps: int,
     turn: int,
     before_turn: Callable[[], object] = lambda: None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Race:
     """Let contenders run the same course in turns.
 
@@ -104,7 +100,6 @@ def race(
         steps: steps of a round.
         turn: steps that a contender makes before the next one gets its turn.
         before_turn: called before each turn of each contender; not timed.
-        clock: returns the time [s], e.g. that of the processor.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
@@ -114,10 +109,10 @@ def race(
             for name in order:
                 step = contenders[name]
                 before_turn()
-                begin = clock()
+                begin = time.perf_counter()
                 for k in range(start, start + turn):
                     step(k)
-                seconds[name].append((clock() - begin) / turn)
+                seconds[name].append((time.perf_counter() - begin) / turn)
             order.reverse()
     return Race({name: np.array(values[steps // turn :]) for name, values in seconds.items()})
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.bench.measure import Ratio, Row, race
+from internutopia.bench.measure import Ratio, Row, quartiles
 from internutopia.bench.workloads import ANT, h1_config, h1_learning, mujoco_world
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
@@ -25,7 +25,7 @@ from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, reach, velocity
 
 ENV_NUMS = 64, 256, 1024, 4096
-_MANY = 2000  # envs, of which few steps say enough
+_LEAST_TURNS, _LONGEST = 3, 0.5  # turns that are made in any case; s of physics, after which no more are
 BOUND_CORES = 64  # cores that the bounds are for
 # Least efficiency of the array API with compiled terms on that many cores, by workload and number of envs
 BOUNDS = {
@@ -53,7 +53,7 @@ def overhead(quick: bool) -> list[Row]:
         for env_num in env_nums:
             config = config_of(env_num)
             config.simulator.threads = 1
-            what, turns = f'{workload}, {env_num} envs', 2 if quick else 20 if env_num < _MANY else 5
+            what, turns = f'{workload}, {env_num} envs', 2 if quick else 20
             bound = BOUNDS.get((workload, env_num))
             rows.append(_row(f'{what}, plain array API', *_array_api(config, learning, turns, compiled=False)))
             rows.append(_row(f'{what}, array API', *_array_api(config, learning, turns, compiled=True), bound))
@@ -91,11 +91,15 @@ def _row(what: str, physics: float, serial: Ratio, bound: float | None = None) -
 def measure_parts(
     world: World, reset: Callable[[], object], step: Callable[[], object], turns: int
 ) -> tuple[float, Ratio]:
-    """Return the seconds of physics, and of a step without it, in turns of two steps each."""
+    """Return the seconds of physics, and of a step without it.
+
+    A step with physics, which drives out of the caches what a step needs, and two pairs without it take turns: as many
+    as `turns`, or fewer where physics takes long.
+    """
     reset()
     batch = mujoco_world(world).batch(0)[0]
     calls = {'step': batch.step, 'forward': batch.forward}  # forward: poses of links that are read
-    parts, physics, left_out = [], 0.0, False
+    parts, others, physics, left_out = list[float](), list[float](), 0.0, False
 
     def timed(call: Callable[..., None]) -> Callable[..., None]:
         def run(*arguments: Any) -> None:
@@ -108,25 +112,22 @@ def measure_parts(
 
         return run
 
-    def with_physics(_: int) -> None:
-        nonlocal physics
-        physics = 0.0
-        step()
-        parts.append(physics)
-
-    def without_physics(_: int) -> None:
-        nonlocal left_out
-        left_out = True
-        step()
-        left_out = False
-
     for name, call in calls.items():
         setattr(batch, name, timed(call))
-    contenders = {'with': with_physics, 'without': without_physics}
-    result = race(contenders, reset, rounds=1, steps=2 * turns, turn=2, clock=time.process_time)
+    step()  # it computes what is kept
+    while len(parts) < turns and (len(parts) < _LEAST_TURNS or sum(parts) < _LONGEST):
+        physics, left_out = 0.0, False
+        step()
+        parts.append(physics)
+        left_out = True
+        for _ in range(2):
+            begin = time.process_time()
+            step()
+            step()
+            others.append((time.process_time() - begin) / 2)
     for name in calls:
         delattr(batch, name)  # its own again
-    return float(np.median(parts)), result.quartiles('without')
+    return float(np.median(parts)), quartiles(others)
 
 
 def _zero_action(env: Env, config: Config, learning: LearningCfg | None) -> dict[str, Any]:

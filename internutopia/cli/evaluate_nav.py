@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,10 +20,10 @@ from internutopia.cli.options import (
     RecordRate,
     Seed,
     Threads,
-    check_results,
+    number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import figure, film_episode, listed, print_figures, run_policy
+from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed, print_figures
 from internutopia.util import log
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
 
@@ -57,7 +55,7 @@ def evaluate_nav(
     policy: Annotated[
         str,
         typer.Option(
-            help='expert (uses the map), random, or module:function, which gets the task at the start of an episode.'
+            help='expert (uses the map), random, or module:function, called with the task at the start of an episode.'
         ),
     ] = 'expert',
     robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
@@ -65,21 +63,21 @@ def evaluate_nav(
         Literal['flash', 'discrete'],
         typer.Option(help='flash: teleport; discrete: walk or drive. Steps are 0.25 m and 15 degrees.'),
     ] = 'flash',
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
     processes: Processes = None,
     success_distance: Annotated[
         float | None,
-        typer.Option(min=0.0, max=MAX_COUNT, help='Success radius of the goals in m; default: of the episodes.'),
+        number_option(min=0.0, max=MAX_COUNT, help='Success radius of the goals in m; default: of the episodes.'),
     ] = None,
     distance: Annotated[Literal['geodesic', 'euclidean'], typer.Option(help='Metric of the distance to a goal.')] = (
         'geodesic'
     ),
     max_actions: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
+        int, number_option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
     ] = 500,
     stuck: Annotated[
         float | None,
-        typer.Option(
+        number_option(
             min=0.0, max=MAX_SECONDS, help='Seconds without motion after which a robot is stuck; default: never.'
         ),
     ] = None,
@@ -91,7 +89,7 @@ def evaluate_nav(
     ] = None,
     video: Annotated[
         int,
-        typer.Option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
+        number_option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
     ] = 0,
     resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
     overwrite: Overwrite = False,
@@ -101,24 +99,17 @@ def evaluate_nav(
     record_fps: RecordRate = None,
 ) -> int:
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
-    from internutopia.config import Config
-    from internutopia.config.distribution import RayDistributionCfg
     from internutopia.evaluation.policy import FunctionPolicy
     from internutopia.navigation.episodes import read_episodes
     from internutopia.navigation.summary import summarize
-    from internutopia.rendering.video import Video
     from internutopia_extension.navigation import evaluation, robots
     from internutopia_extension.navigation.evaluation import episode_name
 
     recording = RecordOptions(record, record_format, only, record_fps)
-    recording.check()
     folder = out or Path('out') / source.stem
-    results = folder / 'results.jsonl'
-    check_results(results, resume, overwrite)
-    if video:
-        Video(Path('film.mp4'), rate=1.0).close()  # an ImportError here rather than after the evaluation
+    evaluated = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
+    evaluated.check(overwrite, films=video > 0)
     chosen = _policy(policy, seed)
-    again = resuming_command(context)
     conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
     faults: list[str] = []
     tasks, unreachable, unusable = evaluation.navigation_tasks(
@@ -138,38 +129,23 @@ def evaluate_nav(
     for some, fate in ((faults, 'are left out'), (without_way, 'have no way to the goal and count as failed')):
         if some:
             log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, listed(some))
-    folder.mkdir(parents=True, exist_ok=True)
-    config = Config(
-        simulator=robots.simulation(moves, threads),
-        env_num=min(envs, len(tasks)),
-        task_configs=[*tasks],
-        metrics_save_path=str(results),
-        resume=resume,
-    )
-    if processes is not None:
-        config = config.distribute(RayDistributionCfg(proc_num=processes))
-    run, interruption = run_policy(config, FunctionPolicy(chosen), episode_name, recording, again)
-    measured = evaluation.read_results(results)
+    simulator = robots.simulation(moves, threads)
+    run, interruption = evaluated.run(tasks, simulator, envs, FunctionPolicy(chosen), episode_name)
+    measured = evaluation.read_results(evaluated.results)
     missing = len(tasks) - len(measured)
     unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
     counted = [*measured, *unreachable]
     report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
-    (folder / 'report.json').write_text(json.dumps(report, indent=2) + '\n')
-    files = [folder / 'report.json']
+    files = [evaluated.write_report(report)]
     if measured:
         _print(summarize(counted), f'{policy}, {robot}, {moves}: {source}')
         if distance == 'geodesic':
             files += evaluation.draw_paths(tasks, measured, folder).values()
     print(*files, sep='\n')
     if video and not interruption.is_set():
-        simulator = robots.simulation(moves, threads)
         films = _film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', folder)
         print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
-    if run.failures:
-        print(f'the policy failed in {len(run.failures)} episodes{listed(run.failures)}', file=sys.stderr)
-    if missing:
-        print(f'{missing} of {len(tasks)} episodes have no result; go on with: {again}')
-    return interruption.exit_code or int(bool(missing))
+    return evaluated.conclude(run, interruption, missing, len(tasks))
 
 
 def _policy(name: str, seed: int) -> StartFunction:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,10 +19,10 @@ from internutopia.cli.options import (
     RecordOptions,
     RecordRate,
     Threads,
-    check_results,
+    number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import figure, film_episode, listed, print_figures, run_policy
+from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, print_figures
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ _ENDS = {'steps': 'out of steps', 'policy': 'policy failed', 'error': 'simulatio
 @command('evaluate policy {name}')
 def evaluate_suite(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help='Suite; internutopia list suites has them.', metavar='SUITE')],
+    name: Annotated[str, typer.Argument(help='Suite, see `internutopia list suites`.', metavar='SUITE')],
     policy: Annotated[
         str,
         typer.Option(
@@ -59,20 +57,20 @@ def evaluate_suite(
         str, typer.Option(help="Axes of perturbation, separated by commas, or 'all'.", metavar='NAME[,NAME]')
     ] = 'none',
     episodes: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
+        int | None, number_option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
     ] = None,
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
     processes: Processes = None,
     horizon: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
+        number_option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
     ] = None,
     ensemble: Annotated[
         float | None,
-        typer.Option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
+        number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, typer.Option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
@@ -86,7 +84,7 @@ def evaluate_suite(
         typer.Option(help='Folder for results.jsonl, report.json and films; default: out/<suite>.'),
     ] = None,
     video: Annotated[
-        int, typer.Option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
+        int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
     ] = 0,
     resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
     overwrite: Overwrite = False,
@@ -96,22 +94,16 @@ def evaluate_suite(
     record_fps: RecordRate = None,
 ) -> int:
     """Evaluate a policy on a suite of tasks: success rates with confidence intervals, by task and perturbation."""
-    from internutopia.config import Config
-    from internutopia.config.distribution import RayDistributionCfg
     from internutopia.evaluation.arm_mapper import ArmMapper
     from internutopia.evaluation.mapping import MappingCfg
     from internutopia.evaluation.suite_report import read_results, report, summarize
     from internutopia.evaluation.suites import episode_name, find_suite
-    from internutopia.rendering.video import Video
 
     recording = RecordOptions(record, record_format, only, record_fps)
-    recording.check()
     suite = find_suite(name)
     folder = out or Path('out') / suite.name.rpartition('/')[2].lower()
-    results = folder / 'results.jsonl'
-    check_results(results, resume, overwrite)
-    if video:
-        Video(Path('film.mp4'), rate=1.0).close()  # an ImportError here rather than after the evaluation
+    evaluation = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
+    evaluation.check(overwrite, films=video > 0)
     mapped = MappingCfg() if mapping is None else MappingCfg.read(mapping)
     mapper = ArmMapper(mapped, suite.arm)
     chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
@@ -127,38 +119,22 @@ def evaluate_suite(
             'ensemble': ensemble,
         }
         configs = [config.update(evaluated=evaluated) for config in configs]  # a part of what a result is of
-        folder.mkdir(parents=True, exist_ok=True)
-        config = Config(
-            simulator=suite.simulator(threads),
-            env_num=min(envs, len(configs)),
-            task_configs=configs,
-            metrics_save_path=str(results),
-            resume=resume,
-        )
-        if processes is not None:
-            config = config.distribute(RayDistributionCfg(proc_num=processes))
-        again = resuming_command(context)
-        run, interruption = run_policy(config, chosen, episode_name, recording, again, on_policy_error)
-        measured = read_results(results, configs)
+        simulator = suite.simulator(threads)
+        run, interruption = evaluation.run(configs, simulator, envs, chosen, episode_name, on_policy_error)
+        measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
         conditions = {'suite': suite.name, **evaluated, **unknown}
-        (folder / 'report.json').write_text(json.dumps(report(measured, conditions, run.times), indent=2) + '\n')
+        file = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
-        print(folder / 'report.json')
+        print(file)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)
     finally:
         if client is not None:
             client.close()
-    if run.failures:
-        print(f'the policy failed in {len(run.failures)} episodes{listed(run.failures)}', file=sys.stderr)
-    if run.stopped:
-        print(f'stopped: {run.stopped}', file=sys.stderr)
-    if missing:
-        print(f'{missing} of {len(configs)} episodes have no result; go on with: {again}')
-    return interruption.exit_code or int(bool(missing))
+    return evaluation.conclude(run, interruption, missing, len(configs))
 
 
 def _policy(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from internutopia.cli.options import RecordOptions, interruption_hint
+from internutopia.cli.options import RecordOptions, check_results, interruption_hint
 from internutopia.cli.run import PATIENCE
 from internutopia.util.interrupts import Interruption, interrupts
 
 if TYPE_CHECKING:
-    from internutopia.config import Config, SimConfig, TaskCfg
+    from internutopia.config import SimConfig, TaskCfg
     from internutopia.evaluation.estimates import Estimate
     from internutopia.evaluation.policy import Policy
     from internutopia.evaluation.policy_run import OnError, PolicyRun
@@ -24,39 +27,100 @@ if TYPE_CHECKING:
 _SHOWN = 5  # faults that are listed one by one
 
 
-def run_policy(
-    config: Config,
-    policy: Policy,
-    name: Callable[[Any], str],
-    recording: RecordOptions,
-    again: str,
-    on_error: OnError = 'skip',
-) -> tuple[PolicyRun, Interruption]:
-    """Run all episodes of a config that have no result yet.
+@dataclass(frozen=True)
+class PolicyEvaluation:
+    """An evaluation of a policy, as its command was given it.
 
-    Args:
-        config: the run; without `resume` it starts over.
-        policy: the policy.
-        name: names a task's episode.
+    Attributes:
+        folder: folder of the results.
+        again: command that resumes it.
         recording: options of the dataset.
-        again: command that resumes the run, which is printed if it is interrupted.
-        on_error: rule for episodes whose policy fails.
+        resume: True if it goes on; otherwise it starts over.
+        processes: number of worker processes; None: this one.
     """
-    from internutopia.core.vec_env import Env
-    from internutopia.evaluation.policy_run import PolicyRun
 
-    recorder = recording.recorder(config)
-    with interrupts() as interruption, closing(Env(config)) as env:
-        if not config.resume:
-            env.results.start_over()
-        run = PolicyRun(env, policy, name, on_error)
-        with (
-            interruption_hint(f'stopped before the end; go on with: {again}'),
-            recording.attached(env, recorder),
-            interruption.deferred(PATIENCE),
-        ):
-            run.run(lambda ended: not interruption.is_set())
-    return run, interruption
+    folder: Path
+    again: str
+    recording: RecordOptions
+    resume: bool
+    processes: int | None
+
+    @property
+    def results(self) -> Path:
+        """The results file."""
+        return self.folder / 'results.jsonl'
+
+    def check(self, overwrite: bool, films: bool) -> None:
+        """Check options before anything starts. ValueError; ImportError if films cannot be made."""
+        from internutopia.rendering.video import Video
+
+        self.recording.check()
+        check_results(self.results, self.resume, overwrite)
+        if films:
+            Video(Path('film.mp4'), rate=1.0).close()
+
+    def run(
+        self,
+        tasks: Sequence[TaskCfg],
+        simulator: SimConfig,
+        env_num: int,
+        policy: Policy,
+        name: Callable[[Any], str],
+        on_error: OnError = 'skip',
+    ) -> tuple[PolicyRun, Interruption]:
+        """Run all episodes that have no result yet, in this many envs per process at most.
+
+        Args:
+            tasks: the episodes.
+            simulator: simulation settings.
+            env_num: number of envs per process, at most.
+            policy: the policy.
+            name: names a task's episode.
+            on_error: rule for episodes whose policy fails.
+        """
+        from internutopia.config import Config
+        from internutopia.config.distribution import RayDistributionCfg
+        from internutopia.core.vec_env import Env
+        from internutopia.evaluation.policy_run import PolicyRun
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = Config(
+            simulator=simulator,
+            env_num=min(env_num, len(tasks)),
+            task_configs=[*tasks],
+            metrics_save_path=str(self.results),
+            resume=self.resume,
+        )
+        if self.processes is not None:
+            config = config.distribute(RayDistributionCfg(proc_num=self.processes))
+        recorder = self.recording.recorder(config)
+        with interrupts() as interruption, closing(Env(config)) as env:
+            if not self.resume:
+                env.results.start_over()
+            run = PolicyRun(env, policy, name, on_error)
+            with (
+                interruption_hint(f'stopped before the end; go on with: {self.again}'),
+                self.recording.attached(env, recorder),
+                interruption.deferred(PATIENCE),
+            ):
+                run.run(lambda ended: not interruption.is_set())
+        return run, interruption
+
+    def write_report(self, report: Mapping[str, Any]) -> Path:
+        """Write the report; returns the file."""
+        file = self.folder / 'report.json'
+        file.write_text(json.dumps(report, indent=2) + '\n')
+        return file
+
+    def conclude(self, run: PolicyRun, interruption: Interruption, missing: int, total: int) -> int:
+        """Print what went wrong and how to go on; returns the exit code."""
+        if run.failures:
+            print(f'the policy failed in {len(run.failures)} episodes{listed(run.failures)}', file=sys.stderr)
+        if run.stopped:
+            print(f'stopped: {run.stopped}', file=sys.stderr)
+        if missing:
+            print(f'{missing} of {total} episodes have no result; go on with: {self.again}')
+        return interruption.exit_code or int(bool(missing))
 
 
 def listed(faults: Sequence[str]) -> str:

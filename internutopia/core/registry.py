@@ -38,6 +38,12 @@ def is_batched(cls: type) -> bool:
     return bool(cls.__dict__.get('batched', False))
 
 
+def has_batched_form(cls: type, method: str, form: str) -> bool:
+    """Return True if the class whose `method` this one has also defines its form for all envs, a class method."""
+    owner = next(each for each in cls.__mro__ if method in vars(each))
+    return form in vars(owner)
+
+
 class OrderedKeys:
     """Mixin with upstream's `_make_ordered`: an observation in the key order of the first one."""
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from internutopia.engines.views import LARGEST_NUMBER, ArticulationView, EnvIds
 from internutopia.util import log
-from internutopia.util.arrays import is_tensor, to_host
+from internutopia.util.arrays import is_tensor, is_traced, to_host
 from internutopia.util.errors import EnvValueError
 
 
@@ -46,12 +46,13 @@ def check_numbers(
         env_ids: the envs `(n,)`.
         name: of the robot, body or camera.
         quantity: called so in the message.
-        values: `(n, ...)` or broadcastable; tensors of a device are not checked: the host would have to wait.
+        values: `(n, ...)` or broadcastable. Tensors of a device are not checked, as the host would have to wait, nor
+            are traced arrays.
         shape: that of the values of one env; None: any.
         allowed: range of the numbers; None: any that are finite.
         optional: whether None is right as well.
     """
-    if (optional and values is None) or is_tensor(values) or hasattr(values, 'element'):  # traced by `rl/compiled`
+    if (optional and values is None) or is_tensor(values) or is_traced(values):
         return
     try:
         numbers = np.asarray(values, np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,7 +115,3 @@ class _EnsemblingActor(_MappedActor):
         self._chunks = [chunk for chunk in self._chunks if chunk]
         weights = [math.exp(-self._coefficient * age) for age in range(len(rows))]
         return self._commanded(np.average(rows, axis=0, weights=weights), obs)
-
-
-Connect = Callable[[str, float, bool | None], Client]
-"""Function that makes the client of a protocol: address, time that an answer may take [s], `batched` of the mapping."""

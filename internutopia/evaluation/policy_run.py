@@ -76,6 +76,7 @@ class PolicyRun:
         self.times = RunTimes()
         self._env, self._policy, self._name = env, policy, name
         self._on_error, self._retries = on_error, retries
+        self._started = False
         self._answered = False  # whether the policy ever gave an answer
         self._tries: Counter[int] = Counter()  # of episodes that failed
         self._obs: list[Any] = [None] * env.num_envs
@@ -84,6 +85,11 @@ class PolicyRun:
         self._asked: set[int] = set()  # envs whose policy was asked in this episode
         self._actions: dict[int, dict[str, Any]] = {}  # of the next step
 
+    def start(self) -> None:
+        """Start the first episodes; `run` does it if it was not done."""
+        self._started = True
+        self._start(range(self._env.num_envs))
+
     def run(self, on_step: Callable[[int], bool] = lambda ended: True) -> None:
         """Run all episodes.
 
@@ -91,7 +97,8 @@ class PolicyRun:
             on_step: called after each step with how many episodes have ended with it; False stops.
         """
         try:
-            self._start(range(self._env.num_envs))
+            if not self._started:
+                self.start()
             while not (self._env.done or self.stopped):
                 results = self._step()
                 if results is None:

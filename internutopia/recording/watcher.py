@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.env_slot import EnvSlot
+from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.engines.base import PhysicsState
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import ACTION, FRAME, OBSERVATION, REWARD, STATE, EpisodeWriter

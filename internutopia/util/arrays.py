@@ -33,6 +33,11 @@ def is_tensor(array: Any) -> bool:
     return hasattr(array, 'detach')
 
 
+def is_traced(array: Any) -> bool:
+    """Return True for an array of `rl.compiled`, which notes what is done to it and holds no numbers yet."""
+    return hasattr(array, 'element')
+
+
 @cache
 def torch_namespace() -> Any:
     """Return torch with numpy's names. ImportError with the pip command."""

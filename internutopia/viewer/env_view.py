@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.simulator import EnvSlot
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.gl import NoOpenGLError
 from internutopia.util.arrays import to_host

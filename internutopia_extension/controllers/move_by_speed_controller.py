@@ -65,7 +65,8 @@ class MoveBySpeedController(BoxActionController):
     With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
     began: the policy is commanded to turn back by 1.5 times the error per second. With `config.hold_position` one that
     is commanded to stand keeps the spot and the heading that it has after 1 s: once it is 3 cm or 0.03 rad away, the
-    policy is commanded to walk and turn back.
+    policy is commanded to walk and turn back. Policies that stand still by themselves (observation `gait_phase`) are
+    left alone.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
@@ -128,7 +129,9 @@ class MoveBySpeedController(BoxActionController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
-        self._holds_position = config.hold_position
+        # policies that are told when to stand stand still: to be sent back by some cm would make them walk
+        stands_still = any(term.term == 'gait_phase' for term in metadata.observations)
+        self._holds_position = config.hold_position and not stands_still
         self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
         self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
         self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them

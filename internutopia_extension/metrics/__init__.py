@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,22 +184,34 @@ class TraveledDistanceMetric(BaseMetric):
 
     Attributes:
         distance: length so far [m].
-        position: the last position `(3,)` [m], None before the first step.
+        position: the last position, x, y and z [m], None before the first step.
     """
 
     def __init__(self, config: TraveledDistanceMetricCfg, task_config: TaskCfg):
         super().__init__(config, task_config)
         self.robot_name = config.robot_name
         self.distance = 0.0
-        self.position: np.ndarray | None = None
+        self.position: list[float] | None = None
 
     @override
     def update(self, obs: dict[str, Any]) -> None:
         """Add the distance of one step. KeyError if there is no such robot."""
         robot_obs = pick(obs, self.robot_name, f'metric {self.name!r}: robot')
-        position = np.array(robot_obs['position'], np.float64)
+        self._move_to(np.array(robot_obs['position'], np.float64).tolist())
+
+    @classmethod
+    @override
+    def update_all(cls, metrics: Sequence[TraveledDistanceMetric], obs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add the distances of one step. KeyError if there is no such robot."""
+        names = dict.fromkeys(metric.robot_name for metric in metrics)
+        robots = {name: pick(obs, name, f'metric {metrics[0].name!r}: robot') for name in names}
+        positions = {name: np.asarray(rows['position'], np.float64).tolist() for name, rows in robots.items()}
+        for row, metric in enumerate(metrics):
+            metric._move_to(positions[metric.robot_name][row])
+
+    def _move_to(self, position: list[float]) -> None:
         if self.position is not None:
-            self.distance += float(np.linalg.norm(position - self.position))
+            self.distance += math.dist(position, self.position)
         self.position = position
 
     @override

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import FiniteFloat
 from typing_extensions import override
 
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import Vector
+from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.task import BaseReward
+from internutopia.engines.views import ArticulationView
 from internutopia.util import did_you_mean, remove_suffix
+
+T = TypeVar('T')
 
 
 class RobotRewardSettings(BaseCfg):
@@ -38,6 +43,24 @@ class RobotReward(BaseReward):
         if name not in names:
             raise ValueError(f'reward setting robot_name: the task has no robot {name!r}; {did_you_mean(name, names)}')
 
+    @property
+    def _articulation(self) -> IArticulation:
+        """Handle to the joints and root of the robot."""
+        return self.task.robots[self.parameters.robot_name].articulation
+
+
+def _of_envs(rewards: Sequence[RobotReward], read: Callable[[ArticulationView], list[T]]) -> list[T]:
+    """Return what is read of the robot of each reward, from lists of all envs."""
+    values: dict[str, list[T]] = {}
+    for reward in rewards:  # of one kind, so robots of one name are in one view
+        if (name := reward.parameters.robot_name) not in values:
+            values[name] = read(reward._articulation.view)
+    return [values[reward.parameters.robot_name][reward.task.env_id] for reward in rewards]
+
+
+def _squared_sum(numbers: NDArray[np.float32]) -> NDArray[np.float64]:
+    return np.sum(np.square(numbers, dtype=np.float64), axis=-1)
+
 
 @BaseReward.register('EffortPenaltyReward')
 class EffortPenaltyReward(RobotReward):
@@ -49,9 +72,17 @@ class EffortPenaltyReward(RobotReward):
 
     @override
     def calc(self) -> float:
-        efforts = self.task.robots[self.parameters.robot_name].articulation.get_joint_efforts()
-        self.state = float(np.sum(np.square(efforts, dtype=np.float64)))
-        return -self.parameters.scale * self.state
+        return self._penalty(_squared_sum(self._articulation.get_joint_efforts()).item())
+
+    @classmethod
+    @override
+    def calc_all(cls, rewards: Sequence[EffortPenaltyReward]) -> list[float]:
+        sums = _of_envs(rewards, lambda view: _squared_sum(view.get_joint_efforts()).tolist())
+        return [reward._penalty(value) for reward, value in zip(rewards, sums, strict=True)]
+
+    def _penalty(self, squared: float) -> float:
+        self.state = squared
+        return -self.parameters.scale * squared
 
 
 class ProgressToGoalSettings(RobotRewardSettings):
@@ -75,11 +106,19 @@ class ProgressToGoalReward(RobotReward):
 
     @override
     def calc(self) -> float:
+        return self._progress(self._articulation.get_pose()[0].tolist())
+
+    @classmethod
+    @override
+    def calc_all(cls, rewards: Sequence[ProgressToGoalReward]) -> list[float]:
+        positions = _of_envs(rewards, lambda view: view.get_root_poses()[0].tolist())
+        return [reward._progress(position) for reward, position in zip(rewards, positions, strict=True)]
+
+    def _progress(self, position: Sequence[float]) -> float:
         if self.state is None:  # the first step starts where the config puts the root
             self.state = self._distance(self.task.robots[self.parameters.robot_name].config.position)
         before = self.state
-        position, _ = self.task.robots[self.parameters.robot_name].articulation.get_pose()
-        self.state = self._distance(position.tolist())
+        self.state = self._distance(position)
         return self.parameters.scale * (before - self.state)
 
     def _distance(self, position: Sequence[float]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from typing_extensions import override
 
 from internutopia.core.datahub import DataHub
@@ -43,6 +45,11 @@ class FiniteStepTask(BaseTask):
     def is_done(self) -> bool:
         self.stop_count += 1
         return self.stop_count >= self.max_steps
+
+    @classmethod
+    @override
+    def are_done(cls, tasks: Sequence[FiniteStepTask]) -> list[bool]:
+        return [FiniteStepTask.is_done(task) for task in tasks]
 
 
 @BaseTask.register('ManipulationTask')

@@ -33,7 +33,7 @@ def unread() -> Observation:
         'parts': {},
         'scan': {'hits': [np.ones(size) for size in range(3)]},
     }
-    return Observation({'robot': ObservedRows(tree, np.array([0, 2]))}, 2, True)
+    return Observation.of_envs({'robot': ObservedRows(tree, np.array([0, 2]))}, [2], True)[0]
 
 
 def plain(value: Any) -> Any:
@@ -98,20 +98,23 @@ def test_single_accesses_of_an_unread_observation() -> None:
 
 
 def test_an_unread_observation_equals_dicts_and_takes_changes() -> None:
-    number = {'robot': ObservedRows({'number': np.arange(3)}, np.arange(3))}
+    def unread_number(env_id: int) -> Observation:
+        rows = {'robot': ObservedRows({'number': np.arange(3)}, np.arange(3))}
+        return Observation.of_envs(rows, [env_id], False)[0]
+
     same = {'robot': {'number': 1, 'render': False}}
-    assert Observation(number, 1, False) == same and same == Observation(number, 1, False)
-    assert Observation(number, 1, False) == Observation(number, 1, False) != Observation(number, 2, False)
-    read = Observation(number, 1, False)
-    assert read['robot'] and read == Observation(number, 1, False) == read
-    changed = Observation(number, 1, False)
+    assert unread_number(1) == same and same == unread_number(1)
+    assert unread_number(1) == unread_number(1) != unread_number(2)
+    read = unread_number(1)
+    assert read['robot'] and read == unread_number(1) == read
+    changed = unread_number(1)
     changed['extra'] = 1
     changed |= {'more': 2}
     assert changed == {**same, 'extra': 1, 'more': 2}
     del changed['robot']
     changed.update(last=3)
     assert changed == {'extra': 1, 'more': 2, 'last': 3}
-    emptied = Observation(number, 1, False)
+    emptied = unread_number(1)
     emptied.clear()
     assert emptied == {} and not emptied
 

@@ -139,9 +139,9 @@ class BatchedRobot:
         self._unread.remove(env_id)
         return self._rows
 
-    def take_rows(self) -> ObservedRows:
-        """Return the rows of this step, for observations of all envs; nobody has read any."""
-        self._unread.clear()
+    def take_rows(self, env_ids: Sequence[int]) -> ObservedRows:
+        """Return the rows of this step, for the observations of these envs, which nobody has read."""
+        self._unread.difference_update(env_ids)
         return self._rows
 
     def observation(self, env_id: int) -> dict[str, Any]:

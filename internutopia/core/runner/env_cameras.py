@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.core.runner.grid import FREE_FOVY, env_box, overview_pose, top_pose
 from internutopia.core.runner.robot_camera import RobotCamera
-from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
 from internutopia.util.arrays import to_host
 from internutopia.util.errors import EnvValueError

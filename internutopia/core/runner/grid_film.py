@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.core.runner.grid import (
     GridPart,
     Image,
@@ -22,7 +23,7 @@ from internutopia.core.runner.grid import (
     part_requests,
     tile_distance,
 )
-from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.rendering.camera import CameraPose, Layer, RenderRequest
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import gymnasium
@@ -18,8 +17,10 @@ from internutopia.core.observations import Observation
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
+from internutopia.core.runner.env_group import EnvGroup, group_envs
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.core.runner.interfaces import Action, Failures, Image
-from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.task.reward import reward_of
@@ -28,7 +29,6 @@ from internutopia.util.conventions import conventions_of
 from internutopia.util.log import warn_once
 
 Observations = dict[str, Any]
-_HOOKED = attrgetter('hooked')
 
 
 class LocalRunner:
@@ -52,6 +52,8 @@ class LocalRunner:
         self._conventions = conventions_of(config.compat)(config)
         self._action_filter = self._conventions.action_filter
         self._sent = BatchedActions([], [], [])  # for the next `step_wait`
+        # envs, their groups, and those that are evaluated one by one: until an episode begins or ends
+        self._grouped: tuple[list[int], list[EnvGroup], list[int]] = [], [], []
 
     @property
     def envs(self) -> Sequence[EnvSlot | None]:
@@ -96,6 +98,8 @@ class LocalRunner:
             simulator.count_step()
             simulator.batches.observe(healthy.host_ids)
             results = self._evaluate(envs.host_ids.tolist(), failures)
+        if env_ids is None and len(results) == self.env_num:
+            return list(map(results.__getitem__, range(self.env_num)))
         rows: list[StepResult] = []
         for env_id in range(self.env_num) if env_ids is None else env_ids:
             rows.append(results[env_id] if env_id in results else self._repeat(env_id))
@@ -179,6 +183,7 @@ class LocalRunner:
 
     def begin(self, env_ids: Sequence[int]) -> None:
         """Observe envs whose episodes begin."""
+        self._grouped = [], [], []
         self.simulator.batches.observe(np.array(env_ids, np.intp))
         for env_id, slot in zip(env_ids, self.simulator.slots(env_ids), strict=True):
             slot.find_hooks()
@@ -190,24 +195,26 @@ class LocalRunner:
 
     def _evaluate(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
         """Return observation, reward and end of each of these envs, by env id; records the episodes that end."""
-        simulator, results = self.simulator, dict[int, StepResult]()
-        steps, stuck, slots = simulator.steps.tolist(), simulator.batches.find_stuck(), simulator.slots(env_ids)
-        one_by_one, together = any(map(_HOOKED, slots)), dict[int, EnvSlot]()
+        simulator, results, ended = self.simulator, dict[int, StepResult](), list[int]()
+        healthy = [i for i in env_ids if i not in failures.errors] if failures.errors else env_ids
+        if self._grouped[0] != healthy:
+            self._grouped = healthy, *group_envs(healthy, simulator.slots(healthy))
+        _, groups, single = self._grouped
+        stuck = simulator.batches.find_stuck()
         try:
-            for i, slot in zip(env_ids, slots, strict=True):
-                if one_by_one or steps[i] >= slot.limit or i in stuck or i in failures.errors:
-                    results[i] = self._result(i, slot, steps[i], failures.errors.get(i), stuck.get(i, []))
+            for group in groups:
+                frame_due, metrics_see_end = simulator.world.frame_due, self._conventions.metrics_see_end
+                of_group, ends = group.evaluate(simulator.steps, frame_due, metrics_see_end)
+                results.update(zip(group.env_ids, of_group, strict=True))
+                ended += ends
+            for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
+                slot = simulator.slot(i)
+                if i in results:
+                    results[i] = self._finish(i, slot, results[i], stuck.get(i, []), None)
                 else:
-                    together[i] = slot
+                    results[i] = self._result(i, slot, failures.errors.get(i), stuck.get(i, []))
         finally:  # an error in one env's class must not cost the results of others
             simulator.results.flush()
-        frame_due, batches, rows = simulator.world.frame_due, None, {}
-        for i, slot in together.items():
-            if batches != slot.batches:
-                batches = slot.batches or ()
-                rows = {name: batch.take_rows() for name, batch in batches}
-            observation = Observation(rows, i, frame_due)
-            results[i] = slot.last = StepResult(observation, 0.0, False, False, {**slot.labels, 'step': steps[i]})
         return results
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:
@@ -234,18 +241,18 @@ class LocalRunner:
             return action
         return {**(action or {}), **overrides[env_id]}
 
-    def _result(self, env_id: int, slot: EnvSlot, step: int, error: str | None, stuck: list[str]) -> StepResult:
+    def _result(self, env_id: int, slot: EnvSlot, error: str | None, stuck: list[str]) -> StepResult:
+        """Return the result of an env that has failed, or in which code of this env is called."""
+        step = slot.step
         reward, terminated, truncated = 0.0, False, step >= slot.limit
         if error is None:
             try:  # in the order that tasks rely on
-                obs = self._observation(env_id, slot)
-                if slot.hooked:
-                    task = slot.task
-                    terminated = bool(task.is_done())
-                    if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
-                        for metric in task.metrics.values():
-                            metric.update(obs)
-                    reward = 0.0 if task.reward is None else reward_of(task.reward)
+                obs, task = self._observation(env_id, slot), slot.task
+                terminated = bool(task.is_done())
+                if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
+                    for metric in task.metrics.values():
+                        metric.update(obs)
+                reward = 0.0 if task.reward is None else reward_of(task.reward)
             except Exception as mistake:
                 mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
                 raise
@@ -253,13 +260,20 @@ class LocalRunner:
             obs = copy.deepcopy(slot.last.observation)
             truncated = self._conventions.fails_as_truncated
             terminated = not truncated
-        info = {**slot.labels, 'step': step}
-        if slot.hooked:  # `stuck` has those whose controllers are those of batches
+        if slot.kind is None:  # `stuck` has those whose controllers are those of batches
             stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]
+        info = {**slot.labels, 'step': step}
+        return self._finish(env_id, slot, StepResult(obs, reward, terminated, truncated, info), stuck, error)
+
+    def _finish(
+        self, env_id: int, slot: EnvSlot, result: StepResult, stuck: list[str], error: str | None
+    ) -> StepResult:
+        """Add what is rare to the result of an env, and record its episode if that has ended."""
+        _, _, terminated, truncated, info = result
+        assert info is not None
         if stuck:
             info['stuck'] = stuck
-        ended = terminated or truncated
-        if ended:
+        if terminated or truncated:
             self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
             try:
                 info['metrics'] = slot.task.calculate_metrics()
@@ -270,10 +284,11 @@ class LocalRunner:
                 warn_once('metric %r gave numbers that are not finite: results have null in their place', name)
             if error is not None:
                 info['failed'], info['error'] = True, error
-            ends = terminated, truncated, info['metrics'], error
-            self.simulator.record(env_id, slot.episode, step, *ends)
-        result = StepResult(obs, reward, terminated, truncated, info)
-        slot.last = copy.deepcopy(result) if ended else result  # to be repeated, whatever the caller does with it
+            ends = bool(terminated), bool(truncated), info['metrics'], error
+            self.simulator.record(env_id, slot.episode, info['step'], *ends)
+            slot.last = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
+        else:
+            slot.last = result
         return result
 
     def _current_observation(self, env_id: int, slot: EnvSlot) -> Observations | None:
@@ -282,7 +297,7 @@ class LocalRunner:
     def _observation(self, env_id: int, slot: EnvSlot) -> Observations:
         if slot.batches is not None:
             rows = {name: batch.observed(env_id) for name, batch in slot.batches}
-            return Observation(rows, env_id, self.simulator.world.frame_due)
+            return Observation.of_envs(rows, [env_id], self.simulator.world.frame_due)[0]
         obs = slot.task.get_observations()
         for robot_obs in obs.values():
             robot_obs['render'] = self.simulator.world.frame_due  # a task may have asked for a frame

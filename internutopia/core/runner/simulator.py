@@ -9,35 +9,33 @@ A reset: take episodes, prepare them, unload, load, set up tasks, begin.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config import Config, ObjectCfg, TaskCfg
+from internutopia.config import Config, ObjectCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.object import init_object
-from internutopia.core.robot.batched import BatchedRobot, BatchedRobots
+from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
 from internutopia.core.runner.interfaces import Failures, Image, StepWatcher
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
-from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult
 from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode, localize
 from internutopia.core.task.scene_builder import check_implemented, object_spec
-from internutopia.core.task.task import BaseTask, create_task, observed_batches
+from internutopia.core.task.task import BaseTask, create_task
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.engines.factory import create_world
@@ -49,59 +47,6 @@ from internutopia.util.errors import EnvKeyError
 from internutopia.util.memory import collections_put_off
 
 _DEFAULT_RENDERING_INTERVAL = 5
-
-
-class EnvSlot:
-    """An episode in an env, from its reset to the next one.
-
-    Attributes:
-        prepared: the episode and its scene, with this task.
-        task: the task that runs.
-        last: result of its last step in the list API.
-        labels: entries of every `info` of the list API.
-        batches: batched robots, by name, that give the observation in the list API; None if code of one env does.
-        hooked: whether code of one env is called after each observation in the list API.
-        limit: step at which the episode is truncated.
-    """
-
-    batches: list[tuple[str, BatchedRobot]] | None = None
-    hooked = True
-    limit = math.inf
-
-    def __init__(self, runner: SimulatorRunner, env_id: int, prepared: PreparedEpisode, task: BaseTask):
-        self.prepared = replace(prepared, task=task)
-        self.task = task
-        self.last: StepResult = EMPTY_RESULT
-        self.labels = {'episode_id': prepared.episode.id, 'task_name': task.name}
-        self._runner = runner
-        self._env_id = env_id
-
-    def find_hooks(self) -> None:
-        """Look up, at the start of the episode, what the list API calls of the classes of this env."""
-        task = self.task
-        limit, self.batches = task.config.max_episode_steps, observed_batches(task)
-        self.limit = math.inf if limit is None else limit
-        self.hooked = self.batches is None or bool(task.ends_itself or task.metrics or task.reward)
-
-    @property
-    def episode(self) -> Episode:
-        """The episode: its number and its task config."""
-        return self.prepared.episode
-
-    @property
-    def task_config(self) -> TaskCfg:
-        """As configured, the copy that `reset` returned."""
-        return self.prepared.task_config
-
-    @property
-    def step(self) -> int:
-        """Number of steps made."""
-        return int(self._runner.steps[self._env_id])
-
-    @property
-    def ended(self) -> bool:
-        """True if the episode has ended: the env stands still until it is reset."""
-        return not self._runner.running[self._env_id]
 
 
 class SimulatorRunner:
@@ -430,7 +375,7 @@ class SimulatorRunner:
             else:
                 kept.append(env_id)
             task.name = each.episode.task_name
-            self.envs[env_id] = EnvSlot(self, env_id, each, task)
+            self.envs[env_id] = EnvSlot(env_id, each, task, self.steps, self.running)
         if kept:
             self.batches.restart(kept)
         for task in created:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from internutopia.config import TaskCfg
+from internutopia.core.runner.env_slot import EnvSlot
 from internutopia.core.runner.object_state import (
     check_object_state,
     get_object_state,
     objects_of,
     set_object_state,
 )
-from internutopia.core.runner.simulator import EnvSlot, SimulatorRunner
+from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import VERSION, EnvState, SceneState
 from internutopia.core.runner.state_form import Form, difference, form_of, is_form
 from internutopia.core.runner.step_result import StepResult

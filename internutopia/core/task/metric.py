@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from internutopia.config.task import MetricCfg, TaskCfg
@@ -43,6 +43,20 @@ class BaseMetric(ABC):
     @abstractmethod
     def update(self, obs: dict[str, Any]) -> None:
         """Update with `{robot name: observation}`; called once per step, the last one included."""
+
+    @classmethod
+    def update_all(cls, metrics: Sequence[Any], obs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Update the metrics of several envs: `update` of each, in one call.
+
+        A class that defines it beside `update` is called once for all envs whose tasks, rewards and other metrics have
+        such forms, too. Both have to give the same, to the bit.
+
+        Args:
+            metrics: those of the envs `(n,)`, in which what they keep stays.
+            obs: `{robot name: {field: rows}}`, arrays `(n, ...)`, or lists of plain values; users have views of them,
+                so a copy has to be made of what is kept.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def calc(self) -> Any:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from internutopia.config.task import RewardCfg
 from internutopia.core.registry import look_up, register_in
+from internutopia.util.errors import EnvValueError
 
 
 class RewardedTask(Protocol):
@@ -54,6 +57,16 @@ class BaseReward(ABC):
     def calc(self) -> float:
         """Compute the reward of this step."""
 
+    @classmethod
+    def calc_all(cls, rewards: Sequence[Any]) -> Any:
+        """Compute the rewards of several envs `(n,)`: `calc` of each, in one call.
+
+        A class that defines it beside `calc` is called once for all envs whose tasks and metrics have such forms, too
+        (see `BaseMetric.update_all`), and whose robots are batched: the same in all of them. Both have to give the
+        same, to the bit.
+        """
+        raise NotImplementedError
+
 
 def create_reward(config: RewardCfg, task: RewardedTask) -> BaseReward:
     """Create the reward of a config."""
@@ -70,3 +83,17 @@ def reward_of(reward: BaseReward) -> float:
     if not math.isfinite(number):
         raise ValueError(f'reward {type(reward).__name__}: calc() must return a finite number, got {value!r}')
     return number
+
+
+def check_rewards(cls: type[BaseReward], env_ids: Sequence[int], values: Any) -> list[float]:
+    """Return the rewards of envs, from their class. EnvValueError if they are no finite number for each."""
+    numbers = np.asarray(values, np.float64)
+    finite = np.isfinite(numbers)
+    if numbers.shape != (len(env_ids),) or not finite.all():
+        env_id = env_ids[int(finite.argmin())] if numbers.shape == (len(env_ids),) else env_ids[0]
+        raise EnvValueError(
+            env_id,
+            f'env {env_id}: reward {cls.__name__}: calc_all() must return a finite number for each of {len(env_ids)} '
+            f'envs, got {numbers.tolist()}',
+        )
+    return numbers.tolist()

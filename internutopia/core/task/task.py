@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from internutopia.config.task import TaskCfg
 from internutopia.core.object import BaseObject, init_objects
-from internutopia.core.registry import look_up, register_in
+from internutopia.core.registry import has_batched_form, look_up, register_in
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot, init_robots
 from internutopia.core.scene.scene import IScene
@@ -103,6 +103,15 @@ class BaseTask(ABC):
     def is_done(self) -> bool:
         """Return True if the episode ends with this step; called exactly once per step."""
 
+    @classmethod
+    def are_done(cls, tasks: Sequence[Any]) -> Any:
+        """Return whether the episodes of several envs end with this step, bool `(n,)`: `is_done` of each, in one call.
+
+        A class that defines it beside `is_done` is called once for all envs whose metrics and reward have such forms,
+        too (see `BaseMetric.update_all`).
+        """
+        raise NotImplementedError
+
     def calculate_metrics(self) -> dict[str, Any]:
         """Return the metrics at the end of the episode, by name."""
         return {name: metric.calc() for name, metric in self.metrics.items()}
@@ -150,6 +159,34 @@ def observed_batches(task: BaseTask) -> list[tuple[str, Any]] | None:
             return None
         batches.append((name, batch))
     return None if own else batches
+
+
+class TaskKind(NamedTuple):
+    """What tasks have in common that are evaluated together: batched robots by name, and classes."""
+
+    batches: tuple[tuple[str, Any], ...]
+    task: type[BaseTask]
+    metrics: tuple[tuple[str, type[BaseMetric]], ...]
+    reward: type[BaseReward] | None
+
+
+def kind_of(task: BaseTask, batches: Sequence[tuple[str, Any]] | None) -> TaskKind | None:
+    """Return the kind of a task; None if code of it is for one env alone.
+
+    Args:
+        task: the task.
+        batches: what `observed_batches` returns for it.
+    """
+    metrics = tuple([(name, type(metric)) for name, metric in task.metrics.items()])
+    reward = None if task.reward is None else type(task.reward)
+    if (
+        batches is None
+        or (task.ends_itself and not has_batched_form(type(task), 'is_done', 'are_done'))
+        or not all(has_batched_form(cls, 'update', 'update_all') for _, cls in metrics)
+        or (reward is not None and not has_batched_form(reward, 'calc', 'calc_all'))
+    ):
+        return None
+    return TaskKind(tuple(batches), type(task), metrics, reward)
 
 
 def create_task(config: TaskCfg, scene: IScene) -> BaseTask:

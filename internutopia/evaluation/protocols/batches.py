@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from internutopia.evaluation.policy import PolicyError, PolicyGoneError
+from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
 
 _PAUSE = 0.2  # s, between two tries
 
@@ -38,6 +38,19 @@ def split(answer: Any, count: int) -> list[dict[str, Any]]:
         if values.ndim == 0 or len(values) != count:
             raise PolicyError(f'{name!r}: expected rows for {count} envs, got shape {values.shape}')
     return [{name: values[row] for name, values in arrays.items()} for row in range(count)]
+
+
+def asked(ask: Callable[[Sequence[Request]], list[Any]], requests: Sequence[Request], batched: bool) -> list[Any]:
+    """Return the answers to requests that are asked in one batch, or one by one with an error for each that fails."""
+    if batched:
+        return ask(requests)
+    answers: list[Any] = []
+    for request in requests:
+        try:
+            answers += ask([request])
+        except PolicyError as error:
+            answers.append(error)
+    return answers
 
 
 def wait_for(

@@ -19,7 +19,7 @@ import httpx
 import numpy as np
 
 from internutopia.evaluation.policy import PolicyError, Request
-from internutopia.evaluation.protocols.batches import split, stacked, wait_for
+from internutopia.evaluation.protocols.batches import asked, split, stacked, wait_for
 from internutopia.util.encoding import MSGPACK, MalformedError, decode, encode
 
 _SHOWN = 2000  # characters of a server's message
@@ -37,15 +37,7 @@ class HttpClient:
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
         """Ask the policy; see `Client`."""
-        if self._batched:
-            return self._asked(requests)
-        answers: list[Any] = []
-        for request in requests:
-            try:
-                answers += self._asked([request])
-            except PolicyError as error:
-                answers.append(error)
-        return answers
+        return asked(self._asked, requests, self._batched)
 
     def close(self) -> None:
         """Close the connection."""

@@ -19,7 +19,7 @@ import numpy as np
 import zmq
 
 from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
-from internutopia.evaluation.protocols.batches import split, stacked
+from internutopia.evaluation.protocols.batches import asked, split, stacked
 
 _ARRAY = '__ndarray_class__'
 _MODALITIES = 'video', 'state', 'language'
@@ -36,16 +36,7 @@ class ZmqClient:
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
         """Ask the policy; see `Client`."""
-        groups = [requests] if self._batched else [[request] for request in requests]
-        answers: list[Any] = []
-        for group in groups:
-            try:
-                answers += self._asked(group)
-            except PolicyError as error:
-                if self._batched:
-                    raise
-                answers.append(error)
-        return answers
+        return asked(self._asked, requests, self._batched)
 
     def close(self) -> None:
         """Close the connection."""

@@ -30,7 +30,8 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     hold_heading: bool = False
     """Whether the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
     hold_position: bool = False
-    """Whether the robot goes back to its spot and heading when it drifts while it is commanded to stand."""
+    """Whether the robot goes back to its spot and heading when it drifts while it is commanded to stand, if its policy
+    is one that marches in place."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:
