@@ -1,4 +1,4 @@
-# make demo | test | test-all | lint | docs | bench: each installs all it needs into .venv first.
+# `make help` lists the targets. Each installs all it needs into .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,20 +11,25 @@ PYTEST = $(BIN)/pytest --dist loadgroup
 WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PHYSX = ovphysx ovstage physx-usd-schemas newton-usd-schemas
 
-.PHONY: demo test test-all lint format docs bench clean
+.PHONY: demo help test test-all lint format docs bench release clean
 
-demo: $(VENV)/.demo
-	$(BIN)/internutopia demo
+demo: $(VENV)/.$(if $(VIEW),view,demo) ## run 64 episodes in 16 envs, and draw them: out/demo; VIEW=1: live in a browser
+	-$(BIN)/internutopia show configs/demo.yaml --out out/demo/scenes.png
+	$(BIN)/internutopia demo $(if $(VIEW),--viewer)
 
-test: $(VENV)/.dev
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.* ## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+test: $(VENV)/.dev ## run the quick tests, on all cores: some of every behaviour, in minutes
 	tools/install_system_packages.sh
 	$(PYTEST) -n auto -m 'not slow'
 
-test-all: test # then, since an installation beside the tests would change what they import
+# PhysX is installed after `test`, whose imports an installation beside it would change
+test-all: test ## run the quick tests, then the slow ones
 	$(MAKE) $(VENV)/.physx
 	$(PYTEST) -n $(WORKERS) -m slow
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev ## check rules, format, types, imports, and that generated files are up to date
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -34,25 +39,29 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/make_reference.py --check
 	$(BIN)/python tools/make_porting.py --check
 
-format: $(VENV)/.dev
+format: $(VENV)/.dev ## let ruff put right what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev
+docs: $(VENV)/.dev ## write the documentation as a website: out/site; broken links are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.bench ## measure the speed beside references: out/bench
 	$(BIN)/python -m benchmarks --out out/bench
 
-clean:
-	rm -rf $(VENV) out build *.egg-info
+release: $(VENV)/.dev ## build wheel and sdist into dist/, and check them on Python 3.11, 3.12 and 3.13
+	$(BIN)/python tools/release.py
+
+clean: ## remove what the other targets wrote
+	rm -rf $(VENV) out build dist *.egg-info
 
 # One stamp per extra: a newer pyproject.toml or constraints.txt installs again. What is used is compiled when it is
 # imported first: to compile all of it takes a third of the time of an installation
 $(VENV)/.demo: EXTRA = cli,policies
+$(VENV)/.view: EXTRA = cli,policies,viewer
 $(VENV)/.dev: EXTRA = dev
 $(VENV)/.bench: EXTRA = bench
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)
+$(VENV)/.demo $(VENV)/.view $(VENV)/.dev $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[$(EXTRA)]'
 	touch $@
 

@@ -15,7 +15,10 @@ from internutopia.cli.commands import app
 from internutopia.rendering.gl import NoOpenGLError, open_context
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'CHANGELOG.md', *sorted((ROOT / 'docs').rglob('*.md'))]
+PAGES = [
+    *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md')),
+    *sorted((ROOT / 'docs').rglob('*.md')),
+]
 
 QUICK = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'docs' / 'quickstart.md']
 

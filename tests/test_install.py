@@ -1,6 +1,9 @@
-"""What is said about installing: commands that work in a checkout. On package indexes `internutopia` is version 2."""
+"""What is said about installing: commands that fit the installation. On package indexes `internutopia` is version 2."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,7 +12,8 @@ import pytest
 from internutopia.util.imports import install_hint
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = set(tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['optional-dependencies'])
+PROJECT = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
+EXTRAS, VERSION = set(PROJECT['optional-dependencies']), PROJECT['version']
 FOLDERS = ('internutopia', 'internutopia_extension', 'docs', 'examples', 'benchmarks', 'tests')
 FILES = [
     *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'Makefile')),
@@ -19,7 +23,8 @@ TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text() for file in FILES i
 
 COMMAND = re.compile(r"pip install [^`\n]*?-e '\.\[([\w,]+)\]'")
 CALL = re.compile(r"""install_hint\(['"](\w+)['"]\)""")
-BY_NAME = re.compile(r"""pip install (?:-\S+ )*['"]?internutopia\b""")
+# but for a version: pip keeps that, if it is installed
+BY_NAME = re.compile(r"""pip install (?:-\S+ )*['"]?internutopia\b(?!\["|\[[\w,]+\]==)""")
 
 
 def uses(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
@@ -28,8 +33,17 @@ def uses(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_hint_is_a_command_for_a_checkout():
+def test_the_hint_is_a_command_for_a_checkout_or_a_wheel(tmp_path: Path):
     assert install_hint('gpu') == "pip install -e '.[gpu]' in the checkout of InternUtopia"
+    shutil.copytree(ROOT / 'internutopia' / 'util', tmp_path / 'internutopia' / 'util')
+    shutil.copy(ROOT / 'internutopia' / '__init__.py', tmp_path / 'internutopia')
+    program = (
+        "from internutopia.util.imports import *; print(install_hint('gpu')); assert COMMAND in install_hint('rl')"
+    )
+    of_wheel = subprocess.run(  # -c: modules of the current folder come first
+        [sys.executable, '-c', program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert of_wheel.stdout == f"pip install 'internutopia[gpu]=={VERSION}'\n"
 
 
 @pytest.mark.parametrize('pattern', [COMMAND, CALL], ids=['commands', 'hints'])
@@ -44,6 +58,11 @@ def test_nobody_is_sent_to_a_package_index():
 
 
 def test_extras_that_others_are_made_of_exist():
-    lists = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['optional-dependencies'].values()
+    lists = PROJECT['optional-dependencies'].values()
     nested = re.findall(r'internutopia\[([\w,]+)\]', ' '.join(line for lines in lists for line in lines))
     assert nested and {extra for group in nested for extra in group.split(',')} <= EXTRAS
+
+
+def test_the_table_of_extras_is_complete():
+    table = (ROOT / 'docs' / 'install.md').read_text()
+    assert sorted(re.findall(r'^\| `(\w+)` \| \d+ \| ', table, re.MULTILINE)) == sorted(EXTRAS)

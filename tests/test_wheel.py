@@ -19,7 +19,7 @@ from PIL import Image
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group('wheel')]
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = "from setuptools import build_meta; build_meta.build_wheel('.')"
+BUILD = '-m build --no-isolation --outdir dist'  # the wheel from the source distribution
 GYMNASIUM = """
 import sys, gymnasium
 gymnasium.make('internutopia:InternUtopia/CartPole-v0', threads=1).close()
@@ -123,6 +123,7 @@ class Installation:
 
 @pytest.fixture(scope='module')
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    pytest.importorskip('build')
     pytest.importorskip('setuptools')
     pytest.importorskip('pip')
     folder = tmp_path_factory.mktemp('wheel')
@@ -131,8 +132,8 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
         shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns('__pycache__'))
     for file in ('pyproject.toml', 'README.md', 'LICENSE'):
         shutil.copy(ROOT / file, source)
-    subprocess.run([sys.executable, '-c', BUILD], cwd=source, check=True, capture_output=True)
-    (wheel,) = source.glob('*.whl')
+    subprocess.run([sys.executable, *BUILD.split()], cwd=source, check=True, capture_output=True)
+    (wheel,) = source.glob('dist/*.whl')
     return Installation(folder, wheel)
 
 
@@ -141,6 +142,13 @@ def test_what_is_installed_has_the_ids_and_the_types(installation: Installation)
     (packages,) = installation.user.parent.glob('venv/lib/python*/site-packages')
     for package in ('internutopia', 'internutopia_extension'):
         assert (packages / package / 'py.typed').exists()
+
+
+def test_a_missing_extra_is_installed_beside_the_wheel(installation: Installation) -> None:
+    hint = installation.python('-c', "from internutopia.util.imports import install_hint; print(install_hint('cli'))")
+    command, _, requirement = hint.strip().partition(' install ')
+    assert command == 'pip'
+    installation.python(*'-m pip install --no-index --quiet'.split(), requirement.strip("'"))  # the wheel stays
 
 
 def test_demo_init_run_and_list(installation: Installation) -> None:

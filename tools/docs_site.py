@@ -20,6 +20,7 @@ PAGES = {  # file of the repository: page of the site
     'CONTRIBUTING.md': 'contributing.md',
     'CHANGELOG.md': 'changelog.md',
     'LICENSE': 'licence.md',
+    'SECURITY.md': 'security_policy.md',
     'benchmarks/README.md': 'benchmarks.md',
     'examples': 'examples.md',
     **{f'examples/{file.name}': f'examples/{file.stem}.md' for file in sorted((ROOT / 'examples').glob('*.py'))},

@@ -24,6 +24,7 @@ from internutopia.bench.workloads import (
 )
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
+from internutopia.util.imports import install_hint
 from internutopia_extension.configs.robots.h1 import joint_controller
 
 
@@ -72,7 +73,7 @@ def array_api(quick: bool) -> list[Row]:
     step = _beside_bare('array', env_num, result, 0.90, bare.threads)
     what = 'array API, share of a rollout step spent outside physics and policy'
     if 'network' not in contenders:
-        return [step, Row(what, '%', note='skipped: pip install torch')]
+        return [step, Row(what, '%', note=f'skipped: {install_hint("rl")}')]
     ours, physics = result.median('ours'), result.median('bare')
     share = 100.0 * max(0.0, ours - physics) / (ours + result.median('network'))
     return [step, Row(what, '%', ours=share, note='policy of two layers of 64')]

@@ -93,7 +93,7 @@ def list_assets(
 def check_asset(
     file: Annotated[str, typer.Argument(help='Scene or robot file: USD, URDF or MJCF.', metavar='FILE')],
     load: Annotated[
-        bool, typer.Option('--load', help='Also load the file: measure the time and list unsupported parts.')
+        bool, typer.Option('--load', help='Also load the file: measure the time, list parts that are not supported.')
     ] = False,
     as_json: Json = False,
 ) -> int:

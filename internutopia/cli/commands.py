@@ -98,8 +98,8 @@ class _EvaluateCommand(typer.core.TyperCommand):
 
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
-    help='Evaluate a policy: of a learning task (policy, the default), from anywhere on a suite of tasks (suite), '
-    'how it walks (gait) or navigates (nav), if it fits a robot (fit).',
+    help='Evaluate a policy on its learning task (policy, the default) or a suite of tasks (suite), its gait (gait), '
+    'its navigation (nav), or whether it fits a robot (fit).',
     no_args_is_help=True,
 )
 evaluate_app.command('policy', cls=_EvaluateCommand)(evaluate_policy)
@@ -108,25 +108,39 @@ evaluate_app.command('gait', cls=_EvaluateCommand)(evaluate_gait)
 evaluate_app.command('fit', cls=_EvaluateCommand)(evaluate_fit)
 evaluate_app.command('nav', cls=_EvaluateCommand)(evaluate_nav)
 
-app.command('run', cls=RunCommand)(run)
+_SIMULATE = 'Simulate'
+app.command('run', cls=RunCommand, rich_help_panel=_SIMULATE)(run)
 app.command(
-    'demo', cls=DemoCommand, context_settings={'ignore_unknown_options': True, 'allow_interspersed_args': False}
+    'demo',
+    cls=DemoCommand,
+    context_settings={'ignore_unknown_options': True, 'allow_interspersed_args': False},
+    rich_help_panel=_SIMULATE,
 )(demo)
-app.command('init')(init)
-app.command('show')(show)
-app.command('list')(list_names)
-app.command('inspect')(inspect)
-app.command('bench')(bench)
-app.command('train')(train)
-app.command('play')(play)
-app.command('export')(export)
-app.command('episodes')(sample_episodes)
-app.command('map')(draw_map)
-app.command('teleop')(teleop)
-app.add_typer(evaluate_app, name='evaluate')
-app.command('compare')(compare)
-app.command('replay')(replay)
-app.command('convert')(convert)
-app.command('serve')(serve)
-app.add_typer(token_app, name='token')
-app.add_typer(assets_app, name='assets')
+app.command('init', rich_help_panel=_SIMULATE)(init)
+app.command('show', rich_help_panel=_SIMULATE)(show)
+app.command('list', rich_help_panel=_SIMULATE)(list_names)
+app.command('inspect', rich_help_panel=_SIMULATE)(inspect)
+
+_LEARN = 'Learn'
+app.command('train', rich_help_panel=_LEARN)(train)
+app.command('play', rich_help_panel=_LEARN)(play)
+app.command('export', rich_help_panel=_LEARN)(export)
+
+_EVALUATE = 'Evaluate and navigate'
+app.add_typer(evaluate_app, name='evaluate', rich_help_panel=_EVALUATE)
+app.command('compare', rich_help_panel=_EVALUATE)(compare)
+app.command('episodes', rich_help_panel=_EVALUATE)(sample_episodes)
+app.command('map', rich_help_panel=_EVALUATE)(draw_map)
+
+_RECORD = 'Record and replay'
+app.command('teleop', rich_help_panel=_RECORD)(teleop)
+app.command('replay', rich_help_panel=_RECORD)(replay)
+app.command('convert', rich_help_panel=_RECORD)(convert)
+
+_SERVE = 'Serve'
+app.command('serve', rich_help_panel=_SERVE)(serve)
+app.add_typer(token_app, name='token', rich_help_panel=_SERVE)
+
+_MACHINE = 'This machine'
+app.add_typer(assets_app, name='assets', rich_help_panel=_MACHINE)
+app.command('bench', rich_help_panel=_MACHINE)(bench)

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from internutopia.cli.command import command
-from internutopia.cli.options import ENV_NUM, Device, Json, Seed, TaskId, TaskOptions, Trust, parse_key_values
+from internutopia.cli.options import (
+    ENV_NUM,
+    Device,
+    Json,
+    Seed,
+    TaskId,
+    TaskOptions,
+    Trust,
+    number_option,
+    parse_key_values,
+)
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS
 from internutopia.util.imports import install_hint
 
@@ -54,15 +64,15 @@ def compare(
     option: TaskOptions = None,
     trust: Trust = False,
     envs: Annotated[
-        int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs of a policy, with one episode each.')
+        int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs of a policy, with one episode each.')
     ] = 16,
-    steps: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help='Maximum number of env steps of a run.')] = 1000,
+    steps: Annotated[int, number_option(min=1, max=MAX_COUNT, help='Maximum number of env steps of a run.')] = 1000,
     seed: Seed = 0,
     device: Device = None,
     out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<name>-compare.png.')] = None,
     as_json: Json = False,
 ) -> int:
-    """Compare physics engines: trials of each robot, the episodes of a run, the figures of a policy."""
+    """Compare physics engines by a robot, a run or a policy."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

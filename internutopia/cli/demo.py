@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import keyword
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +21,13 @@ from internutopia.util import did_you_mean
 _DEFAULT = 'demo'
 _FOLDER = Path(internutopia.__file__).parent
 _TEMPLATES = _FOLDER / 'templates'
+_NEXT = """
+next:
+  {0} demo --viewer        the same, live in a browser
+  {0} list demos           other demos
+  {0} list robots          robots to use; and: list scenes, list tasks
+  {0} init my_run.yaml     a run of your own
+and docs/quickstart.md"""
 _PACKAGE, _PREFIX = 'my_robots', 'MyRobots'  # names of the package of the template, and of the types in it
 
 
@@ -62,7 +72,10 @@ def demo(
     keeps = any(option.startswith(('--resume', '--out', '--overwrite', '-h', '--help')) for option in given)
     arguments = ['run', str(file), *given, *([] if keeps else ['--overwrite'])]
     program: Any = context.find_root().command
-    raise typer.Exit(program.main(arguments, 'internutopia', standalone_mode=False))
+    exit_code = program.main(arguments, 'internutopia', standalone_mode=False)
+    if not exit_code and not {'-h', '--help', '--quiet'} & set(given):
+        print(_NEXT.format('internutopia' if shutil.which('internutopia') else os.path.relpath(sys.argv[0])))
+    raise typer.Exit(exit_code)
 
 
 @command('init')

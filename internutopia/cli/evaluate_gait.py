@@ -19,6 +19,7 @@ from internutopia.cli.options import (
     TaskOptions,
     Threads,
     Trust,
+    number_option,
     parse_key_values,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
@@ -30,11 +31,11 @@ def evaluate_gait(
     env_id: TaskId = None,
     option: TaskOptions = None,
     trust: Trust = False,
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = 32,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = 32,
     stand: Annotated[
-        float, typer.Option(min=4.0, max=MAX_SECONDS, help='Seconds to stand, before a push and after it.')
+        float, number_option(min=4.0, max=MAX_SECONDS, help='Seconds to stand, before a push and after it.')
     ] = 60.0,
-    push: Annotated[float, typer.Option(min=0.0, max=MAX_COUNT, help='Velocity of the push, in m/s.')] = 0.5,
+    push: Annotated[float, number_option(min=0.0, max=MAX_COUNT, help='Velocity of the push, in m/s.')] = 0.5,
     seed: Seed = 0,
     threads: Threads = None,
     device: Device = None,

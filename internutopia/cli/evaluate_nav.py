@@ -20,6 +20,7 @@ from internutopia.cli.options import (
     RecordRate,
     Seed,
     Threads,
+    number_option,
     resuming_command,
 )
 from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed, print_figures
@@ -54,7 +55,7 @@ def evaluate_nav(
     policy: Annotated[
         str,
         typer.Option(
-            help='expert (uses the map), random, or module:function, which gets the task at the start of an episode.'
+            help='expert (uses the map), random, or module:function, called with the task at the start of an episode.'
         ),
     ] = 'expert',
     robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
@@ -62,21 +63,21 @@ def evaluate_nav(
         Literal['flash', 'discrete'],
         typer.Option(help='flash: teleport; discrete: walk or drive. Steps are 0.25 m and 15 degrees.'),
     ] = 'flash',
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
     processes: Processes = None,
     success_distance: Annotated[
         float | None,
-        typer.Option(min=0.0, max=MAX_COUNT, help='Success radius of the goals in m; default: of the episodes.'),
+        number_option(min=0.0, max=MAX_COUNT, help='Success radius of the goals in m; default: of the episodes.'),
     ] = None,
     distance: Annotated[Literal['geodesic', 'euclidean'], typer.Option(help='Metric of the distance to a goal.')] = (
         'geodesic'
     ),
     max_actions: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
+        int, number_option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
     ] = 500,
     stuck: Annotated[
         float | None,
-        typer.Option(
+        number_option(
             min=0.0, max=MAX_SECONDS, help='Seconds without motion after which a robot is stuck; default: never.'
         ),
     ] = None,
@@ -88,7 +89,7 @@ def evaluate_nav(
     ] = None,
     video: Annotated[
         int,
-        typer.Option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
+        number_option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
     ] = 0,
     resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
     overwrite: Overwrite = False,

@@ -19,6 +19,7 @@ from internutopia.cli.options import (
     RecordOptions,
     RecordRate,
     Threads,
+    number_option,
     resuming_command,
 )
 from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, print_figures
@@ -38,7 +39,7 @@ _ENDS = {'steps': 'out of steps', 'policy': 'policy failed', 'error': 'simulatio
 @command('evaluate policy {name}')
 def evaluate_suite(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help='Suite; internutopia list suites has them.', metavar='SUITE')],
+    name: Annotated[str, typer.Argument(help='Suite, see `internutopia list suites`.', metavar='SUITE')],
     policy: Annotated[
         str,
         typer.Option(
@@ -56,20 +57,20 @@ def evaluate_suite(
         str, typer.Option(help="Axes of perturbation, separated by commas, or 'all'.", metavar='NAME[,NAME]')
     ] = 'none',
     episodes: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
+        int | None, number_option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
     ] = None,
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
     processes: Processes = None,
     horizon: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
+        number_option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
     ] = None,
     ensemble: Annotated[
         float | None,
-        typer.Option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
+        number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, typer.Option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
@@ -83,7 +84,7 @@ def evaluate_suite(
         typer.Option(help='Folder for results.jsonl, report.json and films; default: out/<suite>.'),
     ] = None,
     video: Annotated[
-        int, typer.Option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
+        int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
     ] = 0,
     resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
     overwrite: Overwrite = False,

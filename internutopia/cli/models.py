@@ -48,7 +48,7 @@ def inspect(
         typer.Option(help='Memory limit in bytes; the file is read in a separate process.', metavar='BYTES'),
     ] = None,
 ) -> int:
-    """Print the contents of a model file: bodies, joints, colliders, masses, cameras, and unsupported parts."""
+    """Print the contents of a model file: bodies, joints, colliders, masses, cameras, what is unsupported."""
     from internutopia.asset_tools.description import describe
     from internutopia.config.simulator import AssetLimitsCfg
     from internutopia.model.asset_files import limited_by
@@ -141,7 +141,7 @@ def show(
         tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
     ] = (1280, 960),
 ) -> int:
-    """Write a picture of a scene, or of the envs of a run at its start."""
+    """Draw a scene, a robot, or the envs of a run at its start."""
     try:
         from PIL import Image
     except ImportError as error:

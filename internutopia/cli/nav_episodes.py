@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from internutopia.cli.command import command
-from internutopia.cli.options import Seed
+from internutopia.cli.options import Seed, number_option
 from internutopia.util.bounds import MAX_COUNT
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def sample_episodes(
     task: Annotated[
         Literal['pointnav', 'objectnav'], typer.Option(help='Goals: positions, or all objects of a category.')
     ] = 'pointnav',
-    count: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help='Number of episodes per scene.')] = 100,
+    count: Annotated[int, number_option(min=1, max=MAX_COUNT, help='Number of episodes per scene.')] = 100,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help='Episode file to write.', metavar='FILE.yaml')] = Path('episodes.yaml'),
     distance: Annotated[
@@ -45,11 +45,11 @@ def sample_episodes(
     ] = None,
     success_distance: Annotated[
         float,
-        typer.Option(min=0.01, max=MAX_COUNT, help='Success radius of the goals in m.'),
+        number_option(min=0.01, max=MAX_COUNT, help='Success radius of the goals in m.'),
     ] = 0.36,
     step_height: _StepHeight = None,
 ) -> int:
-    """Sample navigation episodes: reachable pairs of start and goal in scenes."""
+    """Sample navigation episodes: pairs of a start and a goal that the robot can reach."""
     from internutopia.navigation import Agent, Ranges, sample_object_episodes, sample_point_episodes
     from internutopia.navigation.episodes import write_episodes
     from internutopia_extension.navigation.robots import built_in_robot
@@ -83,7 +83,7 @@ def draw_map(
     out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>_map.png.')] = None,
     step_height: _StepHeight = None,
 ) -> int:
-    """Write a picture of the navigable area of a robot in a scene."""
+    """Draw where a robot can go in a scene."""
     from internutopia.navigation import Agent, MapPicture, NavigationMap
     from internutopia_extension.navigation.robots import built_in_robot
 

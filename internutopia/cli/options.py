@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import socket
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from internutopia.util.bounds import MAX_COUNT, MAX_PROCESSES, MAX_SEED, MAX_THREADS
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS
 
 if TYPE_CHECKING:
     from internutopia.config import Config
@@ -23,21 +24,47 @@ ENV_NUM = '--env-num', '--envs', '--num-envs'
 """Names of the option for the number of envs."""
 LOOPBACK = '127.0.0.1:0'
 _MAX_PORT = 65535
+_BEYOND_ANY_MACHINE = {MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS}
+
+
+def number_option(*names: str, min: float, help: str, max: float | None = None) -> Any:
+    """Make a typer option for a number: an integer if `min` is one, both ends included.
+
+    Help names a bound only if someone might choose a number beyond it.
+    """
+    hidden = max is None or max in _BEYOND_ANY_MACHINE
+    label = 'positive number' if hidden and 0 < min <= 1 else f'number from {min:g}'
+    label += '' if hidden else f' to {max:g}'
+
+    def parse(given: str) -> float:
+        try:
+            value = type(min)(given)
+        except ValueError:
+            raise typer.BadParameter(
+                f'{given!r} is not {"an integer" if isinstance(min, int) else "a number"}'
+            ) from None
+        if not min <= value <= (math.inf if max is None else max):
+            bound = f' up to {max}' if hidden and value > min else ''
+            raise typer.BadParameter(f'expected a {label}{bound}, got {given}')
+        return value
+
+    return typer.Option(*names, parser=parse, metavar=f'<{label}>', help=help)
+
 
 Json = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 JsonFile = Annotated[Path | None, typer.Option('--json', help='Write the figures to this file.', metavar='FILE')]
 Quiet = Annotated[bool, typer.Option('--quiet', help='Print errors only.')]
-Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help='Seed of the random number generators.')]
-RunSeed = Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help='Seed; overrides the seed in the file.')]
+Seed = Annotated[int, number_option(min=0, max=MAX_SEED, help='Seed of the random number generators.')]
+RunSeed = Annotated[int | None, number_option(min=0, max=MAX_SEED, help='Seed; overrides the seed in the file.')]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, max=MAX_THREADS, help='Threads of the physics engine; default: one per core.'),
+    number_option(min=1, max=MAX_THREADS, help='Threads of the physics engine; default: one per core.'),
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(min=1, max=MAX_PROCESSES, help='Run in this many Ray worker processes, each with --env-num envs.'),
+    number_option(min=1, max=MAX_PROCESSES, help='Run in this many Ray worker processes, each with --env-num envs.'),
 ]
-MaxSteps = Annotated[int | None, typer.Option('--steps', min=1, max=MAX_COUNT, help='Maximum number of env steps.')]
+MaxSteps = Annotated[int | None, number_option('--steps', min=1, max=MAX_COUNT, help='Maximum number of env steps.')]
 Overwrite = Annotated[bool, typer.Option('--overwrite', help='Replace existing results.')]
 
 Device = Annotated[
@@ -73,7 +100,7 @@ RecordFormat = Annotated[
 RecordOnly = Annotated[Literal['all', 'success'], typer.Option('--only', help='Episodes to record.')]
 RecordRate = Annotated[
     int | None,
-    typer.Option('--record-fps', min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: every step.'),
+    number_option('--record-fps', min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: every step.'),
 ]
 
 Viewer = Annotated[

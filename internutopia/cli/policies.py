@@ -31,6 +31,7 @@ from internutopia.cli.options import (
     Velocity,
     Viewer,
     ViewerAddress,
+    number_option,
     open_viewer,
     parse_key_values,
 )
@@ -52,10 +53,10 @@ def play(
     env_id: TaskId = None,
     option: TaskOptions = None,
     trust: Trust = False,
-    envs: Annotated[int, typer.Option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
+        number_option(min=0.0, max=MAX_SECONDS, help='Duration; default: 10, with a viewer until Ctrl-C.'),
     ] = None,
     velocity: Velocity = None,
     out: Annotated[
@@ -67,7 +68,7 @@ def play(
     device: Device = None,
     backend: Backend = None,
 ) -> int:
-    """Show the behaviour of a policy: in a picture over time, a video, or live in a browser."""
+    """Watch a policy: in a picture over time, a video, or live in a browser."""
     from internutopia.rl.training.engine import choose_engine
     from internutopia.rl.training.loading import load_trained
     from internutopia.rl.training.playback import play as write
@@ -97,16 +98,16 @@ def evaluate_policy(
     option: TaskOptions = None,
     trust: Trust = False,
     envs: Annotated[
-        int, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
+        int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
     ] = 256,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.0, max=MAX_SECONDS, help='Episode length; default: 20 for locomotion, else of the task.'),
+        number_option(min=0.0, max=MAX_SECONDS, help='Episode length; default: 20 for locomotion, else of the task.'),
     ] = None,
     push: Annotated[
-        float, typer.Option(min=0.0, max=MAX_COUNT, help='Velocity of the pushes in locomotion tasks, in m/s.')
+        float, number_option(min=0.0, max=MAX_COUNT, help='Velocity of the pushes in locomotion tasks, in m/s.')
     ] = 0.5,
-    push_every: Annotated[float, typer.Option(min=0.0, max=MAX_SECONDS, help='Seconds between two pushes.')] = 4.0,
+    push_every: Annotated[float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds between two pushes.')] = 4.0,
     velocity: Velocity = None,
     seed: Seed = 0,
     threads: Threads = None,

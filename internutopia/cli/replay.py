@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from internutopia.cli.command import command
-from internutopia.cli.options import LOOPBACK, Trust, Viewer, ViewerAddress, open_viewer
+from internutopia.cli.options import LOOPBACK, Trust, Viewer, ViewerAddress, number_option, open_viewer
 from internutopia.util.bounds import MAX_COUNT
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ _Dataset = Annotated[Path, typer.Argument(help='Folder of a recorded dataset.', 
 @command('replay {folder}')
 def replay(
     folder: _Dataset,
-    episode: Annotated[int, typer.Option(min=0, max=MAX_COUNT, help='Index of the episode, from 0.')] = 0,
+    episode: Annotated[int, number_option(min=0, max=MAX_COUNT, help='Index of the episode, from 0.')] = 0,
     actions: Annotated[
-        bool, typer.Option('--actions', help='Step with the recorded actions instead, and report the state deviation.')
+        bool,
+        typer.Option('--actions', help='Step with the recorded actions instead, and report how states deviate.'),
     ] = False,
     camera: Annotated[
         Path | None,
@@ -47,7 +48,7 @@ def replay(
     viewer_address: ViewerAddress = None,
     trust: Trust = False,
 ) -> int:
-    """Replay a recorded episode by its states, bit by bit, or by its actions."""
+    """Replay a recorded episode: its exact states, or its actions."""
     from internutopia.recording import Dataset, Looks, Replay, ReplayCamera, augment
 
     address = viewer_address or (LOOPBACK if viewer else None)
@@ -100,7 +101,7 @@ def _show(replay: Replay, camera: ReplayCamera | None, video: Path | None, addre
 
 @command('convert {folder}')
 def convert(folder: _Dataset) -> int:
-    """Rebuild the tables, videos and data card of a dataset from its episode files, such as after a crash."""
+    """Rebuild the tables, videos and data card of a dataset from its episode files, for example after a crash."""
     from internutopia.recording import Dataset
     from internutopia.recording.dataset import FolderLock
     from internutopia.recording.export import export

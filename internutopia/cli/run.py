@@ -31,6 +31,7 @@ from internutopia.cli.options import (
     ViewerAddress,
     check_results,
     interruption_hint,
+    number_option,
     open_viewer,
     resuming_command,
 )
@@ -62,7 +63,7 @@ def run(
     config: Annotated[Path, typer.Argument(help='Run file; `internutopia init` writes one.', metavar='CONFIG.yaml')],
     env_num: Annotated[
         int | None,
-        typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; overrides the number in the file.'),
+        number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; overrides the number in the file.'),
     ] = None,
     seed: RunSeed = None,
     out: Annotated[
@@ -86,7 +87,7 @@ def run(
         ),
     ] = None,
     video_env: Annotated[
-        int | None, typer.Option('--video-env', '--env', min=0, help='The only env in the video; default: all envs.')
+        int | None, number_option('--video-env', '--env', min=0, help='The only env in the video; default: all envs.')
     ] = None,
     size: Annotated[
         tuple[int, int] | None,
@@ -96,7 +97,7 @@ def run(
     ] = None,
     fps: Annotated[
         float | None,
-        typer.Option(min=0.01, max=1000.0, help='Maximum frames per second of the video; default: 15.'),
+        number_option(min=0.01, max=1000.0, help='Maximum frames per second of the video; default: 15.'),
     ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,

@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from internutopia.cli.command import command
-from internutopia.cli.options import Quiet
+from internutopia.cli.options import Quiet, number_option
 from internutopia.util.bounds import MAX_THREADS
 from internutopia.util.imports import install_hint
 
-token_app = typer.Typer(help='Manage the users of a server: a file with names and token hashes.', no_args_is_help=True)
+token_app = typer.Typer(help='Manage the users of a server.', no_args_is_help=True)
 _TokensFile = Annotated[Path, typer.Option('--file', help='Tokens file.', metavar='FILE')]
 _UserName = Annotated[str, typer.Argument(help='Name of the user.', metavar='NAME')]
 
@@ -25,7 +25,7 @@ def serve(
     host: Annotated[
         str, typer.Option(help='Address to listen at; addresses beyond this machine require --tokens.')
     ] = '127.0.0.1',
-    port: Annotated[int, typer.Option(min=0, max=65535, help='Port to listen at; 0: any free port.')] = 8001,
+    port: Annotated[int, number_option(min=0, max=65535, help='Port to listen at; 0: any free port.')] = 8001,
     tokens: Annotated[
         Path | None, typer.Option(help='Tokens file of the users, see `internutopia token`.', metavar='FILE')
     ] = None,
@@ -39,35 +39,35 @@ def serve(
         list[str] | None,
         typer.Option(help='Address or network of a trusted proxy (X-Forwarded-For); repeatable.'),
     ] = None,
-    max_sessions: Annotated[int | None, typer.Option(min=1, help='Maximum number of sessions; default: 64.')] = None,
+    max_sessions: Annotated[int | None, number_option(min=1, help='Maximum number of sessions; default: 64.')] = None,
     user_sessions: Annotated[
-        int | None, typer.Option(min=1, help='Maximum number of sessions per user; default: 4.')
+        int | None, number_option(min=1, help='Maximum number of sessions per user; default: 4.')
     ] = None,
     user_envs: Annotated[
         int | None,
-        typer.Option(min=1, max=65536, help='Maximum number of envs per user, over all sessions; default: 1024.'),
+        number_option(min=1, max=65536, help='Maximum number of envs per user, over all sessions; default: 1024.'),
     ] = None,
     requests_per_second: Annotated[
-        float | None, typer.Option(min=0.1, help='Sustained request rate per user; default: 200.')
+        float | None, number_option(min=0.1, help='Sustained request rate per user; default: 200.')
     ] = None,
-    burst: Annotated[int | None, typer.Option(min=1, help='Maximum burst of requests per user; default: 400.')] = None,
+    burst: Annotated[int | None, number_option(min=1, help='Maximum burst of requests per user; default: 400.')] = None,
     user_in_flight: Annotated[
-        int | None, typer.Option(min=1, help='Maximum number of pending requests per user; default: 64.')
+        int | None, number_option(min=1, help='Maximum number of pending requests per user; default: 64.')
     ] = None,
     address_connections: Annotated[
-        int | None, typer.Option(min=1, help='Maximum number of connections per client address; default: 512.')
+        int | None, number_option(min=1, help='Maximum number of connections per client address; default: 512.')
     ] = None,
     max_body: Annotated[
-        int | None, typer.Option(min=1024, help='Maximum request size in bytes; default: 16 MiB.')
+        int | None, number_option(min=1024, help='Maximum request size in bytes; default: 16 MiB.')
     ] = None,
     max_step_size: Annotated[
-        int | None, typer.Option(min=1, max=65536, help='Maximum number of steps per request; default: 1000.')
+        int | None, number_option(min=1, max=65536, help='Maximum number of steps per request; default: 1000.')
     ] = None,
     idle_timeout: Annotated[
-        float | None, typer.Option(min=0.1, help='Seconds until an idle session is closed; default: 900.')
+        float | None, number_option(min=0.1, help='Seconds until an idle session is closed; default: 900.')
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=MAX_THREADS, help='Threads of the physics engine per session; default: 1.')
+        int | None, number_option(min=1, max=MAX_THREADS, help='Threads of the physics engine per session; default: 1.')
     ] = None,
     quiet: Quiet = False,
 ) -> int:

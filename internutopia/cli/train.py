@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from internutopia.cli.command import command
-from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust, parse_key_values
+from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust, number_option, parse_key_values
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_THREADS
 from internutopia.util.imports import install_hint
 from internutopia.util.interrupts import interrupts
@@ -29,26 +29,28 @@ _OUT = r" --out[ =]('[^']*'|\S+)"  # policies are shared, with their command lin
 def train(
     env_id: Annotated[str, typer.Argument(help='Learning task, or module:id of a custom one.', metavar='ID')],
     envs: Annotated[
-        int | None, typer.Option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; per process with --nproc.')
+        int | None, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs; per process with --nproc.')
     ] = None,
-    iterations: Annotated[int | None, typer.Option(min=1, max=MAX_COUNT, help='Number of policy updates.')] = None,
+    iterations: Annotated[int | None, number_option(min=1, max=MAX_COUNT, help='Number of policy updates.')] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=MAX_SEED, help='Seed of the random number generators; default: 0.')
+        int | None, number_option(min=0, max=MAX_SEED, help='Seed of the random number generators; default: 0.')
     ] = None,
     out: Annotated[Path | None, typer.Option(help='Run folder; default: runs/<task>-<seed>.')] = None,
     resume: Annotated[bool, typer.Option('--resume', help='Resume the run in the folder.')] = False,
     trust: Trust = False,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_THREADS, help='Threads of physics engine and torch; default: one per core.'),
+        number_option(min=1, max=MAX_THREADS, help='Threads of physics engine and torch; default: one per core.'),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_PROCESSES, help='Number of Ray worker processes that the envs are distributed to.'),
+        number_option(
+            min=1, max=MAX_PROCESSES, help='Number of Ray worker processes that the envs are distributed to.'
+        ),
     ] = None,
     nproc: Annotated[
         int | None,
-        typer.Option(
+        number_option(
             min=1,
             max=MAX_PROCESSES,
             help='Number of learner processes, each with --env-num envs, and a GPU each on GPUs.',
@@ -64,7 +66,7 @@ def train(
         Path | None, typer.Option(help='YAML file of TrainingCfg fields; --setting takes precedence.', metavar='FILE')
     ] = None,
 ) -> int:
-    """Train a policy; writes checkpoints, learning curve and policy file to a folder."""
+    """Train a policy; write checkpoints, the learning curve and a policy file to a folder."""
     from internutopia.rl.training.engine import choose_engine
     from internutopia.rl.training.tasks import find_task
 

@@ -7,17 +7,24 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from internutopia.util.log import log
 
-COMMAND = "pip install -e '.["
+_IN_CHECKOUT = (Path(__file__).parents[2] / 'pyproject.toml').is_file()
+COMMAND = "pip install -e '.[" if _IN_CHECKOUT else "pip install 'internutopia["
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that installs an extra: from the checkout, as package indexes have `internutopia` 2."""
-    return f"{COMMAND}{extra}]' in the checkout of InternUtopia"
+    """Return the command that installs an extra, for the way in which InternUtopia was installed.
+
+    For a wheel the version is named: pip then keeps what is installed, as package indexes have `internutopia` 2.
+    """
+    if _IN_CHECKOUT:
+        return f"{COMMAND}{extra}]' in the checkout of InternUtopia"
+    return f"{COMMAND}{extra}]=={importlib.metadata.version('internutopia')}'"
 
 
 def lazy(

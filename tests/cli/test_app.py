@@ -49,3 +49,33 @@ def test_the_number_of_envs_has_one_name_and_two_others(command):
     for name in ('--env-num', '--envs', '--num-envs'):
         result = CliRunner().invoke(commands.app, [command, 'source', name, '0'])
         assert result.exit_code == 2 and "Invalid value for '--env-num'" in result.stderr
+
+
+def test_help_groups_every_command():
+    shown = CliRunner().invoke(commands.app, ['--help']).stdout
+    titles = [line.strip('╭╮─ ') for line in shown.splitlines() if line.startswith('╭')]
+    assert titles[0] == 'Options' and 'Commands' not in titles and len(titles) > 4
+
+
+@pytest.mark.parametrize(
+    ('command', 'given', 'message'),
+    [
+        ('run x.yaml --steps', '0', 'expected a positive number, got 0'),
+        ('run x.yaml --steps', '-3', 'expected a positive number, got -3'),
+        ('run x.yaml --steps', '1.5', "'1.5' is not an integer"),
+        ('run x.yaml --steps', str(10**16), f'expected a positive number up to {10**15}, got {10**16}'),
+        ('run x.yaml --video-env', '-1', 'expected a number from 0, got -1'),
+        ('play x --envs', '65', 'expected a number from 1 to 64, got 65'),
+        ('evaluate x --push', 'nan', 'expected a number from 0, got nan'),
+        ('evaluate x --push', 'fast', "'fast' is not a number"),
+    ],
+)
+def test_a_number_that_an_option_cannot_have_is_refused(command: str, given: str, message: str):
+    result = CliRunner().invoke(commands.app, [*command.split(), given])
+    assert result.exit_code == 2 and message in ' '.join(result.stderr.replace('│', ' ').split())
+
+
+def test_help_does_not_name_bounds_beyond_any_machine():
+    for command in (['run'], ['train'], ['evaluate', 'nav'], ['evaluate', 'suite'], ['compare']):
+        shown = CliRunner().invoke(commands.app, [*command, '--help']).stdout
+        assert 'positive' in shown and '<=' not in shown.replace('1<=x<=16384', '') and '0000000' not in shown

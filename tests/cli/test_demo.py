@@ -27,6 +27,7 @@ def test_without_a_name_it_takes_the_options_of_run_and_replaces_its_own_results
         result = demo('--steps', str(steps), '--env-num', '2', '--no-picture')
         assert result.exit_code == 0, result.output
         assert f'{2 * steps} env steps' in result.stdout
+        assert 'demo --viewer ' in result.stdout and 'init my_run.yaml ' in result.stdout  # what to do next
     assert results_in(folder / 'out' / 'demo') == []
 
 
