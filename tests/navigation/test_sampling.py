@@ -149,7 +149,7 @@ def test_commands(home: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['--robot', 'jetbott'], "there is no built-in robot 'jetbott'; did you mean 'jetbot'?"),
+        (['--robot', 'jetbott'], "there is no built-in robot 'jetbott'; did you mean 'jetbot' or 'JetbotRobot'?"),
         (['--category', 'table'], '--category is for --task objectnav'),
         (['--distance', '3', '1'], 'distance must be a range'),
         (['--step-height', '5'], 'step_height = 5.0 m must be below height'),
