@@ -14,7 +14,7 @@ import mujoco
 
 from internutopia.model.custom_texts import custom_texts
 
-Attributes = Mapping[str, float | int | bool]
+Attributes = Mapping[str, float | int | bool | str]
 
 TAG = 'physx:'
 LENGTHS = {

@@ -47,20 +47,27 @@ class PhysxDeviceEnvBatch(WarpEnvBatch):
             raise NotImplementedError(f"backend 'physx' cannot change {name!r} of an env that runs")
         return super().expanded(name)
 
+    def __init__(self, scene: CompiledScene, capacity: int, device: wp.Device, spacing: float):
+        """`spacing`: distance of envs [m]."""
+        self._spacing = spacing
+        super().__init__(scene, capacity, device)
+
     @override
     def _new_batch(self, capacity: int, device: wp.Device, capacities: Capacities | None = None) -> WarpBatch:
-        return PhysxBatch(self.scene, capacity, device, capacities)
+        return PhysxBatch(self.scene, capacity, device, self._spacing, capacities)
 
 
 class PhysxBatch(WarpBatch):
-    """`n` worlds on a device that PhysX steps."""
+    """`n` worlds on a device that PhysX steps, `spacing` [m] apart in PhysX."""
 
-    def __init__(self, scene: CompiledScene, n: int, device: wp.Device, capacities: Capacities | None = None):
+    def __init__(
+        self, scene: CompiledScene, n: int, device: wp.Device, spacing: float, capacities: Capacities | None = None
+    ):
         super().__init__(warp_scene(scene).model, n, device, capacities)
         layout = physx_scene(scene).shared_layout
         self._arrays = DeviceArrays(str(device))
         self._drives = Drives(scene.model, self._arrays)
-        self._stage = DeviceStage(layout, n, str(device))
+        self._stage = DeviceStage(layout, n, str(device), spacing)
         finalize(self, self._stage.close).atexit = False  # then PhysX closes it itself
         self._instance = PhysxInstance(layout, self._stage, self._arrays)
         self._gains: Gains | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
 import torch
 import warp as wp
 from typing_extensions import override
@@ -38,7 +39,8 @@ class PhysxGpuWorld(WarpWorld):
     def _new_env_batch(self, scene: CompiledScene, capacity: int) -> WarpEnvBatch:
         if self._device.is_cuda:  # one order for what kernels, torch and PhysX do
             wp.set_stream(wp.stream_from_torch(torch.cuda.current_stream(str(self._device))), self._device)
-        return PhysxDeviceEnvBatch(scene, capacity, self._device)
+        spacing = float(np.abs(self.env_origins[1]).max()) if self.env_num > 1 else 0.0
+        return PhysxDeviceEnvBatch(scene, capacity, self._device, spacing)
 
     @override
     def _structure(self, scene: CompiledScene) -> bytes:

@@ -16,6 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from warp_device import DEVICE
 
+from internutopia.core.runner.grid import env_origins
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
 from internutopia.util.arrays import to_host
@@ -33,8 +34,9 @@ def make_device_world() -> Iterator[Callable[..., Any]]:
 
     worlds: list[PhysxDeviceWorld] = []
 
-    def make(env_num: int, substeps: int = 1) -> PhysxDeviceWorld:
-        worlds.append(PhysxDeviceWorld(env_num, np.zeros((env_num, 3)), 1 / 240, substeps, 1, device=DEVICE))
+    def make(env_num: int, substeps: int = 1, spacing: float = 5.0) -> PhysxDeviceWorld:
+        origins = env_origins(env_num, spacing)
+        worlds.append(PhysxDeviceWorld(env_num, origins, 1 / 240, substeps, 1, device=DEVICE))
         return worlds[-1]
 
     yield make

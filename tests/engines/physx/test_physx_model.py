@@ -10,8 +10,9 @@ from internutopia.engines.physx.bodies import MassSums, Movers
 from internutopia.engines.physx.contacts import contact_sensors
 from internutopia.engines.physx.drives import Drives
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.materials import friction_modes
 from internutopia.engines.physx.shapes import shape_text
-from internutopia.engines.physx.stage import friction_modes, joint_turn, write_stage
+from internutopia.engines.physx.stage import joint_turn, write_stage
 from internutopia.util.rotations import quat_rotate
 
 ROBOT = """
