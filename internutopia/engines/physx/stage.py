@@ -292,7 +292,7 @@ class _Writer:
                 position, orientation = position + quat_rotate(orientation, place), quat_multiply(orientation, turn)
                 if mover:
                     position, orientation = self._movers.local(mover, position, orientation)
-                    text += f'rel physics:body{end} = <@/{self._paths[mover]}>\n'
+                text += f'rel physics:body{end} = <@{f"/{self._paths[mover]}" if mover else ""}>\n'
                 text += f'point3f physics:localPos{end} = {vector_text(position)}\n'
                 text += f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
             yield prim_text('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)

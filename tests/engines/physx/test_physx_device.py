@@ -110,6 +110,38 @@ def test_the_same_as_on_the_host(make_world: Any, make_device_world: Any, scene:
     assert one[:, 0, 2].min() > 20, 'they lie on the ground'
 
 
+HUNG = (
+    '<worldbody><body name="plate" pos="0 0 1"><freejoint/><geom type="box" size="0.3 0.3 0.02" mass="2"/></body>'
+    '</worldbody><equality><connect body1="plate" body2="world" anchor="0.3 0 0"/></equality>'
+)
+
+
+def test_envs_stand_on_a_grid_and_on_one_ground(make_device_world: Any, scene: SceneSpec) -> None:
+    """States are as where all envs stand in one place, and the first env's are as if it were alone, to the bit."""
+    worlds = [make_device_world(*sizes) for sizes in ((6, 4, 5.0), (6, 4, 0.0), (1, 4, 5.0))]
+    views = [load(world, scene) for world in worlds]
+    for _ in range(45):
+        for world in worlds:
+            assert not world.step(np.arange(world.env_num))
+    apart, together, alone = (seen(*view) for view in views)
+    for one, other, single in zip(apart, together, alone, strict=True):
+        np.testing.assert_allclose(one, other, atol=NEAR)
+        np.testing.assert_array_equal(one[0], single[0])
+
+
+def test_joints_to_the_world_hold_where_an_env_stands(make_device_world: Any, write_model: WriteModel) -> None:
+    world = make_device_world(4)
+    hung = SceneSpec(write_model('hung', HUNG))
+    handle = world.prepare(hung)
+    world.load({env_id: (handle, hung) for env_id in range(4)})
+    for _ in range(240):
+        assert not world.step(np.arange(4))
+    places = to_host(world.body('plate', 0).get_poses()[0])
+    np.testing.assert_allclose(np.linalg.norm(places - [0.3, 0.0, 1.0], axis=1), 0.3, atol=1e-3)
+    assert places[:, 2].max() < 0.9, 'they swing'
+    np.testing.assert_allclose(places, places[:1].repeat(4, axis=0), atol=1e-3)
+
+
 def test_envs_that_are_not_stepped_stay_to_the_bit(make_device_world: Any, scene: SceneSpec) -> None:
     world = make_device_world(3)
     view, stone = load(world, scene)
