@@ -18,6 +18,7 @@ from typing_extensions import override
 from internutopia.engines.isaac.app import IsaacSim
 from internutopia.engines.isaac.tensors import PROPERTIES, STATES, KitColumns, KitContactForces, KitContactPoints
 from internutopia.engines.isaac.usd import Floats, Prims, pose
+from internutopia.engines.physx.capacities import capacities_of
 from internutopia.engines.physx.prims import scene_text
 from internutopia.engines.physx.stage import COMMON, StageLayout, absolute
 from internutopia.engines.physx.tensors import POSES, TensorAccess, slot_places
@@ -54,7 +55,9 @@ class KitStage:
         self.sim.new_stage()
         assert self.model is not None
         prims = Prims(self.sim.stage)
-        prims.update(self.sim.physics_scene, scene_text(self.model, 'scene', shared=True, gpu=self.sim.gpu))
+        parts = [(part.layout, part.slots) for part in self.parts]
+        capacities = capacities_of(parts, self._spacing, self.sim.config.physx) if self.sim.gpu else {}
+        prims.update(self.sim.physics_scene, scene_text(self.model, 'scene', True, self.sim.gpu, capacities))
         prims.copy(_INVISIBLE, [_ROOT], 'physics')  # `Visuals` are seen
         ends = np.cumsum([part.slots for part in self.parts])
         places = np.split(slot_places(int(ends[-1]), self._spacing), ends[:-1])
@@ -76,7 +79,7 @@ class KitPart(TensorAccess):
     shared = True
 
     def __init__(self, kit: KitStage, layout: StageLayout, slots: int):
-        self._kit, self._layout, self.slots = kit, layout, slots
+        self._kit, self.layout, self.slots = kit, layout, slots
         self._origins = np.zeros((slots, 3), np.float32)
         self._paths: list[str] = []  # of the slots
         self._common = ''  # path of what they have in common
@@ -88,7 +91,7 @@ class KitPart(TensorAccess):
         self._origins, self._efforts, self._views = origins.astype(np.float32), [], {}
         self._paths = [f'{path}/s{slot:05}' for slot in range(self.slots)]
         self._common = f'{path}/common'
-        common, text = (text.replace(COMMON, self._common) for text in (self._layout.common, self._layout.text))
+        common, text = (text.replace(COMMON, self._common) for text in (self.layout.common, self.layout.text))
         prims.copy(f'def Xform "part"\n{{\ndef Xform "common"\n{{\n{common}}}\n}}\n', [path], 'part')
         prims.copy(f'def Xform "env"\n{{\n{text.replace("@", "/env")}}}\n', self._paths, 'env')
         prims.set([value for own, origin in zip(self._paths, origins, strict=True) for value in pose(own, origin)])

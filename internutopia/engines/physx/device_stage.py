@@ -7,6 +7,7 @@ for tests. With `ovphysx`, as `runtime.py`.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from typing import Any, cast
@@ -16,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.physx.capacities import capacities_of, capacity_error
+from internutopia.config import PhysxCfg
+from internutopia.engines.physx.capacities import OverflowLog, capacities_of
 from internutopia.engines.physx.prims import scene_text
 from internutopia.engines.physx.runtime import COMMON_PATH, PhysxColumns, PhysxStage, slot_name
 from internutopia.engines.physx.stage import COMMON, StageLayout
@@ -33,15 +35,17 @@ class DeviceStage(PhysxStage):
 
     shared = False  # with other stages
 
-    def __init__(self, layout: StageLayout, slots: int, device: str, spacing: float = 0.0):
-        self._device = device
+    def __init__(self, layout: StageLayout, slots: int, device: str, spacing: float, buffers: PhysxCfg):
+        self._device, self._overflows = device, OverflowLog()
+        logging.getLogger('ovphysx').addHandler(self._overflows)
         places = slot_places(slots, spacing)
         self._origins = torch.from_numpy(places[:, None].astype(np.float32)).to(device) if places.any() else None
         text, model = layout.text, layout.movers.model
         if device != 'cpu':
             text = text.replace(f'{_LIMIT}255', f'{_LIMIT}{_GPU_VERTICES}')
-        scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu', capacities=capacities_of(layout, slots))
-        with capacity_error(slots):
+        capacities = capacities_of([(layout, slots)], spacing, buffers)
+        scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu', capacities=capacities)
+        with self._overflows.raised(slots):
             common = f'def Xform "common"\n{{\n{layout.common}}}\n'
             prims = f'{scene}{common}def Xform "{slot_name(0)}"\n{{\n{text}}}\n'.replace(COMMON, COMMON_PATH)
             self._attach(device, slots, prims, places if places.any() else None)
@@ -52,8 +56,13 @@ class DeviceStage(PhysxStage):
 
     @override
     def step(self, dt: float) -> None:
-        with capacity_error(self.slots):
+        with self._overflows.raised(self.slots):
             super().step(dt)
+
+    @override
+    def close(self) -> None:
+        logging.getLogger('ovphysx').removeHandler(self._overflows)
+        super().close()
 
     @override
     def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
