@@ -248,7 +248,7 @@ def test_a_buffer_of_physx_that_is_too_small(field: str, logged: bool) -> None:
 
 
 def test_buffers_of_physx_follow_from_envs(write_model: WriteModel) -> None:
-    """In one place, n limbs are near one another and what is fixed to the world of all envs; on a grid, of those around.
+    """In one place, n limbs are near one another and what is fixed in all envs; on a grid, of those around.
 
     An H200 asked for n (n - 1) / 2 of robots and n^2 of a robot and a thing that each env has.
     """
