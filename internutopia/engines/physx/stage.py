@@ -23,11 +23,11 @@ from types import MappingProxyType
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.joints import BALL, SLIDE, ball_joint_text, drives_text, joint_turn, joint_unit
 from internutopia.engines.physx.materials import Materials
 from internutopia.engines.physx.prims import (
     ARTICULATION,
@@ -48,9 +48,8 @@ COMMON = '$'
 DUMMY_SHARE = 1e-3
 """Mass of the links between several joints of one body, of that of the body."""
 
-_SLIDE = int(mujoco.mjtJoint.mjJNT_SLIDE)
 _PLANE = int(mujoco.mjtGeom.mjGEOM_PLANE)
-_X, _UP = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+_UP = np.array([0.0, 0.0, 1.0])
 _LEVEL = 1e-9
 _FAR = 1e7  # [rad, m] limit of joints without one: PhysX counts turns of a hinge only if it has limits
 
@@ -230,21 +229,22 @@ class _Writer:
     def _joint(self, joint: int, body0: str, body1: str, parent: int) -> str:
         model, movers = self._model, self._movers
         link = int(model.jnt_bodyid[joint])
-        turn = joint_turn(model.jnt_axis[joint])
+        turn = joint_turn(model, joint)
         anchor = movers.positions[link] + quat_rotate(movers.orientations[link], model.jnt_pos[joint])
         place, direction = anchor, quat_multiply(movers.orientations[link], turn)
         if parent:
             place, direction = movers.local(parent, anchor, direction)
-        slides = model.jnt_type[joint] == _SLIDE
-        kind, axis = ('Prismatic', 'linear') if slides else ('Revolute', 'angular')
         text = (
-            f'uniform token physics:axis = "X"\nrel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
+            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
             f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
             f'point3f physics:localPos1 = {vector_text(model.jnt_pos[joint])}\n'
             f'quatf physics:localRot1 = {vector_text(turn)}\n'
-            f'float drive:{axis}:physics:stiffness = 1\nfloat drive:{axis}:physics:damping = 1\n'
-            f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
         )
+        if model.jnt_type[joint] == BALL:
+            return ball_joint_text(f'j{joint}', text)
+        slides = model.jnt_type[joint] == SLIDE
+        kind, axis = ('Prismatic', 'linear') if slides else ('Revolute', 'angular')
+        text += f'uniform token physics:axis = "X"\n{drives_text(axis)}'
         low, high = self._limits(joint)
         unit = joint_unit(model, joint)
         text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
@@ -385,17 +385,3 @@ class _Writer:
 
     def _pose(self, body: int) -> tuple[Floats, Floats]:
         return self._movers.positions[body], self._movers.orientations[body]
-
-
-def joint_unit(model: mujoco.MjModel, joint: int) -> float:
-    """Return USD's unit of a joint's position, in rad or m."""
-    return 1.0 if model.jnt_type[joint] == _SLIDE else np.pi / 180
-
-
-def joint_turn(axis: NDArray[np.float64]) -> Floats:
-    """Return the orientation of a joint's frame, whose x axis is the joint's."""
-    axis = axis / np.linalg.norm(axis)
-    if axis[0] < -1 + 1e-12:
-        return np.array([0.0, 0.0, 1.0, 0.0])
-    quaternion = np.concatenate([[1 + axis[0]], np.cross(_X, axis)])
-    return quaternion / np.linalg.norm(quaternion)

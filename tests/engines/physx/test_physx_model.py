@@ -10,9 +10,10 @@ from internutopia.engines.physx.bodies import MassSums, Movers
 from internutopia.engines.physx.contacts import contact_sensors
 from internutopia.engines.physx.drives import Drives
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.joints import joint_turn
 from internutopia.engines.physx.materials import friction_modes
 from internutopia.engines.physx.shapes import shape_text
-from internutopia.engines.physx.stage import joint_turn, write_stage
+from internutopia.engines.physx.stage import write_stage
 from internutopia.engines.physx.tensors import slot_places
 from internutopia.util.rotations import quat_rotate
 
@@ -133,8 +134,16 @@ def test_text_of_a_stage(model: mujoco.MjModel) -> None:
 
 
 def test_frames_of_joints() -> None:
-    for axis in np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0.6, 0, -0.8]], float):
-        assert quat_rotate(joint_turn(axis), np.array([1.0, 0.0, 0.0])) == pytest.approx(axis)
+    axes = '1 0 0', '-1 0 0', '0 1 0', '0.6 0 -0.8'
+    joints = ''.join(f'<joint type="hinge" axis="{axis}"/>' for axis in axes[:3])
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><worldbody><body>{joints}<geom size="0.1"/><body><joint type="slide" axis="{axes[3]}"/>'
+        '<geom size="0.1"/><body><joint type="ball"/><geom size="0.1"/></body></body></body></worldbody></mujoco>'
+    )
+    for joint, axis in enumerate(axes):
+        turned = quat_rotate(joint_turn(model, joint), np.array([1.0, 0.0, 0.0]))
+        assert turned == pytest.approx(np.array(axis.split(), float))
+    assert joint_turn(model, 4) == pytest.approx([1, 0, 0, 0])
 
 
 def shape_of(size: str) -> tuple[str, str, str]:
