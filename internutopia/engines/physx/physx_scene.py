@@ -17,7 +17,7 @@ from internutopia.engines.physx.joints import BALL
 from internutopia.engines.physx.sensors import check_sensors
 from internutopia.engines.physx.stage import StageLayout, write_stage
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.physx_attributes import physx_attributes
+from internutopia.model.physx_attributes import MODES, physx_attributes
 from internutopia.util.log import warn_once
 
 _HELD = (MODEL_FIELDS - CHANGEABLE - VISUAL) | {'geom_friction'}  # of shapes, which are known by it
@@ -76,5 +76,6 @@ def _check(model: mujoco.MjModel) -> None:
     ):
         if present:
             raise NotImplementedError(f"backend 'physx' has no counterpart of {what} of a model; use 'mujoco'")
-    if model.npair:
+    moded = {model.geom(name).id for name, own in physx_attributes(model).items() if MODES[0] in own}
+    if not moded.issuperset([*model.pair_geom1.tolist(), *model.pair_geom2.tolist()]):
         warn_once("backend 'physx' takes friction and restitution from the geoms: those of contact pairs are ignored")
