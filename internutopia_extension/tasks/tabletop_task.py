@@ -38,7 +38,7 @@ class TabletopTask(BaseTask):
         self._start_height = 0.0
         self._highest = -np.inf
         self._held = 0
-        self._made = -1  # steps so far; the first observation is that of the start
+        self._seen: float | None = None  # time [s] of the state that was compared with the goal last
 
     @override
     def post_reset(self) -> None:
@@ -51,10 +51,12 @@ class TabletopTask(BaseTask):
         """Return the observations of the robots, and the state of the task."""
         obs = super().get_observations()
         name, robot = next(iter(self.robots.items()))
-        self._made += 1
         base = np.asarray(robot.config.position)
         poses = {key: each.body.get_pose() for key, each in self.objects.items()}
-        self._held = self._held + 1 if self._goal_holds(poses, base, obs[name]) else 0
+        time = float(self._scene.world.times[self.env_id])
+        if time != self._seen:  # observations are made between steps, too
+            self._held = self._held + 1 if self._goal_holds(poses, base, obs[name]) else 0
+            self._seen = time
         obs[name]['task'] = {
             'instruction': self.config.instruction,
             'objects': {key: np.concatenate([position - base, turn]) for key, (position, turn) in poses.items()},
@@ -64,7 +66,8 @@ class TabletopTask(BaseTask):
 
     @override
     def is_done(self) -> bool:
-        return self._held >= self.config.hold or self._made >= self.config.max_steps
+        self.steps += 1
+        return self._held >= self.config.hold or self.steps >= self.config.max_steps
 
     def _goal_holds(self, poses: dict[str, Any], base: NDArray[np.float64], obs: dict[str, Any]) -> bool:
         """Return True if the object rests on its target, and nothing holds it."""

@@ -93,6 +93,23 @@ def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, 
     assert [each['success'] for each in one] == [1.0] * 4
 
 
+def test_observations_between_steps_change_nothing(suite, tmp_path: Path):
+    (usual,) = run_expert(suite, tmp_path, 1, tasks=['stack'], episodes=1)
+    (task,) = suite.task_configs(['stack'], episodes=1)
+    act = suite.expert(task)
+    config = Config(simulator=suite.simulator(None), task_configs=[task], metrics_save_path='none')
+    with closing(Env(config)) as env:
+        obs, _ = env.reset()
+        steps, ended = 0, False
+        while not ended:
+            action = act(obs[0]['franka'])
+            for _ in range(3):
+                assert env.get_observations()[0]['franka']['task']['success'] is False
+            obs, _, terminated, _, _ = env.step([{'franka': action}])
+            steps, ended = steps + 1, terminated[0]
+    assert (steps, obs[0]['franka']['task']['success']) == (usual['steps'], True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('axis', ['none', 'object_pose', 'distractors'])
 def test_the_expert_succeeds_in_nearly_all_episodes(suite, tmp_path: Path, axis: str):
