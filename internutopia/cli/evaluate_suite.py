@@ -110,7 +110,8 @@ def evaluate_suite(
     try:
         every = 1 if record is not None or horizon is None else horizon
         axes = suite.perturbations if perturbations == 'all' else perturbations.split(',')
-        cameras = mapper.cameras if client is not None or record is not None else {}
+        shown = client is not None or mapping is not None or record is not None
+        cameras = mapper.cameras if shown else {}
         configs = suite.task_configs(tasks.split(',') if tasks else None, axes, episodes, cameras, every)
         evaluated = {
             'policy': policy,
