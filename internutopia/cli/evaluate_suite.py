@@ -125,10 +125,16 @@ def evaluate_suite(
         measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
+        unknown['targets_out_of_reach'] = mapper.out_of_reach
         conditions = {'suite': suite.name, **evaluated, **unknown}
         file = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
+        if mapper.out_of_reach:
+            print(
+                f'{mapper.out_of_reach} targets of {run.times.steps} are more than {suite.arm.reach} m from the base '
+                'of the arm: do mode, frame, scale and order of the mapping fit the policy?'
+            )
         print(file)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)

@@ -47,7 +47,7 @@ class PolicyRun:
     """A policy that runs all episodes of an Env; the config sets where metrics are written.
 
     An episode whose policy fails (it raises, or gives something that is no action) is dealt with by a rule; the others
-    go on. If the policy fails before it ever gave an answer, something is wrong with it and not with an episode: then
+    go on. If the policy fails before it ever gave an action, something is wrong with it and not with an episode: then
     the run stops, whatever the rule, unless that is `'skip'`.
 
     Args:
@@ -76,7 +76,7 @@ class PolicyRun:
         self.times = RunTimes()
         self._env, self._policy, self._name = env, policy, name
         self._on_error, self._retries = on_error, retries
-        self._answered = False  # whether the policy ever gave an answer
+        self._answered = False  # True once the policy gave an answer that can be made an action of
         self._tries: Counter[int] = Counter()  # of episodes that failed
         self._obs: list[Any] = [None] * env.num_envs
         self._actors: dict[int, Actor] = {}  # of envs that run
@@ -121,6 +121,7 @@ class PolicyRun:
                 if error.env_id not in self._actors:
                     raise
                 failed = {error.env_id: error}
+                self._answered &= self.times.steps > 0
         self._give_up(failed)
         self._start(failed)
         return None
@@ -195,7 +196,8 @@ class PolicyRun:
         for env_id, error in failed.items():
             episode = self._env.active_episodes[env_id]
             failure = f'{self._name(self._task(env_id))}: {_text(error)}'
-            log.warning('the policy fails in %s', failure, exc_info=None if self.failures else error)
+            shown = self.failures or isinstance(error, PolicyError | EnvValueError | EnvKeyError)
+            log.warning('the policy fails in %s', failure, exc_info=None if shown else error)
             if self._on_error == 'stop' or not (self._answered or self._on_error == 'skip'):
                 self.failures.append(failure)
                 self.stopped = f'the policy fails in {failure}'

@@ -48,7 +48,7 @@ COLORS = {
     'black': (0.08, 0.08, 0.08),
 }
 DISTRACTORS = 'orange_cube', 'white_cube', 'black_cube'
-ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04)
+ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04, 1.4)
 
 _PHYSICS_DT, _SUBSTEPS = 1 / 240, 12  # 20 steps per second
 _REACH = (0.36, -0.22), (0.60, 0.22)  # lowest and highest x and y of what the arm has to reach
