@@ -21,7 +21,7 @@ from internutopia.evaluation.suites import episode_name, find_suite
 from internutopia_extension import import_extensions
 
 DOWN = [0.0, 1.0, 0.0, 0.0]  # (w, x, y, z): the gripper points to the floor
-ABOVE = 0.1  # m
+ABOVE, STRIDE = 0.1, 0.02  # m, height above the button, and on the way down in a step
 RESULTS = Path('out/evaluate_policy.jsonl')
 
 
@@ -32,9 +32,9 @@ def policy(task: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     def act(obs: Mapping[str, Any]) -> dict[str, Any]:
         (top,) = (pose[:3] for name, pose in obs['task']['objects'].items() if name.startswith('console/'))
         tip = obs['controllers']['arm_ik_controller']['eef_position']
-        over = np.linalg.norm((tip - top)[:2]) < 0.01
-        target = top - [0.0, 0.0, 0.02] if over else top + [0.0, 0.0, ABOVE]
-        return {'arm_ik_controller': [target.tolist(), DOWN], 'gripper_controller': ['close']}
+        away = np.linalg.norm((tip - top)[:2])
+        target = [*top[:2], tip[2] - STRIDE if away < 0.02 else top[2] + ABOVE]
+        return {'arm_ik_controller': [target, DOWN], 'gripper_controller': ['close']}
 
     return act
 

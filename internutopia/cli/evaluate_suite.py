@@ -70,7 +70,7 @@ def evaluate_suite(
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
@@ -109,10 +109,10 @@ def evaluate_suite(
     chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
     try:
         every = 1 if record is not None or horizon is None else horizon
-        axes = suite.perturbations if perturbations == 'all' else perturbations.split(',')
+        axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
         shown = client is not None or mapping is not None or record is not None
         cameras = mapper.cameras if shown else {}
-        configs = suite.task_configs(tasks.split(',') if tasks else None, axes, episodes, cameras, every)
+        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every)
         evaluated = {
             'policy': policy,
             'mapping': mapped.model_dump(mode='json'),
@@ -142,6 +142,10 @@ def evaluate_suite(
         if client is not None:
             client.close()
     return evaluation.conclude(run, interruption, missing, len(configs))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(',')]
 
 
 def _policy(

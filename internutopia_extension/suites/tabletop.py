@@ -211,7 +211,7 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
                 'hit the {button} key',
                 'hold down the button that is {button}',
             ),
-            [JointGoalCfg(object='console', joint='{button}', range=(0.008, 0.02))],
+            [JointGoalCfg(object='console', joint='{button}', range=(0.008, 0.05))],
             {'button': _CUBES},
         ),
     ),
