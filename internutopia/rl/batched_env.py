@@ -44,6 +44,7 @@ from internutopia.rl.managers import (
     TerminationManager,
     evaluate_step,
 )
+from internutopia.rl.observation_groups import Observations, each_group, where_envs
 from internutopia.rl.observer import Faults, Observer
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import masked_assign, to_host
@@ -260,28 +261,27 @@ class BatchedRLEnv:
             self._record(outcome)
         return outcome
 
-    def compute_observations(self) -> NDArray[np.float32]:
-        """Compute observations `(n, dim)`, the caller's own; zero for envs without an episode."""
-        return self._copied(self.observer.observations())
+    def compute_observations(self) -> Observations:
+        """Compute observations `(n, ...)`, the caller's own; zero for envs without an episode."""
+        return each_group(self._copied, self.observer.observations())
 
-    def compute_first_observations(self, envs: EnvSelection) -> NDArray[np.float32]:
-        """Compute observations `(m, dim)` of envs that have just started, without touching those of the others."""
-        obs = self.observer.first(envs)
-        return self.arrays.xp.where((envs.take(self.episode_ids) < 0)[:, None], 0.0, obs)
+    def compute_first_observations(self, envs: EnvSelection) -> Observations:
+        """Compute observations `(m, ...)` of envs that have just started, without touching those of the others."""
+        has_episode = envs.take(self.episode_ids) >= 0
+        return each_group(lambda obs: where_envs(has_episode, obs), self.observer.first(envs))
 
-    def last_observations(self) -> NDArray[np.float32]:
-        """Return a copy of the last observations `(n, dim)`."""
-        return self._copied(self.observer.policy.last)
+    def last_observations(self) -> Observations:
+        """Return a copy of the last observations `(n, ...)`."""
+        return each_group(self._copied, self.observer.last())
 
-    def compute_critic_observations(self) -> NDArray[np.float32]:
+    def compute_critic_observations(self) -> Observations:
         """Compute the observations of the critic `(n, dim)`: those of the policy, then the privileged ones.
 
-        The same until the next step or reset. RuntimeError before the first reset.
+        Of named groups all, as a dict. The same until the next step or reset. RuntimeError before the first reset.
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
-        beyond = self.observer.critic_observations()
-        return self._copied(self.arrays.xp.concat([self.observer.policy.last, beyond], axis=-1))
+        return each_group(self._copied, self.observer.critic_observations())
 
     def close(self) -> None:
         """Free everything."""
@@ -332,7 +332,7 @@ class BatchedRLEnv:
         if cfg.compiled:
             from internutopia.rl.compiled.step import compile_step
 
-            observers = (self.observer.policy, cfg.observations), (self.observer.critic, cfg.critic_observations)
+            observers = [(self.observer.policy, cfg.terms(False)), (self.observer.critic, cfg.terms(True))]
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
             self.observer.compiled = None if self._compiled is None else self._compiled.observe
 

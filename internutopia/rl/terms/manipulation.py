@@ -54,6 +54,18 @@ def object_lifted(state: RobotState, body: str, low: float, high: float) -> Arra
 
 
 @term('termination')
+def object_reached(state: RobotState, link: str, body: str, radius: PositiveFloat) -> NDArray[np.bool_]:
+    """A link is within this of an object [m]."""
+    return length(state.object_positions([body])[:, 0] - state.link_position(link)) < radius
+
+
+@term('reward', name='object_reached')
+def at_object(state: RobotState, link: str, body: str, radius: PositiveFloat) -> Array:
+    """1 where a link is within `radius` [m] of an object."""
+    return state.xp.astype(object_reached(state, link, body, radius), state.xp.float32)
+
+
+@term('termination')
 def object_away(state: RobotState, body: str, distance: float) -> NDArray[np.bool_]:
     """An object is farther than this from the base, seen from above [m]."""
     offset = state.object_positions([body])[:, 0, :2] - state.base_position[:, :2]

@@ -39,7 +39,7 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
         offset=core.state.action_offset.tolist(),
         scale=core.state.action_scale.tolist(),
         # noise and delay, which a real sensor has by itself, are of training only
-        observations=[term.update(noise=0.0, delay=0) for term in learning.observations],
+        observations=[term.update(noise=0.0, delay=0) for term in learning.one_group('a policy file')],
         command=name,
         command_low=low,
         command_high=high,
