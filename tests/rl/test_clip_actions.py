@@ -28,7 +28,7 @@ def vector(config: Config, action: float) -> np.ndarray:
 def single(config: Config, action: float) -> np.ndarray:
     env = SingleEnv(config)
     env.reset(seed=0)
-    return env.step(np.full(1, action, np.float32))[0]
+    return np.asarray(env.step(np.full(1, action, np.float32))[0])
 
 
 def sb3(config: Config, action: float) -> np.ndarray:

@@ -29,7 +29,7 @@ def config(opengl: None) -> Config:
 
 
 def test_the_block_is_seen_where_it_lies(opengl: None) -> None:
-    envs = SB3VecEnv(reach_block.config(6, 0, size=40, threads=1))
+    envs: Any = SB3VecEnv(reach_block.config(6, 0, size=40, threads=1))
     obs: Any = envs.reset()
     picture, way = obs['camera/front'].astype(int), np.asarray(envs.envs.critic_observations()['critic'])
     red = (picture[..., 0] > 100) & (picture[..., 1] < 60) & (picture[..., 2] < 60)

@@ -34,13 +34,18 @@ def grouped(groups: dict[str, Any], num_envs: int = 3, **options: Any) -> Any:
     return with_learning(config.model_copy(update={'task_configs': tasks}), observations=groups)
 
 
+def vector_env(config: Any, **options: Any) -> Any:
+    """A `VectorEnv`, whose types know arrays only."""
+    return VectorEnv(config, **options)
+
+
 def flat(num_envs: int = 3, **options: Any) -> Any:
     return carts(num_envs, max_episode_steps=LIMIT, start=0.05, **options)
 
 
 def test_groups_are_a_dict_of_the_same_numbers() -> None:
-    named = VectorEnv(grouped({'joints': [POSITIONS], 'rates': [VELOCITIES], 'critic': [POSITIONS]}))
-    plain = VectorEnv(flat())
+    named = vector_env(grouped({'joints': [POSITIONS], 'rates': [VELOCITIES], 'critic': [POSITIONS]}))
+    plain = vector_env(flat())
     space = named.single_observation_space
     assert isinstance(space, spaces.Dict) and set(space) == {'joints', 'rates'} and space['joints'].shape == (2,)
     actions = np.random.default_rng(0).uniform(-1.0, 1.0, (3 * LIMIT, 3, 1)).astype(np.float32)
@@ -70,9 +75,9 @@ def test_a_history_holds_the_last_steps_of_the_episode(mode: str, compiled: bool
         'stack': ObservationGroupCfg(terms=[POSITIONS, VELOCITIES], history_length=3, stacked=True),
         'critic/past': ObservationGroupCfg(terms=[POSITIONS], history_length=2),
     }
-    envs = VectorEnv(with_learning(grouped(terms), compiled=compiled), autoreset_mode=mode)
-    plain = VectorEnv(with_learning(flat(), compiled=compiled), autoreset_mode=mode)
-    assert envs.single_observation_space['stack'].shape == (3, 4)  # pyright: ignore[reportIndexIssue]
+    envs = vector_env(with_learning(grouped(terms), compiled=compiled), autoreset_mode=mode)
+    plain = vector_env(with_learning(flat(), compiled=compiled), autoreset_mode=mode)
+    assert envs.single_observation_space['stack'].shape == (3, 4)
     obs, now = envs.reset(seed=1)[0], plain.reset(seed=1)[0]
     past = [[row] * 3 for row in now]
     ended = np.zeros(3, bool)
@@ -103,7 +108,7 @@ def test_noise_is_switched_by_the_group() -> None:
         'noisy': ObservationGroupCfg(terms=[noisy], history_length=2),
         'true': ObservationGroupCfg(terms=[noisy], noise=False),
     }
-    with closing(VectorEnv(grouped(groups))) as envs:
+    with closing(vector_env(grouped(groups))) as envs:
         first, _ = envs.reset(seed=0)
         assert np.abs(first['true']).max() <= 0.05 < np.abs(first['noisy'][:, :2] - first['true']).max()
         second, *_ = envs.step(np.zeros((3, 1), np.float32))
@@ -118,7 +123,7 @@ def test_pictures_are_uint8_of_the_chosen_layout(layout: Any, shape: tuple[int, 
         'camera/depth': PictureGroupCfg(camera='front', data='depth', max_depth=4.0),
         'critic': [VELOCITIES],
     }
-    with closing(VectorEnv(grouped(groups), autoreset_mode='SameStep')) as envs:
+    with closing(vector_env(grouped(groups), autoreset_mode='SameStep')) as envs:
         space = envs.single_observation_space
         assert isinstance(space, spaces.Dict) and space['camera/front'] == spaces.Box(0, 255, shape, np.uint8)
         obs, _ = envs.reset(seed=0)

@@ -98,7 +98,7 @@ def _describe(config: Config) -> Description:
     envs = VectorEnv(config)
     try:
         envs.reset()
-        config.task_configs[0].learning.one_group('a server')
+        envs.core.learning.one_group('a server')
         observation_size = spaces.flatdim(envs.single_observation_space)
         return Description(observation_size, envs.action_format, envs.core.step_dt, mujoco.__version__)
     finally:
