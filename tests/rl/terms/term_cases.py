@@ -31,6 +31,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('reward', 'track_yaw_rate'): [GO, {**GO, 'final': 0.2}],
     ('reward', 'goal_progress'): [GOAL],
     ('reward', 'goal_reached'): [{**GOAL, 'radius': 1.5}],
+    ('reward', 'left_area'): [{'radius': 0.25}],
     ('reward', 'height'): [{'target': 0.3}],
     ('reward', 'posture_cost'): [{}, {'joints': ['tail']}],
     ('reward', 'joint_limit_cost'): [{'margin': 1.0}],
@@ -82,7 +83,16 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('randomization', 'scatter'): [{'objects': OBJECTS, 'distance': (1.0, 2.0)}],
     ('randomization', 'place_object'): [{'body': 'a', 'x': (0.0, 1.0), 'y': (-1.0, 0.0), 'z': 0.3}],
 }
-ELSEWHERE = {('observation', 'camera'), ('observation', 'sensor')}  # need a world that takes pictures, a sensor
+# need a world that takes pictures, a sensor, another robot
+ELSEWHERE = {
+    ('observation', 'camera'),
+    ('observation', 'sensor'),
+    ('observation', 'robot_offset'),
+    ('observation', 'robot_velocity'),
+    ('reward', 'robot_near'),
+    ('reward', 'robot_within'),
+    ('termination', 'robot_within'),
+}
 BUILT_IN: list[tuple[Any, str]] = [
     (kind, name)
     for kind in KINDS
