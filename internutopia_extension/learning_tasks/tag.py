@@ -51,8 +51,9 @@ def agents(radius: float = 0.25, speed: float = 1.0) -> dict[str, LearningCfg]:
     """Return what the two learn: the chaser to be near the runner, the runner to be away.
 
     Actions `(2,)` are forward speed [m/s] and rotation speed [rad/s], clipped. Observations `(18,)` are the way to the
-    other one and its velocity in the own frame [m, m/s], own pose and velocity, and the last action. Being near is worth up to 1 per second for the chaser, and costs the runner as much; a catch is worth 5. The
-    episode ends with it, and where one of them leaves the arena of 2 m, which costs 5.
+    other one and its velocity in the own frame [m, m/s], own pose and velocity, and the last action. Being near is
+    worth up to 1 per second for the chaser, and costs the runner as much; a catch is worth 5. The episode ends with it,
+    and where one of them leaves the arena of 2 m, which costs it 5.
 
     Args:
         radius: distance that counts as caught [m].

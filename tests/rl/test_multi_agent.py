@@ -13,7 +13,7 @@ from internutopia.rl import VectorEnv
 from internutopia.rl.multi_agent import AgentRows, MultiAgentEnv, Team
 from internutopia.rl.pettingzoo import ParallelEnv
 from internutopia_extension import import_extensions
-from internutopia_extension.learning_tasks import tag
+from internutopia_extension.learning_tasks import carry, tag
 
 import_extensions()
 LIMIT = 12  # steps of an episode
@@ -177,3 +177,16 @@ def test_wrong_agents_are_named() -> None:
     with pytest.raises(KeyError, match="has no robot .*'nobody'|nobody"):
         lost = agents[CHASER].update(observations=[{'term': 'robot_offset', 'params': {'robot': 'nobody'}}])
         MultiAgentEnv(game(), {CHASER: lost})
+
+
+def test_arms_carry_together_as_a_team() -> None:
+    envs = MultiAgentEnv(carry.config(2, 0, threads=1), carry.agents())
+    obs, _ = envs.reset(seed=0)
+    ways = {arm: own[:, 18:24].reshape(2, 2, 3) for arm, own in obs.items()}  # to the own end, to the other one
+    np.testing.assert_allclose(ways['left_arm'][:, 1] - ways['left_arm'][:, 0], [[0.4, 0.0, 0.0]] * 2, atol=1e-3)
+    np.testing.assert_allclose(ways['left_arm'], ways['right_arm'], atol=0.1)  # they stand face to face
+    team = Team(envs)
+    assert team.single_observation_space.shape == (66,) and team.single_action_space.shape == (18,)
+    _, rewards, *_ = team.step(np.zeros((2, 18), np.float32))
+    assert 0.0 < rewards.min()
+    envs.close()

@@ -26,7 +26,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('observation', 'height_scan'): [{'forward': [0.0, 0.3], 'left': [-0.1, 0.1]}],
     ('observation', 'nearest_objects'): [{'objects': OBJECTS, 'count': 2}],
     ('observation', 'target_offset'): [{**TIP, 'name': 'target'}],
-    ('observation', 'object_offset'): [{**TIP, 'body': 'a'}],
+    ('observation', 'object_offset'): [{**TIP, 'body': 'a'}, {**TIP, 'body': 'a', 'offset': (0.1, 0.0, -0.2)}],
     ('reward', 'track_linear_velocity'): [GO, {**GO, 'final': 0.2}],
     ('reward', 'track_yaw_rate'): [GO, {**GO, 'final': 0.2}],
     ('reward', 'goal_progress'): [GOAL],
