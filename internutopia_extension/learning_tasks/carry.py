@@ -11,6 +11,7 @@ from internutopia.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.config.robot import RobotCfg
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 from internutopia_extension.configs.objects import DynamicCubeCfg
@@ -44,7 +45,7 @@ def config(
     """
     joints = JointControllerCfg(name='joints', joint_names=[*FRANKA_ARM_7, *FRANKA_FINGERS])
     poses = {'left_arm': (0.0, (1.0, 0.0, 0.0, 0.0)), 'right_arm': (APART, (0.0, 0.0, 0.0, 1.0))}
-    robots = [
+    robots: list[RobotCfg] = [
         FrankaRobotCfg(name=name, prim_path=f'/{name}', position=(x, 0.0, 0.0), orientation=turn, controllers=[joints])
         for name, (x, turn) in poses.items()
     ]

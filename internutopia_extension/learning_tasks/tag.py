@@ -13,6 +13,7 @@ from internutopia.config.learning import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from internutopia.config.robot import RobotCfg
 from internutopia_extension.configs.robots.jetbot import JetbotRobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless
@@ -39,7 +40,7 @@ def config(
         threads: threads of the physics engine; None means one per core.
     """
     places = {CHASER: -0.5, RUNNER: 0.5}
-    robots = [
+    robots: list[RobotCfg] = [
         JetbotRobotCfg(name=name, prim_path=f'/{name}', position=(x, 0.0, 0.03), controllers=[move_by_speed_cfg])
         for name, x in places.items()
     ]

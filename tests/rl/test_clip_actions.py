@@ -32,7 +32,7 @@ def single(config: Config, action: float) -> np.ndarray:
 
 
 def sb3(config: Config, action: float) -> np.ndarray:
-    envs = SB3VecEnv(config)
+    envs: Any = SB3VecEnv(config)
     envs.seed(0)
     envs.reset()
     return np.asarray(envs.step(np.full((1, 1), action, np.float32))[0])

@@ -44,6 +44,7 @@ def test_each_agent_has_its_own_arrays(envs: MultiAgentEnv) -> None:
     places = obs[CHASER][:, 6:9], obs[RUNNER][:, 6:9]
     np.testing.assert_allclose(apart, np.linalg.norm(places[0] - places[1], axis=1), rtol=1e-5)
     assert len({*places[0][:, 1].round(4), *places[1][:, 1].round(4)}) == 6, 'what is random is of each agent'
+    rewards: Any = {}
     for _ in range(5):
         obs, rewards, *_ = envs.step({CHASER: ahead(1.0, 0.0, -1.0), RUNNER: ahead(0.0, 0.0, 1.0)})
     assert obs[CHASER][0, 13] > 0.1 > abs(obs[RUNNER][0, 13]) and obs[CHASER][2, 13] < -0.1 < obs[RUNNER][2, 13]
@@ -58,9 +59,10 @@ def test_an_agent_alone_sees_and_gets_what_a_vector_env_says() -> None:
     both = MultiAgentEnv(game(), agents, autoreset_mode='Disabled')
     alone = VectorEnv(game(), agents[CHASER].update(robot=CHASER), autoreset_mode='Disabled')
     obs, expected = both.reset(seed=1)[0][CHASER], alone.reset(seed=1)[0]
+    truncated: Any = {}
+    push = ahead(1.0, 0.4, -0.5)
     for _ in range(LIMIT):
         np.testing.assert_allclose(obs, expected, atol=1e-5)
-        push = ahead(1.0, 0.4, -0.5)
         every, rewards, _, truncated, _ = both.step({CHASER: push, RUNNER: ahead(0.0, 0.0, 0.0)})
         expected, expected_rewards, _, expected_truncated, _ = alone.step(push)
         obs = every[CHASER]
@@ -82,6 +84,8 @@ def test_an_end_is_one_of_all(tmp_path: Any) -> None:
     envs = MultiAgentEnv(game(metrics_save_path=str(tmp_path / 'results.jsonl')), agents)
     envs.reset(seed=1)
     caught = None
+    obs: Any
+    obs = rewards = infos = {}
     for _ in range(LIMIT - 1):
         obs, rewards, terminated, truncated, infos = envs.step({CHASER: ahead(1.0, 0.0, 0.0), RUNNER: ahead(0, 0, 0)})
         assert terminated[CHASER].tolist() == terminated[RUNNER].tolist() and not truncated[CHASER].any()
