@@ -100,11 +100,11 @@ class ActionFormat:
             raise EnvValueError(env_id, f'action of env {env_id} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice become one."""
+        """Return the actions `(n, k)` for `ArrayRunner.step`; rows that are no choice become one."""
         return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
 
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
-        """Return actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
+        """Return actions as a tensor `(*batch, k)` for `ArrayRunner.step`; NaN where they are none of the choices.
 
         ValueError for another shape or what are no real numbers (integers), but their values are not read.
         """

@@ -1,6 +1,6 @@
 """Simulator runner: the physics world of one process, the episode in each env, and the parts of a step and a reset.
 
-The list API (`LocalRunner`) and the array API (`rl.batched_env`) write their step out, around `stepping` and `advance`:
+The list API (`LocalRunner`) and the array API (`ArrayRunner`) write their step out, around `stepping` and `advance`:
 validate, apply, physics (each as often as actions are repeated), observe, evaluate, record. The runner trusts its
 arguments: APIs check them.
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from internutopia.config.learning import LearningCfg
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.policy import PolicyMetadata, write_metadata
 from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
@@ -23,7 +23,7 @@ from internutopia.rl.vector_env import VectorEnv
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 supports it
 
 
-def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
+def policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata:
     """Return the metadata to run the policy of these envs on a robot.
 
     ValueError unless it moves joint targets around a home pose on a command with a range.
