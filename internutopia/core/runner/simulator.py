@@ -2,9 +2,7 @@
 
 The list API (`LocalRunner`) and the array API (`ArrayRunner`) write their step out, around `stepping` and `advance`:
 validate, apply, physics (each as often as actions are repeated), observe, evaluate, record. The runner trusts its
-arguments: APIs check them.
-
-A reset: take episodes, prepare them, unload, load, set up tasks, begin.
+arguments: APIs check them. A reset: take episodes, prepare them, clean up, load, set up tasks, begin.
 """
 
 from __future__ import annotations
@@ -236,8 +234,7 @@ class SimulatorRunner:
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
         """Return the slots of the envs that have episodes; those without are left out."""
-        envs = self.envs
-        return [slot for env_id in env_ids if (slot := envs[env_id]) is not None]
+        return [slot for env_id in env_ids if (slot := self.envs[env_id]) is not None]
 
     def active(self) -> list[int]:
         """Return the ids of the envs whose episode goes on."""
