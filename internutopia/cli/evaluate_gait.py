@@ -21,6 +21,7 @@ from internutopia.cli.options import (
     Trust,
     number_option,
     parse_key_values,
+    write_json,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
 
@@ -47,10 +48,9 @@ def evaluate_gait(
     ] = None,
 ) -> int:
     """Report on how a policy stands, also after a push, and walks ahead; exit code 1 if a bound is exceeded."""
-    import json
-
+    from internutopia.cli.report import print_figures
     from internutopia.rl.training.engine import choose_engine
-    from internutopia.rl.training.gait_report import exceeded, gait_report
+    from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
     from internutopia.rl.training.loading import load_trained
     from internutopia.rl.training.playback import contact_sheet
     from internutopia_extension.learning_tasks.gait_bounds import bounds_of
@@ -60,10 +60,13 @@ def evaluate_gait(
     config = trained.config(envs, seed, threads, engine)
     figures = gait_report(trained.act, config, stand=stand, push=push, seed=seed, arrays=trained.arrays)
     bounds = bounds_of(trained.task.arguments)
-    _print(figures, bounds, f'{trained.file}, {trained.task.id}')
+    rows = [
+        (FIGURES[name], f'{value:.3g}', f'{bounds[name]:g}' if name in bounds else '')
+        for name, value in figures.items()
+    ]
+    print_figures(f'{trained.file}, {trained.task.id}', ['', '', 'bound' if bounds else ''], rows)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(figures, indent=2) + '\n')
+        write_json(json_file, figures)
     if sheet is not None:
         contact_sheet(trained.act, trained.config(1, seed, threads, engine), sheet, arrays=trained.arrays)
         print(sheet)
@@ -71,21 +74,3 @@ def evaluate_gait(
     for fault in beyond:
         print(fault)
     return int(bool(beyond))
-
-
-def _print(figures: dict[str, float], bounds: dict[str, float], title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from internutopia.rl.training.gait_report import FIGURES
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column('')
-    table.add_column('', justify='right')
-    table.add_column('bound' if bounds else '', justify='right')
-    for name, value in figures.items():
-        table.add_row(Text(FIGURES[name]), f'{value:.3g}', f'{bounds[name]:g}' if name in bounds else '')
-    console = Console(highlight=False, markup=False)
-    console.print(title, soft_wrap=True)
-    console.print(table)

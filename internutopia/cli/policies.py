@@ -14,14 +14,11 @@ from internutopia.cli.command import command
 from internutopia.cli.options import (
     ENV_NUM,
     LOOPBACK,
+    NOT_RECORDED,
     Backend,
     Device,
     JsonFile,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
     Seed,
     Source,
     TaskId,
@@ -34,6 +31,7 @@ from internutopia.cli.options import (
     number_option,
     open_viewer,
     parse_key_values,
+    write_json,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
 from internutopia.util.imports import install_hint
@@ -114,15 +112,9 @@ def evaluate_policy(
     device: Device = None,
     backend: Backend = None,
     json_file: JsonFile = None,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate a policy on one episode in each of many envs."""
-    import json
-
-    recording = RecordOptions(record, record_format, only, record_fps)
     recording.check()
     from internutopia.rl.training.engine import choose_engine
     from internutopia.rl.training.evaluation import evaluate
@@ -155,9 +147,8 @@ def evaluate_policy(
         conditions |= {'push': push, 'push_every': push_every, 'command': speeds}
     _print(result, f'{trained.file}, {trained.task.id}')  # first: a file that cannot be written loses nothing then
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         figures = conditions | {'survived': result.survived} | asdict(result)
-        json_file.write_text(json.dumps(figures, indent=2) + '\n')
+        write_json(json_file, figures)
     return 0
 
 
@@ -208,13 +199,8 @@ def _contacts(gait: Gait) -> str:
 
 
 def _print(result: Evaluation, title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from internutopia.cli.report import print_figures
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column()
-    table.add_column(justify='right')
     rows = {
         f'episodes of up to {result.seconds:.1f} s': str(result.episodes),
         'mean return': f'{result.mean_return:.2f}',
@@ -258,8 +244,4 @@ def _print(result: Evaluation, title: str) -> None:
             )
     if result.failed:
         rows['simulation diverged'] = f'{result.failed:.1%}'
-    for name, figure in rows.items():
-        table.add_row(Text(name), figure)
-    console = Console(highlight=False, markup=False)
-    console.print(title, soft_wrap=True)
-    console.print(table)
+    print_figures(title, ['', ''], rows.items())
