@@ -10,17 +10,11 @@ import typer
 from internutopia.cli.command import command
 from internutopia.cli.options import (
     ENV_NUM,
-    Backend,
-    Device,
     JsonFile,
+    PolicyOptions,
     Seed,
-    Source,
-    TaskId,
-    TaskOptions,
     Threads,
-    Trust,
     number_option,
-    parse_key_values,
     write_json,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
@@ -28,10 +22,7 @@ from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
 
 @command('evaluate gait {source}')
 def evaluate_gait(
-    source: Source,
-    env_id: TaskId = None,
-    option: TaskOptions = None,
-    trust: Trust = False,
+    policy: PolicyOptions,
     envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = 32,
     stand: Annotated[
         float, number_option(min=4.0, max=MAX_SECONDS, help='Seconds to stand, before a push and after it.')
@@ -39,8 +30,6 @@ def evaluate_gait(
     push: Annotated[float, number_option(min=0.0, max=MAX_COUNT, help='Velocity of the push, in m/s.')] = 0.5,
     seed: Seed = 0,
     threads: Threads = None,
-    device: Device = None,
-    backend: Backend = None,
     json_file: JsonFile = None,
     sheet: Annotated[
         Path | None,
@@ -49,14 +38,11 @@ def evaluate_gait(
 ) -> int:
     """Report on how a policy stands, also after a push, and walks ahead; exit code 1 if a bound is exceeded."""
     from internutopia.cli.report import print_figures
-    from internutopia.rl.training.engine import choose_engine
     from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
-    from internutopia.rl.training.loading import load_trained
     from internutopia.rl.training.playback import contact_sheet
     from internutopia_extension.learning_tasks.gait_bounds import bounds_of
 
-    engine = choose_engine(backend, device)
-    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    trained, engine = policy.load()
     config = trained.config(envs, seed, threads, engine)
     figures = gait_report(trained.act, config, stand=stand, push=push, seed=seed, arrays=trained.arrays)
     bounds = bounds_of(trained.task.arguments)

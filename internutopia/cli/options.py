@@ -19,6 +19,8 @@ from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEC
 if TYPE_CHECKING:
     from internutopia.config import Config
     from internutopia.recording import Recorder
+    from internutopia.rl.training.engine import Engine
+    from internutopia.rl.training.loading import Trained
     from internutopia.viewer.viewer import Viewer as OpenViewer
 
 ENV_NUM = '--env-num', '--envs', '--num-envs'
@@ -103,6 +105,27 @@ ViewerAddress = Annotated[
     str | None,
     typer.Option(help='Open the viewer at this address, also for other machines.', metavar='HOST:PORT'),
 ]
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Options of a trained policy, for `command`."""
+
+    source: Source
+    env_id: TaskId = None
+    option: TaskOptions = None
+    trust: Trust = False
+    device: Device = None
+    backend: Backend = None
+
+    def load(self) -> tuple[Trained, Engine | None]:
+        """Load the policy; returns it, and the engine that it runs on. Errors are those of `load_trained`."""
+        from internutopia.rl.training.engine import choose_engine
+        from internutopia.rl.training.loading import load_trained
+
+        engine = choose_engine(self.backend, self.device)
+        options = parse_key_values(self.option or [], '--option')
+        return load_trained(self.source, self.env_id, engine, options, self.trust), engine
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,12 @@ from internutopia.cli.options import (
     ENV_NUM,
     LOOPBACK,
     NOT_RECORDED,
-    Backend,
-    Device,
     JsonFile,
+    PolicyOptions,
     RecordOptions,
     Seed,
     Source,
     TaskId,
-    TaskOptions,
     Threads,
     Trust,
     Velocity,
@@ -30,7 +28,6 @@ from internutopia.cli.options import (
     ViewerAddress,
     number_option,
     open_viewer,
-    parse_key_values,
     write_json,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
@@ -47,10 +44,7 @@ _NAMED = 4  # links, at most
 
 @command('play {source}')
 def play(
-    source: Source,
-    env_id: TaskId = None,
-    option: TaskOptions = None,
-    trust: Trust = False,
+    policy: PolicyOptions,
     envs: Annotated[int, number_option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[
         float | None,
@@ -63,18 +57,13 @@ def play(
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
     seed: Seed = 0,
-    device: Device = None,
-    backend: Backend = None,
 ) -> int:
     """Watch a policy: in a picture over time, a video, or live in a browser."""
-    from internutopia.rl.training.engine import choose_engine
-    from internutopia.rl.training.loading import load_trained
     from internutopia.rl.training.playback import play as write
     from internutopia.rl.training.playback import run
 
     speeds = _parsed_velocity(velocity)
-    engine = choose_engine(backend, device)
-    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    trained, engine = policy.load()
     config = trained.config(envs, seed, engine=engine)
     if viewer or viewer_address:
         if out is not None:
@@ -91,10 +80,7 @@ def play(
 
 @command('evaluate {source}')
 def evaluate_policy(
-    source: Source,
-    env_id: TaskId = None,
-    option: TaskOptions = None,
-    trust: Trust = False,
+    policy: PolicyOptions,
     envs: Annotated[
         int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
     ] = 256,
@@ -109,20 +95,15 @@ def evaluate_policy(
     velocity: Velocity = None,
     seed: Seed = 0,
     threads: Threads = None,
-    device: Device = None,
-    backend: Backend = None,
     json_file: JsonFile = None,
     recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate a policy on one episode in each of many envs."""
     recording.check()
-    from internutopia.rl.training.engine import choose_engine
     from internutopia.rl.training.evaluation import evaluate
-    from internutopia.rl.training.loading import load_trained
 
     speeds = _parsed_velocity(velocity)
-    engine = choose_engine(backend, device)
-    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    trained, engine = policy.load()
     config = trained.config(envs, seed, threads, engine)
     result = evaluate(
         trained.act,
