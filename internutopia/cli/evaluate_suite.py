@@ -68,7 +68,7 @@ def evaluate_suite(
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
@@ -103,9 +103,10 @@ def evaluate_suite(
     chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
     try:
         every = 1 if recording.record is not None or horizon is None else horizon
-        axes = suite.perturbations if perturbations == 'all' else perturbations.split(',')
-        cameras = mapper.cameras if client is not None or recording.record is not None else {}
-        configs = suite.task_configs(tasks.split(',') if tasks else None, axes, episodes, cameras, every)
+        axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
+        shown = client is not None or mapping is not None or recording.record is not None
+        cameras = mapper.cameras if shown else {}
+        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every)
         evaluated = {
             'policy': policy,
             'mapping': mapped.model_dump(mode='json'),
@@ -118,10 +119,16 @@ def evaluate_suite(
         measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
+        unknown['targets_out_of_reach'] = mapper.out_of_reach
         conditions = {'suite': suite.name, **evaluated, **unknown}
         file = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
+        if mapper.out_of_reach:
+            print(
+                f'{mapper.out_of_reach} targets of {run.times.steps} are more than {suite.arm.reach} m from the base '
+                'of the arm: do mode, frame, scale and order of the mapping fit the policy?'
+            )
         print(file)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)
@@ -129,6 +136,10 @@ def evaluate_suite(
         if client is not None:
             client.close()
     return evaluation.conclude(run, interruption, missing, len(configs))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(',')]
 
 
 def _policy(

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from internutopia.model.camera_layouts import camera_layouts, find_camera
 from internutopia.model.compose import object_body
 from internutopia.model.kinematics import joint_ranges, outside_limits
-from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
+from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, jointed_layout, robot_layout
 from internutopia.model.semantics import SceneLabels
-from internutopia.model.spec import IDENTITY_QUAT, SCENE_PREFIX, SceneSpec
+from internutopia.model.spec import IDENTITY_QUAT, OBJECTS_PREFIX, SCENE_PREFIX, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
@@ -44,7 +44,7 @@ class CompiledScene:
                 short = name.removeprefix(SCENE_PREFIX).lstrip('/')  # names from USD are prim paths
                 self.bodies[short] = body_layout(self.model, name, short, whole=True)
         self._starts: OrderedDict[int, tuple[SceneSpec, dict[str, NDArray[np.float64]]]] = OrderedDict()
-        self._scene_articulations: dict[str, ArticulationLayout | None] = {}
+        self._jointed: dict[str, ArticulationLayout | None] = {}
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
         self.labels = SceneLabels(
@@ -59,15 +59,17 @@ class CompiledScene:
         return tuple(self.robots)
 
     def articulation(self, name: str) -> ArticulationLayout | None:
-        """Return the robot of that name, or for `scene/<prim path>` the jointed bodies there, see `scene_layout`."""
-        if name in self.robots or not name.startswith(SCENE_PREFIX):
+        """Return the robot of that name, or the jointed bodies of the scene or an object, see `jointed_layout`."""
+        if name in self.robots or not name.startswith((SCENE_PREFIX, OBJECTS_PREFIX)):
             return self.robots.get(name)
-        if name not in self._scene_articulations:
-            self._scene_articulations[name] = scene_layout(self.model, name.removeprefix(SCENE_PREFIX))
-        return self._scene_articulations[name]
+        if name not in self._jointed:
+            self._jointed[name] = jointed_layout(self.model, name)
+        return self._jointed[name]
 
     def no_articulation(self, name: str) -> str:
         """Return the message for a missing articulation of this name, with close matches."""
+        if name.startswith(OBJECTS_PREFIX):
+            return f'no hinges or slides of an object {name.removeprefix(OBJECTS_PREFIX)!r}'
         if not name.startswith(SCENE_PREFIX):
             return f'no robot {name!r}; {did_you_mean(name, self.robots)}'
         path = name.removeprefix(SCENE_PREFIX).strip('/')
