@@ -10,7 +10,7 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
-    ENV_NUM,
+    Envs,
     Overwrite,
     Processes,
     Record,
@@ -18,12 +18,13 @@ from internutopia.cli.options import (
     RecordOnly,
     RecordOptions,
     RecordRate,
+    Resume,
     Threads,
     number_option,
     resuming_command,
 )
 from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, print_figures
-from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
     from internutopia.config import TaskCfg
@@ -59,7 +60,7 @@ def evaluate_suite(
     episodes: Annotated[
         int | None, number_option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
     ] = None,
-    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
+    envs: Envs = 16,
     processes: Processes = None,
     horizon: Annotated[
         int | None,
@@ -86,7 +87,7 @@ def evaluate_suite(
     video: Annotated[
         int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
     ] = 0,
-    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
     record: Record = None,
     record_format: RecordFormat = 'lerobot',

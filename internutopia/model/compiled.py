@@ -78,13 +78,21 @@ class CompiledScene:
         paths = [body.removeprefix(SCENE_PREFIX).strip('/') for body in bodies]
         return f'no hinges or slides of its scene at or below {path!r}; {did_you_mean(path, paths)}'
 
-    def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneSpec:
-        """Return the spec it was compiled from, but for `RobotSpec.self_collisions` of some robots."""
-        robots = (
-            dataclasses.replace(robot, self_collisions=flags.get(robot.name, robot.self_collisions))
-            for robot in self.source.robots
-        )
-        return dataclasses.replace(self.source, robots=tuple(robots))
+    def source_with(
+        self, self_collisions: Mapping[str, bool | None], broken: Sequence[bool] | None = None
+    ) -> SceneSpec:
+        """Return the spec it was compiled from, but for the self-collisions of some robots, and the joints that broke.
+
+        `broken` has a flag for each of `SceneSpec.joints`; None leaves them as they are.
+        """
+        source = self.source
+        robots = [
+            dataclasses.replace(robot, self_collisions=self_collisions.get(robot.name, robot.self_collisions))
+            for robot in source.robots
+        ]
+        flags = [joint.broken for joint in source.joints] if broken is None else broken
+        joints = [dataclasses.replace(joint, broken=flag) for joint, flag in zip(source.joints, flags, strict=True)]
+        return dataclasses.replace(source, robots=tuple(robots), joints=tuple(joints))
 
     def camera_name(self, robot: str | None, path: str) -> str:
         """Return the camera at a prim path below a robot, or (None) below the scene. ValueError naming those of it."""

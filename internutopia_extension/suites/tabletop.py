@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import mujoco
 import numpy as np
 
 from internutopia.config import ObjectCfg, SimConfig, TaskCfg
 from internutopia.config.robot import SensorCfg
 from internutopia.evaluation.suites import NONE, Arm, EpisodeSpec, Suite
+from internutopia.model.importers.transforms import to_quat
+from internutopia.rendering.camera import rotation_towards
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
@@ -293,16 +294,18 @@ def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     in_base = arm_ik_cfg.update(reference='arm_base')
     joints = JointControllerCfg(name=ARM.joint_controller, joint_names=list(FRANKA_ARM_7))
     fronts = _FRONT_MOVED if spec.perturbation == 'camera' else (_FRONT,)
+    front, centre = _of(fronts, spec.number)
+    wrist = 0.07, 0.0, 0.0
     mounts = {
-        'front': ('panda_link0/front', *_looking(*_of(fronts, spec.number))),
-        'wrist': ('panda_hand/wrist', *_looking((0.07, 0.0, 0.0), (0.02, 0.0, 0.14), up=(1.0, 0.0, 0.0))),
+        'front': ('panda_link0/front', front, rotation_towards(centre, front)),
+        'wrist': ('panda_hand/wrist', wrist, rotation_towards((0.02, 0.0, 0.14), wrist, up=(1.0, 0.0, 0.0))),
     }
     cameras: list[SensorCfg] = [
         MountedCameraCfg(
             name=name,
             prim_path=mounts[name][0],
             translation=mounts[name][1],
-            orientation=mounts[name][2],
+            orientation=tuple(to_quat(mounts[name][2]).tolist()),
             resolution=size,
             every=spec.every,
         )
@@ -311,19 +314,6 @@ def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     return FrankaRobotCfg(
         position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg], sensors=cameras
     )
-
-
-def _looking(
-    position: tuple[float, float, float], target: tuple[float, float, float], up: tuple[float, ...] = (0.0, 0.0, 1.0)
-) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
-    """Return position and orientation of a camera that looks from one point at another."""
-    back = np.subtract(position, target) / np.linalg.norm(np.subtract(position, target))
-    right = np.cross(up, back)
-    right /= np.linalg.norm(right)
-    quaternion = np.zeros(4)
-    mujoco.mju_mat2Quat(quaternion, np.stack([right, np.cross(back, right), back], axis=-1).ravel())
-    w, x, y, z = quaternion.tolist()
-    return position, (w, x, y, z)
 
 
 def _table(color: tuple[float, float, float]) -> ObjectCfg:

@@ -54,7 +54,7 @@ class EnvScene(IScene):
 
     def articulation(self, name: str, prim_path: str) -> IArticulation:
         """Return the articulation of a name (see `World.articulation`) as a handle named by a prim path."""
-        return IArticulation(self.world.articulation(name, self.lead_env), self.world, self.env_id, name, prim_path)
+        return IArticulation(self.world.articulation(name, self._lead_env), self.world, self.env_id, name, prim_path)
 
     @override
     def articulation_at(self, prim_path: str) -> IArticulation:
