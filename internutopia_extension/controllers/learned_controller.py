@@ -109,7 +109,8 @@ class LearnedController(BaseController):
     def _decide(self, rows: NDArray[np.intp], commands: NDArray[np.float32], now: NDArray[np.float64]) -> None:
         """Run the policy in these envs on commands `(m, k)`, at times `(m,)` [s]."""
         state, metadata = self._state, self._metadata
-        state.bind(self.robot, int(rows[0]))  # an env that has an episode, with all that terms look at
+        robot: Any = self.robot
+        state.bind(robot, int(rows[0]))  # an env that has an episode, with all that terms look at
         ends = np.cumsum(list(metadata.commands.values()))[:-1]
         for name, values in zip(metadata.commands, np.split(commands, ends, axis=1), strict=False):
             state.commands[name][rows] = values
