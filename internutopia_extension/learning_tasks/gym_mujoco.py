@@ -156,6 +156,7 @@ def _folder() -> Path:
 def gym_start(state: RobotState, env_ids: Any, noise: float, normal: bool, link: str) -> None:
     """Add noise to all positions [m or rad], uniform, and speeds, uniform or normal; note where a link starts."""
     articulation, n = state.articulation, len(env_ids)
+    robot: Any = state.robot.config
 
     def speeds(shape: tuple[int, int]) -> Any:
         return noise * state.rng.normal(size=shape) if normal else state.rng.uniform(-noise, noise, shape)
@@ -164,7 +165,7 @@ def gym_start(state: RobotState, env_ids: Any, noise: float, normal: bool, link:
     positions = articulation.get_joint_positions()[env_ids] + state.rng.uniform(-noise, noise, shape)
     articulation.set_joint_positions(positions, env_ids=env_ids)
     articulation.set_joint_velocities(speeds(shape), env_ids=env_ids)
-    if not state.robot.config.fixed_base:
+    if not robot.fixed_base:
         position, orientation = (values[env_ids] for values in articulation.get_pose())
         moved = position + state.rng.uniform(-noise, noise, (n, 3))
         turned = unit_quat(orientation + state.rng.uniform(-noise, noise, (n, 4)))
