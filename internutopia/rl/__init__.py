@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TerminationTermCfg,
     )
     from internutopia.rl.single_env import SingleEnv
+    from internutopia.rl.state import RobotState
     from internutopia.rl.symmetry import Mirror
     from internutopia.rl.terms import term
     from internutopia.rl.vector_env import VectorEnv
@@ -43,6 +44,7 @@ __all__ = [
     'PictureGroupCfg',
     'RandomizationTermCfg',
     'RewardTermCfg',
+    'RobotState',
     'SingleEnv',
     'TermCfg',
     'TerminationTermCfg',
@@ -60,6 +62,7 @@ __getattr__, __dir__ = lazy(
     {
         **dict.fromkeys(_CONFIGS, 'internutopia.config.learning'),
         'Mirror': 'internutopia.rl.symmetry',
+        'RobotState': 'internutopia.rl.state',
         'SingleEnv': 'internutopia.rl.single_env',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
