@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from internutopia.rl.single_env import SingleEnv
     from internutopia.rl.symmetry import Mirror
     from internutopia.rl.terms import term
+    from internutopia.rl.training.settings import TrainingCfg
     from internutopia.rl.vector_env import VectorEnv
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     'SingleEnv',
     'TermCfg',
     'TerminationTermCfg',
+    'TrainingCfg',
     'VectorEnv',
     'list_tasks',
     'make',
@@ -57,6 +59,7 @@ __getattr__, __dir__ = lazy(
         **dict.fromkeys(_CONFIGS, 'internutopia.config.learning'),
         'Mirror': 'internutopia.rl.symmetry',
         'SingleEnv': 'internutopia.rl.single_env',
+        'TrainingCfg': 'internutopia.rl.training.settings',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
     },

@@ -101,6 +101,8 @@ def _command(learning: LearningCfg) -> tuple[str, list[float], list[float]]:
     if cfg.term == 'velocity':
         ranges = [cfg.params[key] for key in ('forward', 'lateral', 'yaw_rate')]
         return name, [low for low, _ in ranges], [high for _, high in ranges]
-    if cfg.term == 'uniform':
+    if cfg.term in ('uniform', 'position'):
         return name, list(cfg.params['low']), list(cfg.params['high'])
-    raise ValueError(f"only policies with a command of term 'velocity' or 'uniform' can be exported, not {cfg.term!r}")
+    raise ValueError(
+        f"only policies with a command of term 'velocity', 'uniform' or 'position' can be exported, not {cfg.term!r}"
+    )
