@@ -66,7 +66,19 @@ def can_render() -> bool:
     return True
 
 
-@pytest.mark.parametrize('page', slow_but(*QUICK, of=pages_with('python')), ids=name_of)
+LIBRARIES = ROOT / 'docs' / 'libraries.md'
+
+
+@pytest.mark.parametrize('block', slow_but(0, of=range(len(blocks(LIBRARIES, 'python')))))
+def test_python_snippets_about_libraries_run_alone(block: int, tmp_path: Path):
+    code = blocks(LIBRARIES, 'python')[block][2]
+    result = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, f'{code}\n{result.stderr}'
+
+
+@pytest.mark.parametrize(
+    'page', slow_but(*QUICK, of=[page for page in pages_with('python') if page != LIBRARIES]), ids=name_of
+)
 def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
     if page.stem == 'sensors' and not can_render():
         pytest.skip('its snippets draw pictures')

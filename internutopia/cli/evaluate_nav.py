@@ -10,7 +10,7 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
-    ENV_NUM,
+    Envs,
     Overwrite,
     Processes,
     Record,
@@ -18,6 +18,7 @@ from internutopia.cli.options import (
     RecordOnly,
     RecordOptions,
     RecordRate,
+    Resume,
     Seed,
     Threads,
     number_option,
@@ -25,7 +26,7 @@ from internutopia.cli.options import (
 )
 from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed, print_figures
 from internutopia.util import log
-from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig
@@ -63,7 +64,7 @@ def evaluate_nav(
         Literal['flash', 'discrete'],
         typer.Option(help='flash: teleport; discrete: walk or drive. Steps are 0.25 m and 15 degrees.'),
     ] = 'flash',
-    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
+    envs: Envs = 8,
     processes: Processes = None,
     success_distance: Annotated[
         float | None,
@@ -91,7 +92,7 @@ def evaluate_nav(
         int,
         number_option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
     ] = 0,
-    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
     record: Record = None,
     record_format: RecordFormat = 'lerobot',

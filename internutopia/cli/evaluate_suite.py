@@ -10,7 +10,7 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
-    ENV_NUM,
+    Envs,
     Overwrite,
     Processes,
     Record,
@@ -18,12 +18,13 @@ from internutopia.cli.options import (
     RecordOnly,
     RecordOptions,
     RecordRate,
+    Resume,
     Threads,
     number_option,
     resuming_command,
 )
 from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, print_figures
-from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
     from internutopia.config import TaskCfg
@@ -59,7 +60,7 @@ def evaluate_suite(
     episodes: Annotated[
         int | None, number_option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
     ] = None,
-    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
+    envs: Envs = 16,
     processes: Processes = None,
     horizon: Annotated[
         int | None,
@@ -70,7 +71,7 @@ def evaluate_suite(
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
@@ -86,7 +87,7 @@ def evaluate_suite(
     video: Annotated[
         int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
     ] = 0,
-    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
     record: Record = None,
     record_format: RecordFormat = 'lerobot',
@@ -109,9 +110,10 @@ def evaluate_suite(
     chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
     try:
         every = 1 if record is not None or horizon is None else horizon
-        axes = suite.perturbations if perturbations == 'all' else perturbations.split(',')
-        cameras = mapper.cameras if client is not None or record is not None else {}
-        configs = suite.task_configs(tasks.split(',') if tasks else None, axes, episodes, cameras, every)
+        axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
+        shown = client is not None or mapping is not None or record is not None
+        cameras = mapper.cameras if shown else {}
+        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every)
         evaluated = {
             'policy': policy,
             'mapping': mapped.model_dump(mode='json'),
@@ -124,10 +126,16 @@ def evaluate_suite(
         measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
+        unknown['targets_out_of_reach'] = mapper.out_of_reach
         conditions = {'suite': suite.name, **evaluated, **unknown}
         file = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
+        if mapper.out_of_reach:
+            print(
+                f'{mapper.out_of_reach} targets of {run.times.steps} are more than {suite.arm.reach} m from the base '
+                'of the arm: do mode, frame, scale and order of the mapping fit the policy?'
+            )
         print(file)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)
@@ -135,6 +143,10 @@ def evaluate_suite(
         if client is not None:
             client.close()
     return evaluation.conclude(run, interruption, missing, len(configs))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(',')]
 
 
 def _policy(

@@ -65,6 +65,8 @@ Processes = Annotated[
     number_option(min=1, max=MAX_PROCESSES, help='Run in this many Ray worker processes, each with --env-num envs.'),
 ]
 MaxSteps = Annotated[int | None, number_option('--steps', min=1, max=MAX_COUNT, help='Maximum number of env steps.')]
+Envs = Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')]
+Resume = Annotated[bool, typer.Option('--resume', help='Resume the run in the folder.')]
 Overwrite = Annotated[bool, typer.Option('--overwrite', help='Replace existing results.')]
 
 Device = Annotated[

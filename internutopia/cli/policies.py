@@ -35,8 +35,9 @@ from internutopia.cli.options import (
     open_viewer,
     parse_key_values,
 )
-from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS, MAX_SIDE
 from internutopia.util.imports import install_hint
+from internutopia.util.progress import progress_bar
 
 if TYPE_CHECKING:
     from internutopia.rl.training.evaluation import Evaluation
@@ -62,6 +63,16 @@ def play(
     out: Annotated[
         Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
     ] = None,
+    size: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            min=1, max=MAX_SIDE, help='Size of an env in pixels; default: by the kind of file.', metavar='WIDTH HEIGHT'
+        ),
+    ] = None,
+    camera: Annotated[
+        str | None,
+        typer.Option(help="Camera: 'follow:ROBOT', 'side', 'top' or one of the model; default: follows the robot."),
+    ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
     seed: Seed = 0,
@@ -79,14 +90,16 @@ def play(
     trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
     config = trained.config(envs, seed, engine=engine)
     if viewer or viewer_address:
-        if out is not None:
-            raise ValueError('--out writes a file, --viewer shows it live: give one of them')
+        if out is not None or size is not None or camera is not None:
+            raise ValueError('--out, --size and --camera are for files, --viewer shows it live: give one of them')
         show = functools.partial(open_viewer, address=viewer_address or LOOPBACK)
         run(trained.act, config, show, seconds=seconds, command=speeds, arrays=trained.arrays)
         return 0
     file = out or trained.file.parent / 'play.png'
     duration = _SECONDS if seconds is None else seconds
-    write(trained.act, config, file, seconds=duration, command=speeds, arrays=trained.arrays)
+    looks = {'size': size, 'camera': camera, 'arrays': trained.arrays}
+    with progress_bar('drawing frames', None) as drawn:
+        write(trained.act, config, file, seconds=duration, command=speeds, on_frame=lambda *_: drawn(), **looks)
     print(file)
     return 0
 

@@ -113,14 +113,14 @@ class PolicyEvaluation:
         return file
 
     def conclude(self, run: PolicyRun, interruption: Interruption, missing: int, total: int) -> int:
-        """Print what went wrong and how to go on; returns the exit code."""
+        """Print what went wrong and how to go on; returns the exit code: 1 too if the policy failed in all episodes."""
         if run.failures:
             print(f'the policy failed in {len(run.failures)} episodes{listed(run.failures)}', file=sys.stderr)
         if run.stopped:
             print(f'stopped: {run.stopped}', file=sys.stderr)
         if missing:
             print(f'{missing} of {total} episodes have no result; go on with: {self.again}')
-        return interruption.exit_code or int(bool(missing))
+        return interruption.exit_code or int(bool(missing) or len(run.failures) >= total)
 
 
 def listed(faults: Sequence[str]) -> str:

@@ -76,6 +76,7 @@ class DistributedRLEnv:
         check_implemented(config)
         self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
         self.learning = checked_learning(config, learning)
+        self.learning.one_group('a distributed VectorEnv')
         self.arrays = HostArrays()
         self.step_dt = probe.step_dt
         self._each = config.env_num

@@ -207,7 +207,7 @@ def row_types(probe: EnvProbe) -> tuple[np.dtype[np.void], np.dtype[np.void]]:
     state = [('steps', np.int64), ('levels', np.float32)]
     inputs = [('actions', np.float32, (probe.action_size,)), *state]
     rows = [
-        ('observations', np.float32, (probe.observation_size,)),
+        ('observations', np.float32, probe.observation_space.shape),
         ('rewards', np.float32),
         ('returns', np.float64),
         ('episode_ids', np.int64),

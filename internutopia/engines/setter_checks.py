@@ -52,7 +52,7 @@ def check_numbers(
         allowed: range of the numbers; None: any that are finite.
         optional: whether None is right as well.
     """
-    if (optional and values is None) or is_tensor(values) or is_traced(values):
+    if not isinstance(values, np.ndarray) and ((optional and values is None) or is_tensor(values) or is_traced(values)):
         return
     try:
         numbers = np.asarray(values, np.float64)

@@ -18,6 +18,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/Jetbot-Goal-v0': (f'{__name__}.jetbot_goal', {}),
     'InternUtopia/H1-Stand-v0': (f'{__name__}.h1_stand', {}),
     'InternUtopia/Franka-Reach-v0': (f'{__name__}.reach', {}),
+    'InternUtopia/Franka-ReachBlock-v0': (f'{__name__}.reach_block', {}),
     'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
     **{
         f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})

@@ -268,7 +268,7 @@ def init_robots(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseRob
         robot: BaseRobot = cls(config, scene)
         name = scene.robot_paths[config.prim_path]
         if is_batched(cls):
-            robot.batch = scene.batches.join(cls, config, name, scene)
+            robot.batch = scene.batches.join(robot, name, scene)
         robot.set_up_to_scene(scene)
         if robot.batch is not None:
             robot.batch.add(robot)

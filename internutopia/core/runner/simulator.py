@@ -202,7 +202,9 @@ class SimulatorRunner:
         with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
             if new := [i for i in env_ids if i not in prepared or prepared[i].task is None]:
-                self.clear(new)
+                self._clean_up(new)
+            if left := set(env_ids) - prepared.keys():  # the others are unloaded when they are loaded
+                self.world.unload(np.array(sorted(left), np.intp))
             try:
                 self._load(prepared)
                 for update in self.scenes.after_physics:
@@ -243,6 +245,11 @@ class SimulatorRunner:
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Remove what runs in these envs; `scenes` must be entered."""
+        self._clean_up(env_ids)
+        self.world.unload(np.array(sorted(env_ids), np.intp))
+
+    def _clean_up(self, env_ids: Sequence[int]) -> None:
+        """Remove the tasks and robots of these envs."""
         self.running[self.world.arrays.asarray(env_ids, 'int64')] = False
         for env_id in env_ids:
             slot, self.envs[env_id] = self.envs[env_id], None
@@ -250,7 +257,6 @@ class SimulatorRunner:
                 slot.task.cleanup()
             self.batches.leave(env_id)
             self.scenes.loaded.pop(env_id, None)
-        self.world.unload(np.array(sorted(env_ids), np.intp))
 
     def close(self) -> None:
         """Free everything."""

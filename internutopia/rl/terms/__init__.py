@@ -31,6 +31,7 @@ from internutopia.rl.terms import (
     observations,
     randomizations,
     rewards,
+    robots,
     sensors,
     terminations,
 )
@@ -47,6 +48,7 @@ __all__ = [
     'randomizations',
     'registered_terms',
     'rewards',
+    'robots',
     'sensors',
     'term',
     'terminations',

@@ -141,7 +141,7 @@ def evaluate(
 
 def gait_period(learning: LearningCfg) -> float:
     """Return the period of the gait clock in a policy's observations or rewards [s]; 0 if there is none."""
-    terms = (*learning.observations, *learning.rewards)
+    terms = (*learning.terms(privileged=False), *learning.rewards)
     return float(next((cfg.params['period'] for cfg in terms if 'period' in cfg.params), 0.0))
 
 
@@ -182,7 +182,7 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
     ]
     return learning.update(
         commands=learning.commands | {name: command},
-        observations=[cfg.update(noise=0.0, delay=0) for cfg in learning.observations],
+        observations=[cfg.update(noise=0.0, delay=0) for cfg in learning.one_group('a walking test')],
         randomizations=starts,
         curricula=[],
     )

@@ -108,7 +108,7 @@ def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
     def mirrors(observations: Sequence[ObservationTermCfg]) -> list[Mirror]:
         return [action if cfg.term == 'last_action' else _of_term(cfg, learning, state) for cfg in observations]
 
-    policy = mirrors(learning.observations)
+    policy = mirrors(learning.one_group('mirrored samples'))
     critic = [*policy, *mirrors(learning.critic_observations)]  # which sees what the policy sees, too
     return TaskMirrors(Mirror.joined(policy), Mirror.joined(critic), action)
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -17,18 +16,15 @@ from toy_runs import train_toy
 from toy_walker import ACTION_SCALE, ID, STEP
 from warp_device import DEVICE
 
-from internutopia.config.learning import CommandTermCfg
 from internutopia.rl.policy import load_policy
 from internutopia.rl.terms import term
 from internutopia.rl.training.checkpoints import newest_checkpoint, read_checkpoint
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.evaluation import evaluate
-from internutopia.rl.training.export import policy_metadata
 from internutopia.rl.training.loading import load_trained
 from internutopia.rl.training.run_folder import RunRecord, read_progress, read_run, write_run
 from internutopia.rl.training.tasks import find_task
 from internutopia.rl.training.train import train
-from internutopia.rl.vector_env import VectorEnv
 
 CART_POLE = 'InternUtopia/CartPole-v0'
 EXPORT_ERROR = 1e-5  # of actions around 1: other kernels round differently
@@ -403,18 +399,8 @@ def steps_lived(state):
 def test_evaluation_gives_the_means_of_the_metrics_of_the_task():
     config = find_task(CART_POLE).config(4, 0, threads=1)
     (task,) = config.task_configs
+    assert task.learning is not None
     learning = task.learning.update(metrics={'lived': {'term': 'steps_lived'}})
     config = config.update(task_configs=[task.update(learning=learning)])
     result = evaluate(lambda obs: np.ones((4, 1), np.float32), config)
     assert result.terminated == 1.0 and result.metrics == {'lived': pytest.approx(result.mean_length)}
-
-
-def test_a_policy_that_reaches_for_a_point_can_be_exported():
-    config = find_task(ID).config(1)
-    low, high = (0.0, -1.0, 0.5), (1.0, 1.0, 1.5)
-    point = CommandTermCfg(term='position', params={'low': low, 'high': high})
-    learning = config.task_configs[0].learning.update(commands={'velocity': point})
-    with closing(VectorEnv(config, learning)) as envs:
-        envs.reset()
-        metadata = policy_metadata(envs.core, {})
-    assert (metadata.command_low, metadata.command_high) == (list(low), list(high))

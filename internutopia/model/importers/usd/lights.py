@@ -16,9 +16,9 @@ import numpy as np
 
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.transforms import Array, Frame, to_quat
-from internutopia.model.importers.usd.textures import encode_srgb
 from internutopia.model.importers.usd.values import value
 from internutopia.model.lighting import add_sky
+from internutopia.model.meshes.images import encode_srgb
 
 if TYPE_CHECKING:
     from pxr import Usd
