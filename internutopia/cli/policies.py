@@ -200,6 +200,7 @@ def _print(result: Evaluation, title: str) -> None:
         'mean return': f'{result.mean_return:.2f}',
         'mean length [steps]': f'{result.mean_length:.1f}',
     }
+    rows |= {name: f'{value:.3g}' for name, value in result.metrics.items()}
     if result.tracking is None:
         rows['terminated'] = f'{result.terminated:.1%}'
     else:
