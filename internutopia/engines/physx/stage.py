@@ -40,11 +40,10 @@ from internutopia.engines.physx.prims import (
     scene_text,
 )
 from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
+from internutopia.engines.physx.tensors import COMMON, absolute
 from internutopia.model.physx_attributes import Attributes, physx_attributes
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
-COMMON = '$'
-"""Stands for the path of what all envs on a stage have in common."""
 DUMMY_SHARE = 1e-3
 """Mass of the links between several joints of one body, of that of the body."""
 
@@ -77,11 +76,6 @@ class StageLayout:
         """Return the colliders of some bodies that move."""
         owner = self.movers.of[self.movers.model.geom_bodyid]
         return [geom for geom in self.colliders if owner[geom] and owner[geom] in movers]
-
-
-def absolute(path: str, env: str, common: str) -> str:
-    """Return a path of a layout on a stage, from those of its env and of what envs have in common."""
-    return path.replace(COMMON, common) if path.startswith(COMMON) else f'{env}/{path}'
 
 
 def mover_path(movers: Movers, mover: int) -> str:
