@@ -27,6 +27,8 @@ _HEADER = (
 )
 
 
+# A cache on disk of cooked colliders, kept for the process alone; a thread of it polls 8,000 times a second
+_NO_COOKING_CACHE = {'/physics/cooking/ujitsoCollisionCooking': False, '/UJITSO/enabled': False}
 SYSTEM_LIBRARIES = {'libGL.so.1': 'libgl1', 'libX11.so.6': 'libx11-6'}
 """Shared libraries that `ovstage` is linked with, which servers may lack, and the Debian packages that bring them."""
 
@@ -57,7 +59,7 @@ def _start(device: str) -> None:
     import ovphysx
     import ovstage
     import warp as wp
-    from ovphysx import GlobalConfigKey, LogLevel, PhysX, api, set_global_config
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, PhysXConfig, api, set_global_config
     from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 
     if device == 'cpu':
@@ -65,7 +67,9 @@ def _start(device: str) -> None:
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
     ovstage.population.register_usd_schemas(paths)
-    physx = PhysX()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', DeprecationWarning)  # of all of `config`; these have no other way
+        physx = PhysX(config=PhysXConfig(carbonite_overrides=_NO_COOKING_CACHE))
     ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
     wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which devices it found
