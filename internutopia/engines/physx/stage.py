@@ -28,7 +28,7 @@ from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
 from internutopia.engines.physx.joints import BALL, SLIDE, ball_joint_text, drives_text, joint_turn, joint_unit
-from internutopia.engines.physx.materials import Materials
+from internutopia.engines.physx.materials import Materials, torsional_radius
 from internutopia.engines.physx.prims import (
     ARTICULATION,
     BODY,
@@ -50,6 +50,7 @@ DUMMY_SHARE = 1e-3
 _PLANE = int(mujoco.mjtGeom.mjGEOM_PLANE)
 _UP = np.array([0.0, 0.0, 1.0])
 _LEVEL = 1e-9
+_TORSION = 'physxCollision:minTorsionalPatchRadius'
 _FAR = 1e7  # [rad, m] limit of joints without one: PhysX counts turns of a hinge only if it has limits
 
 
@@ -336,8 +337,9 @@ class _Writer:
         elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
             text += REPORT
-        if own := self._attributes('physxCollision', self._model.geom(geom).name):
-            schemas += ', "PhysxCollisionAPI"'
+        patch = {_TORSION: radius} if (radius := torsional_radius(self._model, geom)) else {}
+        if own := self._attributes('physxCollision', self._model.geom(geom).name, patch):
+            schemas += '' if '"PhysxCollisionAPI"' in schemas else ', "PhysxCollisionAPI"'
             text += own
         if passing:
             schemas += ', "PhysicsFilteredPairsAPI"'
