@@ -214,7 +214,12 @@ def _evaluate(trained: Trained, engine: Engine, envs: int, seed: int) -> dict[st
     figures = asdict(result)
     tracking, gait = figures.pop('tracking') or {}, figures.pop('gait') or {}
     contact = {f'contact of foot {foot}': share for foot, share in enumerate(gait.pop('contact', ()))}
-    return {'survived': result.survived, **figures, **tracking, **gait, **contact}
+    standing = {
+        f'{name}, {when}': figure
+        for kind, when in (('still', 'standing'), ('still_pushed', 'standing after a push'))
+        for name, figure in (figures.pop(kind) or {}).items()
+    }
+    return {'survived': result.survived, **figures, **tracking, **gait, **contact, **standing}
 
 
 def _robot_figures(trials: Mapping[str, Trials]) -> Figures:
