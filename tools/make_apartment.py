@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdPhysics, UsdShade, Vt
 
-from internutopia.model.importers.usd.textures import decode_srgb
+from internutopia.model.meshes.images import decode_srgb
 
 SCENES = Path(__file__).resolve().parent.parent / 'internutopia' / 'assets' / 'scenes'
 FLOOR_IMAGE = 'apartment_floor.png'

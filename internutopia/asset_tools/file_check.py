@@ -15,6 +15,7 @@ import mujoco
 from internutopia.asset_tools.description import describe
 from internutopia.asset_tools.stage_facts import StageFacts, read_stage
 from internutopia.core.task.start_checks import LARGEST, SMALLEST, likely_power
+from internutopia.model.asset_paths import model_suffix
 from internutopia.model.importers.load import is_mjcf, is_urdf, load_spec
 from internutopia.model.importers.mjcf import read_mjcf
 from internutopia.model.importers.urdf.document import Document
@@ -63,7 +64,7 @@ class FileCheck:
     """Result of a check of a model file.
 
     Attributes:
-        file, format: `usd`, `urdf` or `mjcf`.
+        file, format: `usd`, `urdf`, `mjcf`, or the suffix of another one without its dot, which is read as USD is.
         missing: files that it refers to and are not there.
         meters_per_unit, up_axis: of a USD file, as set there or by USD's defaults; else None.
         says_unit, says_up_axis: True if the file sets them; None for other files.
@@ -129,16 +130,18 @@ def check_file(path: Path, load: bool = False) -> FileCheck:
     loaded = _load(path) if load else _Loaded()
     cached = _START + _PER_MESH * facts.meshes + _PER_TRIANGLE * facts.triangles
     first = cached + _PER_CONCAVE_TRIANGLE * facts.concave_triangles
+    suffix = model_suffix(path)
+    is_usd = suffix.startswith('.usd')
     return FileCheck(
         file=str(path),
-        format='usd',
+        format='usd' if is_usd else suffix[1:],
         missing=[
             MissingFile(kind, name, needed_by)
             for kind, names in facts.missing.items()
             for name, needed_by in names.items()
         ],
         extent=None if facts.extent is None else [round(float(length), 6) for length in facts.extent],
-        size_warning=_size_warning(facts),
+        size_warning=_size_warning(facts, is_usd),
         load=LoadTime(first, cached, loaded.seconds),
         dropped=loaded.dropped,
         error=loaded.error,
@@ -155,7 +158,7 @@ def _load(path: Path) -> _Loaded:
     return _Loaded(dropped, time.perf_counter() - start)
 
 
-def _size_warning(facts: StageFacts) -> str:
+def _size_warning(facts: StageFacts, is_usd: bool) -> str:
     """Return the warning about the size of a stage, by the rule of the warning at an episode's start."""
     if facts.extent is None:
         return 'it has nothing finite in it'
@@ -164,12 +167,14 @@ def _size_warning(facts: StageFacts) -> str:
         return ''
     to_metres = -round(math.log10(facts.meters_per_unit))
     power = likely_power(lambda power: across * 10.0**power, (to_metres,))
-    unit = f'metersPerUnit = {facts.meters_per_unit:g}{"" if facts.says_unit else " (a default, the file has none)"}'
+    default = '' if facts.says_unit else ' (a default, the file has none)'
+    unit = f' with metersPerUnit = {facts.meters_per_unit:g}{default}' if is_usd else ''
     if power is None:
-        return f'it is {across:.3g} m wide with {unit}'
+        return f'it is {across:.3g} m wide{unit}'
     factor = 10.0**power
-    likely = f'scene_scale=({factor:g}, {factor:g}, {factor:g}), or metersPerUnit = {facts.meters_per_unit * factor:g}'
-    return f'it is {across:.3g} m wide with {unit}; if it is a scene, likely meant: {likely} in the file'
+    likely = f'scene_scale=({factor:g}, {factor:g}, {factor:g})'
+    in_file = f', or metersPerUnit = {facts.meters_per_unit * factor:g} in the file' if is_usd else ''
+    return f'it is {across:.3g} m wide{unit}; if it is a scene, likely meant: {likely}{in_file}'
 
 
 def _missing_of_urdf(document: Document) -> list[MissingFile]:

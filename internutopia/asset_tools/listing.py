@@ -8,7 +8,7 @@ from pathlib import Path
 
 from internutopia.asset_tools.grscenes import ARCHIVES, PACK_FOLDER, scenes_on_disk
 from internutopia.default_config import PACKAGED_ASSETS_PATH
-from internutopia.model.asset_paths import MODEL_SUFFIXES
+from internutopia.model.asset_paths import MODEL_SUFFIXES, model_suffix
 from internutopia.set_assets_path import current_assets_path
 
 # Parts of InternUtopia 2's asset pack, and what there is without them
@@ -92,7 +92,7 @@ def _folders(place: Path) -> list[str]:
 def _scenes(assets: Path) -> list[str]:
     """Return the model files among the scenes of an asset folder and one level below, without GRScenes."""
     found = (file for depth in range(_FLAT) for file in (assets / 'scenes').glob('*/' * depth + '*'))
-    names = (file.relative_to(assets) for file in found if file.suffix.lower() in MODEL_SUFFIXES)
+    names = (file.relative_to(assets) for file in found if model_suffix(file) in MODEL_SUFFIXES)
     return sorted(name.as_posix() for name in names if Path(PACK_FOLDER) not in name.parents)
 
 

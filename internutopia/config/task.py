@@ -72,7 +72,7 @@ class TaskCfg(TypedCfg):
     scene_asset_path: PathStr | None = None
     """Scene file: USD, URDF (`.urdf`) or MJCF (`.xml`); None means no scene."""
     scene_scale: Scale = (1.0, 1.0, 1.0)
-    """Size of the scene relative to its file along x, y, z; the same along all of them but for USD files."""
+    """Size of the scene relative to its file along x, y, z; the same along all of them for files of MJCF and URDF."""
     scene_position: Vector = (0.0, 0.0, 0.0)
     """Position of the scene's origin (x, y, z), m, env frame."""
     scene_orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)

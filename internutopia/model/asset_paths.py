@@ -36,8 +36,20 @@ PACKAGED_AS = {
     'robots/h1/policy/move_by_speed/h1_loco_model_20000': 'robots/h1/move_by_speed.onnx',
     'robots/h1_with_hand/h1_with_hand_rt_v2': 'robots/h1_with_hand/h1_with_hand.xml',
 }
-MODEL_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz', '.urdf', '.xml')
+MODEL_SUFFIXES = (
+    *('.usd', '.usda', '.usdc', '.usdz', '.urdf', '.xml', '.gltf', '.glb', '.obj', '.stl', '.ply'),
+    *('.scene_instance.json', '.stage_config.json', '.object_config.json'),  # of Habitat
+)
 _MENAGERIE = 'menagerie:'  # prefix
+_BLENDER = 'Blender imports it and exports glTF'
+_CONVERTERS = {
+    '.xacro': 'expand it first: `xacro {0} > robot.urdf`',
+    '.blend': 'Blender exports glTF',
+    **dict.fromkeys(('.fbx', '.dae', '.3ds', '.x3d', '.abc', '.wrl'), _BLENDER),
+    **dict.fromkeys(('.step', '.stp', '.iges', '.igs'), 'FreeCAD imports it and exports glTF'),
+    '.sdf': '`gz sdf` prints it; gz-usd writes USD',
+}
+"""Advice on files of other formats, by suffix."""
 POLICY_SUFFIXES = ('.onnx', '.pt', '.yaml')
 
 
@@ -100,11 +112,18 @@ def _forms(place: str) -> tuple[str, str]:
     return (forms[1], forms[0]) if place.startswith(f'{PACKAGED_ASSETS}{os.sep}') else forms
 
 
+def model_suffix(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a model file, in lower case; those of Habitat have two parts."""
+    name = os.path.basename(path).lower()
+    return next((suffix for suffix in MODEL_SUFFIXES if name.endswith(suffix)), os.path.splitext(name)[1])
+
+
 @lru_cache(4096)
 def _supported(file: str, suffixes: tuple[str, ...]) -> Path:
-    suffix = os.path.splitext(file)[1]
-    if suffix.lower() not in suffixes:
-        hint = f' (expand it first: `xacro {os.path.basename(file)} > robot.urdf`)' if suffix == '.xacro' else ''
+    suffix = model_suffix(file)
+    if suffix not in suffixes:
+        converter = _CONVERTERS.get(suffix, '').format(os.path.basename(file))
+        hint = f' ({converter})' if converter else ''
         raise ValueError(f'asset {file}: suffix {suffix!r} is not one of {", ".join(suffixes)}{hint}')
     return Path(file)
 
@@ -117,7 +136,7 @@ def _short_name(file: Path) -> str:
 @cache
 def _packaged(suffixes: tuple[str, ...]) -> dict[str, str]:
     """Return the paths of the packaged assets relative to their folder, by short name."""
-    files = sorted(file for file in PACKAGED_ASSETS.rglob('*') if file.suffix in suffixes)
+    files = sorted(file for file in PACKAGED_ASSETS.rglob('*') if model_suffix(file) in suffixes)
     return {_short_name(file): file.relative_to(PACKAGED_ASSETS).as_posix() for file in files}
 
 

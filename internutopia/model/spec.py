@@ -21,6 +21,8 @@ Quat = tuple[float, float, float, float]
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 SCENE_PREFIX = 'scene/'
 """Prefix of a scene's elements in the composed model."""
+OBJECTS_PREFIX = 'objects/'
+"""Prefix of the bodies of objects in the composed model."""
 MOST_CONTACTS = 32
 """Maximum number of contacts that a probe distinguishes."""
 NO_SCALE: Vec3 = (1.0, 1.0, 1.0)
@@ -92,14 +94,15 @@ class CameraSpec:
     """A camera of a robot besides those of its asset.
 
     `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
-    `position` and `orientation` are relative to the link; it faces its -z axis. `fovy` is its vertical field of view
-    [degrees].
+    `position` and `orientation` are relative to its `mount`: the link, the env, or the axes of the env at the link; it
+    faces its -z axis. `fovy` is its vertical field of view [degrees].
     """
 
     path: str
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
     fovy: float = 60.0
+    mount: Literal['link', 'env', 'follow'] = 'link'
 
 
 @dataclass(frozen=True)

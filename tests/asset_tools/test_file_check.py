@@ -269,6 +269,18 @@ def test_robots_and_scenes_of_other_formats(write: Any) -> None:
     assert 'it cannot be loaded' in check(broken)[1] and found['triangles'] is None
 
 
+def test_a_mesh_file_is_checked_as_a_stage(tmp_path: Path) -> None:
+    path = tmp_path / 'floor.obj'
+    path.write_text('mtllib gone.mtl\nv 0 0 0\nv 4000 0 0\nv 4000 3000 0\nv 0 3000 0\nusemtl wood\nf 1 2 3 4\n')
+    code, found = facts(path, '--load')
+    assert (code, found['format'], found['meshes'], found['triangles']) == (0, 'obj', 1, 2)
+    assert found['extent'] == [4000.0, 3000.0, 0.0]
+    assert 'likely meant: scene_scale=(' in found['size_warning'] and 'metersPerUnit' not in found['size_warning']
+    assert found['dropped'] == ['materials are not found: wood of floor.obj']
+    inspected = CliRunner().invoke(app, ['inspect', str(path)])
+    assert '/World/wood' in inspected.stdout
+
+
 def test_a_file_that_is_none_is_an_error_of_one_line(write: Any) -> None:
     code, out = check(write('scene.usda', '#usda 1.0\ndef Xform "a" {'))
     assert code == 2 and out.startswith('internutopia assets check ') and len(out.splitlines()) == 1

@@ -17,7 +17,7 @@ from xml.parsers import expat
 import mujoco
 
 from internutopia.model.asset_files import check_file, reading
-from internutopia.model.asset_paths import MODEL_SUFFIXES
+from internutopia.model.asset_paths import MODEL_SUFFIXES, model_suffix
 from internutopia.model.importers import DEFAULT_OPTIONS, LoadOptions, mjcf, urdf, usd
 from internutopia.model.importers.fingerprints import (
     Fingerprint,
@@ -40,9 +40,9 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
     """Read an asset.
 
     Args:
-        path: A `.usd`, `.usda`, `.usdc`, `.usdz`, `.urdf` or `.xml` file; the latter is MJCF, or URDF if its root
-            element is `<robot>`.
-        options: How it is read. Only a USD file may be scaled differently along x, y and z.
+        path: A file with one of the `MODEL_SUFFIXES`; `.xml` is MJCF, or URDF if its root element is `<robot>`. All but
+            these two are read as USD is (`as_usd`).
+        options: How it is read. Only what is read as USD may be scaled differently along x, y and z.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -57,7 +57,7 @@ def load_spec(path: Path, options: LoadOptions = DEFAULT_OPTIONS) -> mujoco.MjSp
             return usd.load(path, options)
         if len(set(options.scale)) != 1:
             raise ValueError(
-                f'scale {options.scale} must be the same along x, y and z; only USD files can be scaled '
+                f'scale {options.scale} must be the same along x, y and z; files of MJCF and URDF cannot be scaled '
                 'differently along them'
             )
         spec = reader.load(path)
@@ -109,7 +109,7 @@ def is_mjcf(path: Path) -> bool:
 def units_of(path: Path) -> StageUnits | None:
     """Return length unit and up axis of a USD file, with flags for stated ones; None for other formats."""
     with reading(path):
-        return usd.units_of(path) if _format(path) is usd else None
+        return usd.units_of(path) if _format(path) is usd and model_suffix(path).startswith('.usd') else None
 
 
 def content_key(path: Path) -> str:
@@ -130,7 +130,7 @@ def _format(path: Path) -> ModuleType:
     """Return the module that reads a file: it has `load(path)`, `dependencies(path)` (which may name missing files)."""
     if not path.exists():
         raise FileNotFoundError(f'asset {path} does not exist')
-    suffix = path.suffix.lower()
+    suffix = model_suffix(path)
     if suffix not in MODEL_SUFFIXES:
         raise ValueError(f'asset {path}: the format must be one of {", ".join(MODEL_SUFFIXES)}')
     check_file(path)

@@ -10,7 +10,7 @@ from typing import BinaryIO, Literal
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from internutopia.model.asset_files import check_bound
 
@@ -21,6 +21,9 @@ Pixels = NDArray[np.uint8]
 
 _FOREIGN = ('EPS', 'WMF')  # for which Pillow starts other programs
 _PNG = b'\x89PNG\r\n\x1a\n'
+_KTX = b'\xabKTX 20\xbb'
+_LEVELS = 32  # of each channel in the palette
+_PALETTE_SHAPE = (128, 256)
 _PNG_PIXEL = 8  # bytes that a pixel has at most: four channels of 16 bits
 _MOST_INFLATED = 1032  # times that zlib data are longer than compressed, at most
 _HARMLESS = 2**28  # bytes that MuJoCo may well inflate
@@ -35,6 +38,8 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
     """
     from PIL import Image, UnidentifiedImageError
 
+    if data.startswith(_KTX):
+        raise ValueError('KTX2 images are not read; `gltf-transform ktxdecompress in.glb out.glb` makes them PNG')
     try:
         image = Image.open(io.BytesIO(data))
         if image.format in _FOREIGN:
@@ -47,6 +52,18 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
         raise ValueError(str(error) or type(error).__name__) from error
     image.thumbnail((MAX_TEXTURE, MAX_TEXTURE))
     return np.asarray(image)
+
+
+def encode_srgb(linear: ArrayLike) -> NDArray[np.float64]:
+    """Encode linear values as sRGB, both 0 to 1, of any shape; values outside are clipped."""
+    values = np.clip(np.asarray(linear, float), 0, 1)
+    return np.where(values <= 0.0031308, 12.92 * values, 1.055 * values ** (1 / 2.4) - 0.055)
+
+
+def decode_srgb(encoded: ArrayLike) -> NDArray[np.float64]:
+    """Decode sRGB to linear values, both 0 to 1, of any shape."""
+    values = np.asarray(encoded, float)
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 def check_png(file: Path) -> None:
@@ -96,6 +113,19 @@ def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     from PIL import Image
 
     return np.asarray(Image.fromarray(pixels).resize(size))
+
+
+def palette() -> Pixels:
+    """Return an image `(128, 256, 3)` of all colours, in 32 steps of red, green and blue."""
+    levels = np.rint(np.linspace(0, 255, _LEVELS)).astype(np.uint8)
+    return np.stack(np.meshgrid(levels, levels, levels, indexing='ij'), axis=-1).reshape(*_PALETTE_SHAPE, 3)
+
+
+def places_on_palette(colours: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return places `(n, 2)` on the palette, counted from its top left, of sRGB colours `(n, 3)` from 0 to 1."""
+    number = np.rint(np.clip(colours, 0, 1) * (_LEVELS - 1)).astype(int) @ (_LEVELS**2, _LEVELS, 1)
+    row, column = np.divmod(number, _PALETTE_SHAPE[1])
+    return (np.column_stack([column, row]) + 0.5) / _PALETTE_SHAPE[::-1]
 
 
 def add_texture(

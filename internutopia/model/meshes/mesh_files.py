@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -53,7 +54,7 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
         data = file.read_bytes()
         faces = _stl_faces(data)
         if faces is None or not 0 < faces <= _MOST_STL_FACES or len(data) != _STL_HEADER + faces * _STL_FACE.itemsize:
-            _set_triangles(mesh, *_read_stl(data, faces))
+            _set_triangles(mesh, *read_stl(data))
     elif suffix == '.dae':
         collada = read_collada(file)
         _set_triangles(mesh, collada.vertices, collada.faces)
@@ -65,19 +66,26 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
 
 def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
     """Do as `fill_mesh`, read by trimesh. ValueError if it cannot be read or has no triangles."""
+    loaded = read_with_trimesh(file)
+    _set_triangles(mesh, loaded.vertices, loaded.faces)
+
+
+def read_with_trimesh(file: Path) -> Any:
+    """Return a `trimesh.Trimesh` in metres. ValueError if it cannot be read or has no triangles."""
     try:
         import trimesh
 
         loaded = trimesh.load_mesh(file)
-        metres = trimesh.units.unit_conversion(loaded.units, 'meters') if loaded.units else 1.0
-        vertices, faces = metres * np.asarray(loaded.vertices, float), np.asarray(loaded.faces)
+        if loaded.units:
+            loaded.apply_scale(trimesh.units.unit_conversion(loaded.units, 'meters'))
+        count = len(loaded.faces)
     except ImportError as error:
         raise ValueError(f'{error}; {install_hint("geometry")} may help') from error
     except Exception as error:  # its many readers raise errors of any type
         raise ValueError(str(error) or type(error).__name__) from error
-    if not len(faces):
+    if not count:
         raise ValueError('it has no triangles')
-    _set_triangles(mesh, vertices, faces)
+    return loaded
 
 
 def _set_triangles(mesh: mujoco.MjsMesh, vertices: NDArray[np.float64], faces: ArrayLike) -> None:
@@ -93,8 +101,9 @@ def _stl_faces(data: bytes) -> int | None:
     return count if _STL_HEADER + count * _STL_FACE.itemsize <= len(data) else None
 
 
-def _read_stl(data: bytes, count: int | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return vertices, merged where they coincide, and faces of an STL, of `count` faces if it is binary."""
+def read_stl(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return vertices, merged where they coincide, and faces of an STL. ValueError if it has none, or is cut off."""
+    count = _stl_faces(data)
     if count is not None:
         corners = np.frombuffer(data, _STL_FACE, count, _STL_HEADER)['corners'].reshape(-1, 3)
     else:

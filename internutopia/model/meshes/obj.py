@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +20,16 @@ _GROUP = re.compile(rb'^[ \t]*[og]\s', re.MULTILINE)
 class ObjMesh:
     """`vertices` `(n, 3)`, `faces` `(m, 3)`; if all faces have texture coordinates, `texcoords` `(k, 2)`, `texfaces`.
 
-    Texture coordinates count from the bottom, as in the file.
+    Texture coordinates count from the bottom, as in the file. `materials` are names in their order, empty where none is
+    given; `face_materials` `(m,)` the number of each face's.
     """
 
     vertices: NDArray[np.float64]
     faces: NDArray[np.int32]
     texcoords: NDArray[np.float64] | None
     texfaces: NDArray[np.int32] | None
+    materials: tuple[str, ...]
+    face_materials: NDArray[np.intp]
 
 
 def has_groups(data: bytes) -> bool:
@@ -39,22 +43,31 @@ def read_obj(data: bytes) -> ObjMesh:
     texcoords: list[list[bytes]] = []
     faces: list[list[int]] = []
     texfaces: list[list[int]] = []
+    materials: dict[bytes, int] = {}
+    starts: list[tuple[int, int]] = []  # first faces of materials
     for line in data.splitlines():
         word, *values = line.split() or [b'']
         if word == b'v':
             points.append(values[:3])
         elif word == b'vt':
             texcoords.append(values[:2])
+        elif word == b'usemtl':
+            starts.append((len(faces), materials.setdefault(b' '.join(values), len(materials))))
         elif word == b'f':
+            if not starts:
+                starts.append((0, materials.setdefault(b'', 0)))
             corners = [corner.split(b'/') for corner in values]
             faces += _fan([_index(corner[0], len(points)) for corner in corners])
             texfaces += _fan([_index(corner[1], len(texcoords)) for corner in corners if len(corner) > 1 and corner[1]])
     vertices, triangles = np.array(points, float), np.array(faces, np.int32).reshape(-1, 3)
     if not faces or triangles.min() < 0 or triangles.max() >= len(vertices):
         raise ValueError('a face names a vertex that is not there' if faces else 'it has no triangles')
+    names = tuple(name.decode(errors='replace') for name in materials)
+    first, numbers = np.array(starts).T
+    numbers = np.repeat(numbers, np.diff(first, append=len(faces)))
     if len(texfaces) != len(faces) or np.max(texfaces) >= len(texcoords):
-        return ObjMesh(vertices, triangles, None, None)
-    return ObjMesh(vertices, triangles, np.array(texcoords, float), np.array(texfaces, np.int32))
+        return ObjMesh(vertices, triangles, None, None, names, numbers)
+    return ObjMesh(vertices, triangles, np.array(texcoords, float), np.array(texfaces, np.int32), names, numbers)
 
 
 def _index(text: bytes, count: int) -> int:
@@ -78,34 +91,47 @@ class ObjMaterial:
 
 def obj_material(mesh: Path) -> ObjMaterial | None:
     """Return the material of most faces of an OBJ file, None if there is none, or no file of materials."""
-    check_file(mesh, 'text_size')
     faces: Counter[str] = Counter()
-    libraries, current = [], ''
-    for line in mesh.read_text(errors='replace').splitlines():
-        word, _, rest = line.strip().partition(' ')
-        if word == 'mtllib':
-            libraries.append(mesh.parent / rest.strip())
-        elif word == 'usemtl':
-            current = rest.strip()
+    current = ''
+    for word, rest in _lines(mesh):
+        if word == 'usemtl':
+            current = rest
         elif word == 'f':
             faces[current] += 1
-    found = {}
-    for library in libraries:
-        if library.is_file():
-            found |= _materials(library)
+    found = obj_materials(material_libraries(mesh))
     named = [found[name] for name, _ in faces.most_common() if name in found]
     return named[0] if named else None
 
 
+def material_libraries(mesh: Path) -> list[Path]:
+    """Return the files of materials that an OBJ file names, missing ones as well."""
+    return [mesh.parent / rest for word, rest in _lines(mesh) if word == 'mtllib']
+
+
+def obj_materials(libraries: Iterable[Path]) -> dict[str, ObjMaterial]:
+    """Return the materials of some files by name; a file that is missing has none."""
+    found: dict[str, ObjMaterial] = {}
+    for library in libraries:
+        if library.is_file():
+            found |= _materials(library)
+    return found
+
+
+def _lines(file: Path) -> Iterator[tuple[str, str]]:
+    """Return the first word of each line of a file, and the rest."""
+    check_file(file, 'text_size')
+    for line in file.read_text(errors='replace').splitlines():
+        word, _, rest = line.strip().partition(' ')
+        yield word, rest.strip()
+
+
 def _materials(library: Path) -> dict[str, ObjMaterial]:
     """Return materials by name: diffuse colour (Kd), opacity (d), image (map_Kd)."""
-    check_file(library, 'text_size')
     found, name = {}, ''
-    for line in library.read_text(errors='replace').splitlines():
-        word, _, rest = line.strip().partition(' ')
+    for word, rest in _lines(library):
         values = rest.split()
         if word == 'newmtl':
-            name = rest.strip()
+            name = rest
             found[name] = ObjMaterial(files=(library,))
             continue
         material = found.get(name)

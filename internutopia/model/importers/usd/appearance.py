@@ -26,12 +26,10 @@ from internutopia.model.importers.usd.textures import (
     Appearance,
     Texture,
     Tiles,
-    decode_srgb,
-    encode_srgb,
     read_image,
 )
 from internutopia.model.importers.usd.values import array, bound_material, value
-from internutopia.model.meshes.images import add_texture
+from internutopia.model.meshes.images import add_texture, decode_srgb, encode_srgb, palette, places_on_palette
 
 if TYPE_CHECKING:
     from pxr import Usd, UsdGeom
@@ -41,6 +39,7 @@ _COORDINATES = ('st', 'st0', 'st_0', 'UVMap', 'map1')  # what exporters call tex
 _SAME_COLOUR = 1 / 255
 DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
 _PLAIN = Appearance()
+_PALETTE = 'palette'  # name of the texture and material of meshes whose triangles have colours of their own
 _BLENDED = 0.99  # opacity from which on MuJoCo ignores the opacity of a texture
 
 
@@ -60,6 +59,13 @@ class Primvars:
         if np.ptp(values, axis=0).max() > _SAME_COLOUR:
             self._warnings.add(f'{name} that varies over the surface is averaged', prim)
         return np.atleast_1d(values.mean(axis=0))
+
+    def face_colours(self, mesh: Usd.Prim, shape: Shape) -> Array | None:
+        """Return linear colours `(m, 3)` of the triangles of a mesh whose displayColor varies; None if it does not."""
+        found = self._first(mesh, shape, ('displayColor',), 3)
+        if found is None or np.ptp(found.values, axis=0).max() <= _SAME_COLOUR:
+            return None
+        return found.values[found.index].mean(axis=1)
 
     def coordinates(self, mesh: Usd.Prim, shape: Shape, name: str) -> Indexed | None:
         """Return texture coordinates of a mesh: those of that name, if it has any, else the usual ones."""
@@ -203,6 +209,10 @@ class VisualBuilder:
             shape = replace(shape, normals=self._primvars.normals(mesh, shape))
             if surface.texture is not None:
                 shape, texture = self._textured(mesh, shape, surface.texture, material)
+            if surface.color is None and not texture:
+                colours = self._primvars.face_colours(mesh, shape)
+                if colours is not None:
+                    return self._painted(name, shape, colours, self._rgba(prim, surface, white=True))
         if surface.texture is not None and not texture:
             surface = self._without_texture(surface, surface.texture, material)
         rgba = self._rgba(prim, surface, white=bool(texture))
@@ -212,6 +222,16 @@ class VisualBuilder:
         if texture and self._spec.texture(texture).nchannel == 4:
             rgba = (*rgba[:3], min(rgba[3], _BLENDED))
         return Visual(name, shape, rgba, self._material(material, surface, texture) if material else '')
+
+    def _painted(self, name: str, shape: Shape, colours: Array, rgba: tuple[float, ...]) -> Visual:
+        """Return a mesh whose triangles have linear colours `(m, 3)`, as places on an image of all colours."""
+        if not any(texture.name == _PALETTE for texture in self._spec.textures):
+            add_texture(self._spec, _PALETTE, palette())
+            material = self._spec.add_material(name=_PALETTE, specular=0.0, shininess=0.0)
+            material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = _PALETTE
+        places, index = np.unique(places_on_palette(encode_srgb(colours)), axis=0, return_inverse=True)
+        corners = np.repeat(index.reshape(-1, 1), 3, axis=1).astype(np.int32)
+        return Visual(name, replace(shape, coordinates=Indexed(places, corners)), rgba, _PALETTE)
 
     def _textured(self, mesh: Usd.Prim, shape: Shape, texture: Texture, material: Usd.Prim) -> tuple[Shape, str]:
         """Return a mesh with texture coordinates, and the texture's name; empty if it has none or it cannot be read."""

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from internutopia.model.importers.as_usd import as_stage, files_of
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.layer_bounds import check_layers
 
@@ -58,6 +59,8 @@ def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
     layers: list[Sdf.Layer] = []
     try:
         with quiet():
+            if (written := as_stage(path)) is not None:
+                return written
             layers = [] if within_bounds else check_layers(path)  # held until the stage holds them
             return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
@@ -142,7 +145,7 @@ def layer_files(stage: Usd.Stage) -> set[Path]:
     outer = {Ar.SplitPackageRelativePathOuter(name)[0] for name in names}  # `a.usdz[b.usda]` lies in a.usdz
     folder = Path(stage.GetRootLayer().realPath).parent
     unread = {folder / asset for error in stage.GetCompositionErrors() if (asset := _asset(error))}
-    return {Path(name) for name in outer if name} | unread
+    return {Path(name) for name in outer if name} | unread | files_of(stage)
 
 
 def _asset(error: Any) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from internutopia.model.asset_files import check_bound
+from internutopia.model.importers.as_usd import warnings_of
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.composition import compose, warn_of_missing
 from internutopia.model.importers.usd.stage_transforms import UP_AXES
@@ -32,6 +33,8 @@ def open_stage(path: Path, warnings: FileWarnings, *, within_bounds: bool = Fals
     """
     stage = compose(path, within_bounds=within_bounds)
     warn_of_missing(stage, warnings)
+    for what, where in warnings_of(stage):
+        warnings.add(what, where)
     stage.SetEditTarget(stage.GetSessionLayer())
     _check_units(stage, warnings)
     _open_instances(stage)

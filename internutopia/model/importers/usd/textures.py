@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from internutopia.model.importers.as_usd.gltf import EMBEDDED_IMAGE, image_bytes
 from internutopia.model.importers.transforms import Array
-from internutopia.model.meshes.images import decode_image, resized, scaled_down
+from internutopia.model.meshes.images import decode_image, encode_srgb, resized, scaled_down
 
 if TYPE_CHECKING:
     from pxr import Sdf
@@ -40,21 +41,9 @@ GLASS_OPACITY = 0.3
 _GLOW = 0.6  # emission of what glows most; lights add to it
 
 
-def encode_srgb(linear: ArrayLike) -> NDArray[np.float64]:
-    """Encode linear values as sRGB, both 0 to 1, of any shape; values outside are clipped."""
-    values = np.clip(np.asarray(linear, float), 0, 1)
-    return np.where(values <= 0.0031308, 12.92 * values, 1.055 * values ** (1 / 2.4) - 0.055)
-
-
 def is_linear_space(name: str) -> bool:
     """Return True if a USD colour space (`raw`, `sRGB`, `auto`, `lin_rec709`; empty if there is none) is linear."""
     return name == 'raw' or name.startswith('lin')
-
-
-def decode_srgb(encoded: ArrayLike) -> NDArray[np.float64]:
-    """Decode sRGB to linear values, both 0 to 1, of any shape."""
-    values = np.asarray(encoded, float)
-    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 _ENCODED = np.round(255 * encode_srgb(np.arange(256) / 255)).astype(np.uint8)  # by linear value
@@ -110,13 +99,15 @@ class Texture:
 
 
 def read_image(file: str) -> Pixels:
-    """Read `(height, width, 4)` pixels, the top row first, of an image that may lie in a USDZ package.
+    """Read `(height, width, 4)` pixels, the top row first, of an image that may lie in a USDZ package or glTF file.
 
     Raises:
         ValueError: It cannot be read.
     """
     from pxr import Ar
 
+    if EMBEDDED_IMAGE.fullmatch(file):
+        return decode_image(image_bytes(file), 'RGBA')
     asset = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(file))
     if not asset:
         raise ValueError('no such file')
@@ -128,6 +119,8 @@ def image_file(asset: Sdf.AssetPath) -> str:
 
     Of a file it is the one without links, by which models share images.
     """
+    if EMBEDDED_IMAGE.fullmatch(asset.path):
+        return asset.path
     if '<UDIM>' not in asset.path:
         return os.path.realpath(asset.resolvedPath) if os.path.exists(asset.resolvedPath) else str(asset.resolvedPath)
     from pxr import UsdShade

@@ -201,7 +201,7 @@ def test_what_is_flat_gets_a_thickness_in_proportion_up_to_one_in_metres(write, 
     assert extents == pytest.approx(sorted([scale, scale, FLAT_THICKNESS * min(1.0, scale)]), rel=1e-5)
 
 
-def test_only_usd_can_be_stretched(write_model):
+def test_mjcf_cannot_be_stretched(write_model):
     path = Path(write_model('thing', '<worldbody><geom size="0.1"/></worldbody>'))
-    with pytest.raises(ValueError, match=r'thing.xml: scale \(1, 2, 1\) must be the same .*only USD files'):
+    with pytest.raises(ValueError, match=r'thing.xml: scale \(1, 2, 1\) must be the same .*files of MJCF and URDF'):
         load_spec(path, LoadOptions(scale=(1, 2, 1)))

@@ -187,14 +187,28 @@ def test_a_material_of_materialx(stage):
     np.testing.assert_allclose(read(stage)[0].geom('/ball').rgba, [*srgb(0.2, 0.4, 0.6), 0.5], atol=1e-6)
 
 
-def test_a_colour_that_varies_is_averaged_and_told(stage, add_mesh):
+def test_a_colour_that_varies_is_that_of_each_triangle(stage, add_mesh):
     mesh = add_mesh('/square', SQUARE, [[0, 1, 2, 3]])
     UsdGeom.PrimvarsAPI(mesh).CreatePrimvar('displayColor', TYPES.Color3fArray, 'vertex').Set(
         [(1, 0, 0), (1, 0, 0), (0, 0, 1), (0, 0, 1)]
     )
     model, warnings = read(stage)
-    np.testing.assert_allclose(model.geom('/square').rgba, srgb(0.5, 0, 0.5, 1))
-    assert warnings == ['displayColor that varies over the surface is averaged: /square']
+    assert warnings == []
+    texture = model.texture('palette')
+    height, width = texture.height[0], texture.width[0]
+    pixels = model.tex_data[texture.adr[0] :][: height * width * 3].reshape(height, width, 3)
+    places = model.mesh_texcoord[model.mesh_facetexcoord[:, 0]] * (width, height)
+    shown = pixels[places[:, 1].astype(int), places[:, 0].astype(int)] / 255
+    mixed = [srgb(1 / 3, 0, 2 / 3), srgb(2 / 3, 0, 1 / 3)]  # of the corners of both triangles
+    np.testing.assert_allclose(np.unique(shown, axis=0), mixed, atol=0.5 / 31 + 1 / 255)  # the palette has 32 steps
+
+
+def test_a_colour_that_varies_over_what_is_no_mesh_is_averaged_and_told(stage):
+    cube = UsdGeom.Cube.Define(stage, '/box')
+    UsdGeom.PrimvarsAPI(cube).CreatePrimvar('displayColor', TYPES.Color3fArray, 'vertex').Set([(1, 0, 0), (0, 0, 1)])
+    model, warnings = read(stage)
+    np.testing.assert_allclose(model.geom('/box').rgba, srgb(0.5, 0, 0.5, 1))
+    assert warnings == ['displayColor that varies over the surface is averaged: /box']
 
 
 @pytest.mark.parametrize(('count', 'indices'), [(3, None), (4, [0, 1, 2, 9])])
