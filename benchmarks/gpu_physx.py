@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from gpu_first import call_of
 
+from internutopia.core.runner.grid import env_origins
 from internutopia.engines.physx import runtime
 from internutopia.engines.physx.device_stage import DeviceStage, new_instance
 from internutopia.engines.physx.device_world import PhysxDeviceWorld
@@ -33,6 +34,7 @@ from internutopia_extension.configs.robots.h1 import H1RobotCfg
 from internutopia_extension.robots.h1 import H1Robot
 
 DT, SUBSTEPS = 1 / 240, 4
+SPACING = 5.0  # [m]
 _STEPS = 20  # that are timed
 GRAVITY = 9.81
 BOX = (
@@ -44,7 +46,7 @@ BOX = (
 @contextmanager
 def started(device: str, env_num: int, scene: SceneSpec) -> Iterator[Any]:
     """A world whose envs all run a scene."""
-    world = PhysxDeviceWorld(env_num, np.zeros((env_num, 3)), DT, SUBSTEPS, 1, device=device)
+    world = PhysxDeviceWorld(env_num, env_origins(env_num, SPACING), DT, SUBSTEPS, 1, device=device)
     handle = world.prepare(scene)
     world.load({env_id: (handle, scene) for env_id in range(env_num)})
     try:
@@ -54,7 +56,7 @@ def started(device: str, env_num: int, scene: SceneSpec) -> Iterator[Any]:
 
 
 def fall(device: str, env_num: int) -> str:
-    """A stone in each env falls by the formula, in one place with all others."""
+    """A stone in each env falls by the formula, wherever the env stands."""
     stone = ObjectSpec('stone', position=(0.0, 0.0, 9.0))
     with started(device, min(env_num, 16), SceneSpec(None, objects=(stone,))) as world:
         mask = torch.ones(world.env_num, dtype=torch.bool, device=device)

@@ -213,8 +213,15 @@ def _evaluate(trained: Trained, engine: Engine, envs: int, seed: int) -> dict[st
     result = evaluate(trained.act, trained.config(envs, seed, engine=engine), seed=seed, arrays=trained.arrays)
     figures = asdict(result)
     tracking, gait = figures.pop('tracking') or {}, figures.pop('gait') or {}
+    gait.pop('joint_ranges', None)
     contact = {f'contact of foot {foot}': share for foot, share in enumerate(gait.pop('contact', ()))}
-    return {'survived': result.survived, **figures, **tracking, **gait, **contact}
+    contact |= {f'contact of {part}': share for part, share in gait.pop('touching', {}).items()}
+    standing = {
+        f'{name}, {when}': figure
+        for kind, when in (('still', 'standing'), ('still_pushed', 'standing after a push'))
+        for name, figure in (figures.pop(kind) or {}).items()
+    }
+    return {'survived': result.survived, **figures, **tracking, **gait, **contact, **standing}
 
 
 def _robot_figures(trials: Mapping[str, Trials]) -> Figures:

@@ -80,8 +80,8 @@ def test_a_robot_that_an_engine_refuses(tmp_path: Path) -> None:
     need_physx()
     file = tmp_path / 'puppet.xml'
     file.write_text(
-        '<mujoco><worldbody><body name="arm"><joint name="hip" type="ball"/><geom size="0.1" mass="1"/></body>'
-        '</worldbody></mujoco>'
+        '<mujoco><worldbody><body name="arm"><joint name="hip" type="ball" limited="true" range="0 1"/>'
+        '<geom size="0.1" mass="1"/></body></worldbody></mujoco>'
     )
     result = compare(file, '--out', tmp_path / 'picture.png')
     assert result.exit_code == 2 and "backend 'physx'" in result.stderr and 'hip' in result.stderr
@@ -96,4 +96,5 @@ def test_a_policy_on_two_engines(tmp_path: Path) -> None:
     figures = json.loads(result.stdout)
     assert list(figures['robots']) == ['aliengo'] and not figures['episodes']
     for each in figures['policy'].values():
+        assert not any(isinstance(value, dict) for value in each.values()), 'a table has them'
         assert each['survived'] == 1.0 and each['velocity_error'] < 0.3 and 0.3 < each['contact of foot 0'] < 0.9

@@ -17,11 +17,11 @@ from typing_extensions import override
 
 from internutopia.engines.isaac.app import IsaacSim
 from internutopia.engines.isaac.tensors import PROPERTIES, STATES, KitColumns, KitContactForces, KitContactPoints
-from internutopia.engines.isaac.usd import Floats, Prims, pose
 from internutopia.engines.physx.capacities import capacities_of
 from internutopia.engines.physx.prims import scene_text
-from internutopia.engines.physx.stage import COMMON, StageLayout, absolute
-from internutopia.engines.physx.tensors import POSES, TensorAccess, slot_places
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import COMMON, POSES, TensorAccess, slot_places
+from internutopia.engines.physx.usd_prims import Floats, Prims, pose
 
 _MOST_CONTACTS = 16  # of a collider at once
 _ROOT = '/World/physics'
@@ -81,20 +81,20 @@ class KitPart(TensorAccess):
     def __init__(self, kit: KitStage, layout: StageLayout, slots: int):
         self._kit, self.layout, self.slots = kit, layout, slots
         self._origins = np.zeros((slots, 3), np.float32)
-        self._paths: list[str] = []  # of the slots
-        self._common = ''  # path of what they have in common
+        self.roots: list[str] = []  # of the slots
+        self.common = ''  # path of what they have in common
         self._efforts: list[KitColumns] = []
         self._views: dict[tuple[str, ...], Any] = {}  # of Isaac Sim, by paths
 
     def write(self, prims: Prims, path: str, origins: Floats) -> None:
         """Write the prims of all slots to the stage, at these places `(slots, 3)` [m]."""
         self._origins, self._efforts, self._views = origins.astype(np.float32), [], {}
-        self._paths = [f'{path}/s{slot:05}' for slot in range(self.slots)]
-        self._common = f'{path}/common'
-        common, text = (text.replace(COMMON, self._common) for text in (self.layout.common, self.layout.text))
+        self.roots = [f'{path}/s{slot:05}' for slot in range(self.slots)]
+        self.common = f'{path}/common'
+        common, text = (text.replace(COMMON, self.common) for text in (self.layout.common, self.layout.text))
         prims.copy(f'def Xform "part"\n{{\ndef Xform "common"\n{{\n{common}}}\n}}\n', [path], 'part')
-        prims.copy(f'def Xform "env"\n{{\n{text.replace("@", "/env")}}}\n', self._paths, 'env')
-        prims.set([value for own, origin in zip(self._paths, origins, strict=True) for value in pose(own, origin)])
+        prims.copy(f'def Xform "env"\n{{\n{text.replace("@", "/env")}}}\n', self.roots, 'env')
+        prims.set([value for own, origin in zip(self.roots, origins, strict=True) for value in pose(own, origin)])
 
     @override
     def step(self, dt: float) -> None:
@@ -110,7 +110,7 @@ class KitPart(TensorAccess):
     @override
     def columns(self, kind: str, paths: Sequence[str]) -> KitColumns:
         articulated, sim, physics = kind.startswith('ARTICULATION_'), self._kit.sim, self._kit.physics
-        everywhere = self._everywhere(paths)
+        everywhere = self.paths_everywhere(paths)
         view = self._views.get(tuple(everywhere))
         if view is None:
             make = physics.create_articulation_view if articulated else physics.create_rigid_body_view
@@ -123,7 +123,7 @@ class KitPart(TensorAccess):
         columns = KitColumns(
             view,
             STATES[name] if state else PROPERTIES[name],
-            self._rows(found, everywhere),
+            self.rows(found, everywhere),
             (sim.config.device if state else 'cpu') if sim.gpu else None,
             self._origins if kind.endswith(POSES) else None,
         )
@@ -134,7 +134,7 @@ class KitPart(TensorAccess):
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> KitContactForces:
         """Return net contact forces; without `against`, Isaac Sim has no friction in them."""
-        filters = [self._in(slot, against) for slot in self._paths for _ in paths] if against else []
+        filters = [self.paths_in(slot, against) for slot in range(self.slots) for _ in paths] if against else []
         return KitContactForces(*self._contacts(paths, filters), self._kit.sim.dt, bool(against))
 
     @override
@@ -142,22 +142,11 @@ class KitPart(TensorAccess):
         return KitContactPoints(*self._contacts(paths, []), self._kit.sim.dt, most, self._origins)
 
     def _contacts(self, paths: Sequence[str], filters: list[list[str]]) -> tuple[Any, NDArray[np.intp]]:
-        sensors = self._everywhere(paths)
+        sensors = self.paths_everywhere(paths)
         view = self._kit.physics.create_rigid_contact_view(
             sensors, filter_patterns=filters, max_contact_data_count=_MOST_CONTACTS * len(sensors)
         )
-        return view, self._rows(view.sensor_paths, sensors)
-
-    def _everywhere(self, paths: Sequence[str]) -> list[str]:
-        return [path for slot in self._paths for path in self._in(slot, paths)]
-
-    def _in(self, slot: str, paths: Sequence[str]) -> list[str]:
-        return [absolute(path, slot, self._common) for path in paths]
-
-    def _rows(self, found: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:
-        """Return the rows of a view by slot and thing, from the paths of its rows and of things by slot."""
-        row_of = {path: row for row, path in enumerate(found)}
-        return np.array([row_of[path] for path in wanted], np.intp).reshape(self.slots, -1)
+        return view, self.rows(view.sensor_paths, sensors)
 
     @override
     def close(self) -> None:

@@ -85,13 +85,20 @@ def look_up(place: str) -> Any:
 
 def _start_app(config: SimConfig) -> Any:
     """Start Isaac Sim's app; it has to run before anything else of Isaac Sim can be imported."""
+    try:
+        app_class = look_up('isaacsim:SimulationApp')
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"backend 'isaac_sim' needs Isaac Sim ({VERSIONS}) in this Python: "
+            "pip install 'isaacsim[all]==5.1.0', with NVIDIA's package index as --extra-index-url"
+        ) from error
     gpu = int(config.device.partition(':')[2] or 0)
     # several GPUs in one renderer are not faster for small pictures, and break tiled ones
     launch_config = {'multi_gpu': False, 'active_gpu': gpu, 'physics_gpu': gpu}
     launch_config['headless'] = config.headless or config.webrtc
     arguments, sys.argv = sys.argv, sys.argv[:1]  # else Isaac Sim takes those of this program for its own
     try:
-        app = _app_class()(launch_config=launch_config)
+        app = app_class(launch_config=launch_config)
     finally:
         sys.argv = arguments
     atexit.register(app.close)
@@ -103,13 +110,3 @@ def _start_app(config: SimConfig) -> Any:
     if config.native:
         log.warning('SimConfig.native is deprecated and has no effect: stream with SimConfig.webrtc')
     return app
-
-
-def _app_class() -> Any:
-    try:
-        return look_up('isaacsim:SimulationApp')
-    except (ImportError, AttributeError) as error:
-        raise ImportError(
-            f"backend 'isaac_sim' needs Isaac Sim ({VERSIONS}) in this Python: "
-            "pip install 'isaacsim[all]==5.1.0', with NVIDIA's package index as --extra-index-url"
-        ) from error

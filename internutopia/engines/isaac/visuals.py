@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.engines.isaac.kit import KitStage
-from internutopia.engines.isaac.usd import Floats, Prims, pose
+from internutopia.engines.physx.usd_prims import Floats, Prims, pose
 from internutopia.engines.physx.visuals import visual_text
 from internutopia.engines.physx.world import PhysxWorld
 from internutopia.engines.views import EnvIds
@@ -84,8 +84,7 @@ class Visuals:
             raise NotImplementedError(f"camera {name!r}: backend 'isaac_sim' takes no orthographic pictures")
         paths = [f'/World/cameras/{re.sub(r"[^0-9A-Za-z]", "_", name)}_{env_id}' for env_id in env_ids.tolist()]
         prims = Prims(self.sim.stage)
-        stage = self.sim.stage
-        if missing := [path for path in paths if not stage.GetPrimAtPath(path)]:
+        if missing := [path for path in paths if not self.sim.stage.GetPrimAtPath(path)]:
             prims.copy(_CAMERA, missing, 'camera')
         values: list[tuple[str, str, str, Any]] = []
         for path, env_id, position, orientation, own in zip(

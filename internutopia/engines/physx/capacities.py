@@ -18,7 +18,8 @@ import mujoco
 import numpy as np
 
 from internutopia.config import PhysxCfg
-from internutopia.engines.physx.stage import COMMON, StageLayout
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import COMMON
 
 # Isaac Lab's defaults (`PhysxCfg`), where those of PhysX's schema are a fraction: 2^18, 2^10, 2^10, 2^19 and 81,920
 _PAIRS, _AGGREGATE_PAIRS, _AGGREGATES = 2**21, 2**25, 2**21

@@ -20,9 +20,9 @@ from typing_extensions import override
 from internutopia.config import PhysxCfg
 from internutopia.engines.physx.capacities import OverflowLog, capacities_of
 from internutopia.engines.physx.prims import scene_text
-from internutopia.engines.physx.runtime import COMMON_PATH, PhysxColumns, PhysxStage, slot_name
-from internutopia.engines.physx.stage import COMMON, StageLayout
-from internutopia.engines.physx.tensors import POSES, Columns, ContactForces, slot_places
+from internutopia.engines.physx.runtime import PhysxColumns, PhysxStage, slot_name
+from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.tensors import COMMON, POSES, Columns, ContactForces, slot_places
 
 _BY_HOST = ('MASS', 'COM_POSE', 'INERTIA', 'SHAPE_FRICTION_AND_RESTITUTION')  # how names of what is on the host end
 _ON_CPU = 1  # kDLCPU
@@ -32,8 +32,6 @@ _LIMIT = 'hullVertexLimit = '
 
 class DeviceStage(PhysxStage):
     """`slots` copies of what a layout for a shared scene describes, on a device, as far apart as their envs [m]."""
-
-    shared = False  # with other stages
 
     def __init__(self, layout: StageLayout, slots: int, device: str, spacing: float, buffers: PhysxCfg):
         self._device, self._overflows = device, OverflowLog()
@@ -47,7 +45,7 @@ class DeviceStage(PhysxStage):
         scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu', capacities=capacities)
         with self._overflows.raised(slots):
             common = f'def Xform "common"\n{{\n{layout.common}}}\n'
-            prims = f'{scene}{common}def Xform "{slot_name(0)}"\n{{\n{text}}}\n'.replace(COMMON, COMMON_PATH)
+            prims = f'{scene}{common}def Xform "{slot_name(0)}"\n{{\n{text}}}\n'.replace(COMMON, self.common)
             self._attach(device, slots, prims, places if places.any() else None)
 
     @override
@@ -78,17 +76,19 @@ class DeviceStage(PhysxStage):
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
         """Return forces on bodies, at the place of their first collider: a GPU measures none on single colliders."""
         bodies = list(dict.fromkeys(map(body_of, paths)))
+        sensors = self.paths_everywhere(bodies)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is not by tensors
             binding = self._physx.create_contact_binding(
-                sensor_patterns=self._everywhere(bodies),
+                sensor_patterns=sensors,
                 filter_patterns=[
-                    path for slot in range(self.slots) for _ in bodies for path in self._in(slot, against)
+                    path for slot in range(self.slots) for _ in bodies for path in self.paths_in(slot, against)
                 ],
                 filters_per_sensor=len(against),
             )
         places = [[body_of(path) for path in paths].index(body) for body in bodies]
-        forces = DeviceContacts(binding, self._rows(binding.sensor_paths, bodies), places, len(paths), self._device)
+        rows = self.rows(binding.sensor_paths, sensors)
+        forces = DeviceContacts(binding, rows, places, len(paths), self._device)
         self._open.append(forces)
         return forces
 

@@ -77,6 +77,15 @@ def friction_modes(model: mujoco.MjModel, authored: Mapping[str, Attributes] = M
     return ['min' if low[geom] else 'max' if first[geom] else 'average' for geom in range(model.ngeom)]
 
 
+def torsional_radius(model: mujoco.MjModel, geom: int) -> float:
+    """Return the radius [m] of a patch of contact whose friction is the torsional one of a geom; 0 without one.
+
+    It is exact where the sliding friction of the geom counts, not that of the other one.
+    """
+    sliding, torsional = model.geom_friction[geom, :2].tolist()
+    return torsional / sliding if model.geom_condim[geom] > 3 and sliding > 0 else 0.0
+
+
 def _frictions(model: mujoco.MjModel) -> Floats:
     """Return sliding frictions of geoms; 0 where contacts have none."""
     return np.where(model.geom_condim > 1, model.geom_friction[:, 0], 0.0)

@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.physx.stage import StageLayout, absolute
+from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess, strongest
 
-COMMON_PATH = '/World/common'
-"""Path of what all slots of a stage have in common."""
 _NAMES = itertools.count()
 _HEADER = (
     '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
 )
 
 
+# A cache on disk of cooked colliders, kept for the process alone; a thread of it polls 8,000 times a second
+_NO_COOKING_CACHE = {'/physics/cooking/ujitsoCollisionCooking': False, '/UJITSO/enabled': False}
 SYSTEM_LIBRARIES = {'libGL.so.1': 'libgl1', 'libX11.so.6': 'libx11-6'}
 """Shared libraries that `ovstage` is linked with, which servers may lack, and the Debian packages that bring them."""
 
@@ -59,7 +59,7 @@ def _start(device: str) -> None:
     import ovphysx
     import ovstage
     import warp as wp
-    from ovphysx import GlobalConfigKey, LogLevel, PhysX, api, set_global_config
+    from ovphysx import GlobalConfigKey, LogLevel, PhysX, PhysXConfig, api, set_global_config
     from ovphysx.samples.python_samples.schema_support import physx_schema_paths
 
     if device == 'cpu':
@@ -67,7 +67,9 @@ def _start(device: str) -> None:
     set_global_config(GlobalConfigKey.NUM_THREADS, 0)
     paths = [*map(str, physx_schema_paths()), str(ovphysx.newton_schema_root())]
     ovstage.population.register_usd_schemas(paths)
-    physx = PhysX()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', DeprecationWarning)  # of all of `config`; these have no other way
+        physx = PhysX(config=PhysXConfig(carbonite_overrides=_NO_COOKING_CACHE))
     ovphysx.enable_python_logging(min_severity=LogLevel.ERROR)
     set_global_config(GlobalConfigKey.DEFAULT_LOG_OUTPUT, False)
     wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else it prints which devices it found
@@ -249,7 +251,7 @@ class PhysxStage(TensorAccess):
         slots: number of copies.
     """
 
-    shared = False
+    shared, common = False, '/World/common'
 
     def __init__(self, layout: StageLayout, slots: int):
         self._attach('cpu', slots, f'def Xform "{slot_name(0)}"\n{{\n{layout.text}}}\n')
@@ -262,22 +264,21 @@ class PhysxStage(TensorAccess):
         _start(device)
         import ovstage
 
-        self.slots = slots
+        self.slots, self.roots = slots, [f'/World/{slot_name(slot)}' for slot in range(slots)]
         self._open: list[Any] = []  # what holds on to PhysX
         self._stage = ovstage.Stage(f'internutopia-{next(_NAMES)}')
         self._physx = self._new_instance()
-        source = f'{_HEADER}def Xform "World"\n{{\n{prims}}}\n'.replace('@', f'/World/{slot_name(0)}')
+        source = f'{_HEADER}def Xform "World"\n{{\n{prims}}}\n'.replace('@', self.roots[0])
         ovstage.population.open_usd_from_string(self._stage, source, ordinal=1, domains=ovstage.PopulationDomain.ALL)
         self._stage.advance_write_floor(ordinal=1).wait()
         ordinal = 1
         if slots > 1:
             ordinal = 2
-            targets = [f'/World/{slot_name(slot)}' for slot in range(1, slots)]
-            self._stage.clone(f'/World/{slot_name(0)}', targets, ordinal)
+            self._stage.clone(self.roots[0], self.roots[1:], ordinal)
             self._stage.advance_write_floor(ordinal=ordinal).wait()
             if places is not None:
                 ordinal = 3
-                _place(self._stage, targets, places[1:], ordinal)
+                _place(self._stage, self.roots[1:], places[1:], ordinal)
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
         _stages.add(self)
@@ -306,9 +307,9 @@ class PhysxStage(TensorAccess):
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', DeprecationWarning)  # what replaces it is per axis, and slower
             binding = self._physx.create_tensor_binding(
-                prim_paths=self._everywhere(paths), tensor_type=TensorType[kind]
+                prim_paths=self.paths_everywhere(paths), tensor_type=TensorType[kind]
             )
-        return binding, self._rows(binding.prim_paths, paths)
+        return binding, self.rows(binding.prim_paths, self.paths_everywhere(paths))
 
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> PhysxContactForces:
@@ -316,13 +317,13 @@ class PhysxStage(TensorAccess):
         if against:
             kinds = ('normalContactForceMatrix', 'frictionContactForceMatrix')
         query = self._contact_query(paths, against)
-        forces = PhysxContactForces(self._physx, query, self._everywhere(paths), (self.slots, len(paths)), kinds)
+        forces = PhysxContactForces(self._physx, query, self.paths_everywhere(paths), (self.slots, len(paths)), kinds)
         self._open.append(forces)
         return forces
 
     @override
     def contact_points(self, paths: Sequence[str], most: int) -> PhysxContactPoints:
-        slot_of = {path: slot for slot in range(self.slots) for path in self._in(slot, paths)}
+        slot_of = {path: slot for slot in range(self.slots) for path in self.paths_in(slot, paths)}
         points = PhysxContactPoints(self._physx, self._contact_query(paths), slot_of, most)
         self._open.append(points)
         return points
@@ -345,23 +346,11 @@ class PhysxStage(TensorAccess):
         from ovphysx.types import ContactSelection, SimObjectType
 
         selections = [
-            ContactSelection(path, self._in(slot, against))
+            ContactSelection(path, self.paths_in(slot, against))
             for slot in range(self.slots)
-            for path in self._in(slot, paths)
+            for path in self.paths_in(slot, paths)
         ]
         return self._physx.query(SimObjectType.CONTACT_SENSOR, contacts=selections, metadata=False).wait()
-
-    def _everywhere(self, paths: Sequence[str]) -> list[str]:
-        return [path for slot in range(self.slots) for path in self._in(slot, paths)]
-
-    @staticmethod
-    def _in(slot: int, paths: Sequence[str]) -> list[str]:
-        return [absolute(path, f'/World/{slot_name(slot)}', COMMON_PATH) for path in paths]
-
-    def _rows(self, found: Sequence[str], paths: Sequence[str]) -> NDArray[np.intp]:
-        row_of = {path: row for row, path in enumerate(found)}
-        rows = np.array([row_of[path] for path in self._everywhere(paths)], np.intp)
-        return rows.reshape(self.slots, len(paths))
 
 
 def _place(stage: Any, paths: Sequence[str], places: NDArray[np.floating], ordinal: int) -> None:

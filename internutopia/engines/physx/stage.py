@@ -28,7 +28,7 @@ from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
 from internutopia.engines.physx.joints import BALL, SLIDE, ball_joint_text, drives_text, joint_turn, joint_unit
-from internutopia.engines.physx.materials import Materials
+from internutopia.engines.physx.materials import Materials, torsional_radius
 from internutopia.engines.physx.prims import (
     ARTICULATION,
     BODY,
@@ -40,17 +40,17 @@ from internutopia.engines.physx.prims import (
     scene_text,
 )
 from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
+from internutopia.engines.physx.tensors import COMMON, absolute
 from internutopia.model.physx_attributes import Attributes, physx_attributes
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
-COMMON = '$'
-"""Stands for the path of what all envs on a stage have in common."""
 DUMMY_SHARE = 1e-3
 """Mass of the links between several joints of one body, of that of the body."""
 
 _PLANE = int(mujoco.mjtGeom.mjGEOM_PLANE)
 _UP = np.array([0.0, 0.0, 1.0])
 _LEVEL = 1e-9
+_TORSION = 'physxCollision:minTorsionalPatchRadius'
 _FAR = 1e7  # [rad, m] limit of joints without one: PhysX counts turns of a hinge only if it has limits
 
 
@@ -77,11 +77,6 @@ class StageLayout:
         """Return the colliders of some bodies that move."""
         owner = self.movers.of[self.movers.model.geom_bodyid]
         return [geom for geom in self.colliders if owner[geom] and owner[geom] in movers]
-
-
-def absolute(path: str, env: str, common: str) -> str:
-    """Return a path of a layout on a stage, from those of its env and of what envs have in common."""
-    return path.replace(COMMON, common) if path.startswith(COMMON) else f'{env}/{path}'
 
 
 def mover_path(movers: Movers, mover: int) -> str:
@@ -342,8 +337,9 @@ class _Writer:
         elif self._model.geom_bodyid[geom] in self._sensed:
             schemas += ', "PhysxContactReportAPI"'
             text += REPORT
-        if own := self._attributes('physxCollision', self._model.geom(geom).name):
-            schemas += ', "PhysxCollisionAPI"'
+        patch = {_TORSION: radius} if (radius := torsional_radius(self._model, geom)) else {}
+        if own := self._attributes('physxCollision', self._model.geom(geom).name, patch):
+            schemas += '' if '"PhysxCollisionAPI"' in schemas else ', "PhysxCollisionAPI"'
             text += own
         if passing:
             schemas += ', "PhysicsFilteredPairsAPI"'

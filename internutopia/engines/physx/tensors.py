@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 
+COMMON = '$'
+"""Stands for the path of what all envs on a stage have in common."""
 POSES = ('ROOT_POSE', 'RIGID_BODY_POSE')
 """How names of poses end that are of the host's world, not of a body."""
 _FARTHEST = 512.0  # [m] from where on 32-bit floats are coarser than 0.03 mm
@@ -30,6 +32,11 @@ def slot_places(slots: int, spacing: float) -> NDArray[np.floating]:
     places = np.arange(slots)
     grid = np.stack([places // columns, places % columns, 0.0 * places], axis=-1)
     return grid * min(spacing, _FARTHEST / columns)
+
+
+def absolute(path: str, env: str, common: str) -> str:
+    """Return a path of a layout on a stage, from those of its env and of what envs have in common."""
+    return path.replace(COMMON, common) if path.startswith(COMMON) else f'{env}/{path}'
 
 
 class Columns(Protocol):
@@ -73,9 +80,14 @@ class ContactPoints(Protocol):
 
 
 class TensorAccess(Protocol):
-    """`slots` copies of a stage that are stepped together."""
+    """`slots` copies of a stage that are stepped together.
+
+    `roots` are the paths of the copies, and `common` that of what they have in common.
+    """
 
     slots: int
+    roots: list[str]
+    common: str
     shared: bool
     """True if the host steps all stages at once: then each of them moves in any step."""
 
@@ -101,6 +113,19 @@ class TensorAccess(Protocol):
     def close(self) -> None:
         """Free it; may be called twice."""
         ...
+
+    def paths_in(self, slot: int, paths: Sequence[str]) -> list[str]:
+        """Return the paths on the stage of what is at paths of a layout, in one copy."""
+        return [absolute(path, self.roots[slot], self.common) for path in paths]
+
+    def paths_everywhere(self, paths: Sequence[str]) -> list[str]:
+        """Return the paths on the stage of what is at paths of a layout, in one copy after the other."""
+        return [path for slot in range(self.slots) for path in self.paths_in(slot, paths)]
+
+    def rows(self, found: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:
+        """Return the rows of a tensor, `(slots, count)`, whose rows are at some paths, for things in all copies."""
+        row_of = {path: row for row, path in enumerate(found)}
+        return np.array([row_of[path] for path in wanted], np.intp).reshape(self.slots, -1)
 
 
 def strongest(forces: Floats, points: Floats, normals: Floats, found: Floats) -> None:

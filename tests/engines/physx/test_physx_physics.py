@@ -130,6 +130,20 @@ def test_a_block_on_a_slope_sticks_or_slips(
     assert view.get_poses()[0][0, 2] == pytest.approx(0.1, abs=1e-3)
 
 
+def test_torsional_friction(start: Any, run: Any, write_model: WriteModel) -> None:
+    """A ball that spins where it lies is slowed down by its torsional friction times its weight."""
+    spinning = (
+        '<worldbody><geom type="plane" size="9 9 1" friction="0.5"/><body name="ball" pos="0 0 0.1"><freejoint/>'
+        '<geom size="0.1" mass="1" condim="4" friction="0.8 0.005 0"/></body></worldbody>'
+    )
+    world = start(scene=write_model('spinning', spinning))
+    run(world, 0.1)
+    world.body('ball', 0).set_velocities(np.array([0]), linear=[[0.0, 0.0, 0.0]], angular=[[0.0, 0.0, 10.0]])
+    run(world, 0.5)
+    left = 10 - 0.5 * 0.005 * G / (0.4 * 0.1**2)
+    assert world.body('ball', 0).get_velocities()[1][0, 2] == pytest.approx(left, rel=0.01)
+
+
 def test_restitution(start: Any, write_model: WriteModel) -> None:
     """A ball rises to the square of its restitution, of the height that it fell from."""
     restitution, dt = 0.7, 1 / 480

@@ -67,6 +67,14 @@ except KeyboardInterrupt:
     print('closed', flush=True)
 """
 
+IDLE = """
+import time
+begin = time.process_time()
+time.sleep(1.0)
+print(time.process_time() - begin)
+world.close()
+"""
+
 
 @pytest.fixture
 def physx_script() -> Callable[[str], subprocess.Popen[str]]:
@@ -159,3 +167,9 @@ def test_sixteen_scenes_in_64_envs(start: Any, models: dict[str, str]) -> None:
 
 def _stone(index: int) -> ObjectSpec:
     return ObjectSpec(f'stone{index}', position=(1.0 + index, 0.0, 0.2), scale=(0.2, 0.2, 0.2), mass=1.0)
+
+
+def test_a_world_that_is_not_stepped_takes_no_time_of_the_cpu(physx_script: Callable[[str], Any]) -> None:
+    """A thread of PhysX's cache of cooked colliders would take a tenth of a core."""
+    out, _ = physx_script(IDLE).communicate(timeout=120)
+    assert float(out.split()[-1]) < 0.03

@@ -1,4 +1,4 @@
-"""Prims on the stage of Isaac Sim, whose `pxr` can be imported once its app runs."""
+"""Prims on a stage of OpenUSD; Isaac Sim's `pxr` can be imported once its app runs."""
 
 from __future__ import annotations
 
