@@ -6,6 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import astuple, replace
+
+import numpy as np
 
 from internutopia.bench.measure import Ratio, Row
 from internutopia.config import Config
@@ -65,7 +68,7 @@ def _speed(times: RunTimes) -> float:
 
 
 def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = True) -> RunTimes:
-    """Run some chunks in all envs, without the time in which they start."""
+    """Run some chunks in all envs, and one before them, whose time with that of the start does not count."""
     suite = find_suite(_SUITE)
     mapper = ArmMapper(_mapping(side, pictures), suite.arm)
     tasks = suite.task_configs(['stack'], cameras=mapper.cameras, every=_HORIZON)
@@ -78,10 +81,16 @@ def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = Tr
     client = connect(address, 60.0)
     with closing(Env(config)) as env, closing(client):
         run = PolicyRun(env, ChunkPolicy(client, mapper, _HORIZON), episode_name)
-        run.start()
-        run.times = RunTimes()
-        run.run(lambda ended: run.times.steps < env_num * chunks * _HORIZON)
-        return run.times
+        warm = RunTimes()
+
+        def on_step(ended: int) -> bool:
+            nonlocal warm
+            if run.times.steps == env_num * _HORIZON:
+                warm = replace(run.times)
+            return run.times.steps < env_num * (chunks + 1) * _HORIZON
+
+        run.run(on_step)
+        return RunTimes(*np.subtract(astuple(run.times), astuple(warm)))
 
 
 def _mapping(side: int, pictures: bool) -> MappingCfg:

@@ -71,14 +71,17 @@ def bench(
 
 
 class _EvaluateGroup(typer.core.TyperGroup):
-    """Group of commands whose default is `policy`; with an option `--policy` that is `suite`."""
+    """Group of commands whose default is `policy`; with the name of a suite or an option `--policy` that is `suite`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ['policy', *args]
-        if args[:1] == ['policy'] and any(each.partition('=')[0] == '--policy' for each in args):
-            args = ['suite', *args[1:]]
+        if args[:1] == ['policy']:
+            from internutopia.evaluation.suites import suites
+
+            if any(each.partition('=')[0] == '--policy' for each in args) or args[1:2] and args[1] in suites():
+                args = ['suite', *args[1:]]
         return super().parse_args(ctx, args)
 
 
@@ -98,8 +101,8 @@ class _EvaluateCommand(typer.core.TyperCommand):
 
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
-    help='Evaluate a policy on its learning task (policy, the default) or a suite of tasks (suite), its gait (gait), '
-    'its navigation (nav), or whether it fits a robot (fit).',
+    help='Evaluate a policy on its learning task (policy, the default) or a suite of tasks (suite, or policy SUITE), '
+    'its gait (gait), its navigation (nav), or whether it fits a robot (fit).',
     no_args_is_help=True,
 )
 evaluate_app.command('policy', cls=_EvaluateCommand)(evaluate_policy)

@@ -10,22 +10,20 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
-    ENV_NUM,
+    NOT_RECORDED,
+    Envs,
     Overwrite,
     Processes,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
+    Resume,
     Seed,
     Threads,
     number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed, print_figures
+from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed
 from internutopia.util import log
-from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig
@@ -63,7 +61,7 @@ def evaluate_nav(
         Literal['flash', 'discrete'],
         typer.Option(help='flash: teleport; discrete: walk or drive. Steps are 0.25 m and 15 degrees.'),
     ] = 'flash',
-    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 8,
+    envs: Envs = 8,
     processes: Processes = None,
     success_distance: Annotated[
         float | None,
@@ -101,12 +99,9 @@ def evaluate_nav(
         int,
         number_option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
     ] = 0,
-    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.evaluation.policy import FunctionPolicy
@@ -115,7 +110,6 @@ def evaluate_nav(
     from internutopia_extension.navigation import evaluation, robots
     from internutopia_extension.navigation.evaluation import counts_by_reason, episode_name
 
-    recording = RecordOptions(record, record_format, only, record_fps)
     folder = out or Path('out') / source.stem
     evaluated = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
     evaluated.check(overwrite, films=video > 0)
@@ -181,6 +175,7 @@ def _policy(name: str, seed: int) -> StartFunction:
 
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     """Print a row for each scene and one for all, with the confidence interval below each figure."""
+    from internutopia.cli.report import print_figures
     from internutopia.navigation.summary import ALL, RATES
 
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}

@@ -10,20 +10,18 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
-    ENV_NUM,
+    NOT_RECORDED,
+    Envs,
     Overwrite,
     Processes,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
+    Resume,
     Threads,
     number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, print_figures
-from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
+from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode
+from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
     from internutopia.config import TaskCfg
@@ -59,7 +57,7 @@ def evaluate_suite(
     episodes: Annotated[
         int | None, number_option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
     ] = None,
-    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs per process.')] = 16,
+    envs: Envs = 16,
     processes: Processes = None,
     horizon: Annotated[
         int | None,
@@ -70,7 +68,7 @@ def evaluate_suite(
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, number_option(min=0.0, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
@@ -86,12 +84,9 @@ def evaluate_suite(
     video: Annotated[
         int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
     ] = 0,
-    resume: Annotated[bool, typer.Option('--resume', help='Resume the evaluation in the folder.')] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate a policy on a suite of tasks: success rates with confidence intervals, by task and perturbation."""
     from internutopia.evaluation.arm_mapper import ArmMapper
@@ -99,7 +94,6 @@ def evaluate_suite(
     from internutopia.evaluation.suite_report import read_results, report, summarize
     from internutopia.evaluation.suites import episode_name, find_suite
 
-    recording = RecordOptions(record, record_format, only, record_fps)
     suite = find_suite(name)
     folder = out or Path('out') / suite.name.rpartition('/')[2].lower()
     evaluation = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
@@ -108,10 +102,11 @@ def evaluate_suite(
     mapper = ArmMapper(mapped, suite.arm)
     chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
     try:
-        every = 1 if record is not None or horizon is None else horizon
-        axes = suite.perturbations if perturbations == 'all' else perturbations.split(',')
-        cameras = mapper.cameras if client is not None or record is not None else {}
-        configs = suite.task_configs(tasks.split(',') if tasks else None, axes, episodes, cameras, every)
+        every = 1 if recording.record is not None or horizon is None else horizon
+        axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
+        shown = client is not None or mapping is not None or recording.record is not None
+        cameras = mapper.cameras if shown else {}
+        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every)
         evaluated = {
             'policy': policy,
             'mapping': mapped.model_dump(mode='json'),
@@ -124,10 +119,16 @@ def evaluate_suite(
         measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
+        unknown['targets_out_of_reach'] = mapper.out_of_reach
         conditions = {'suite': suite.name, **evaluated, **unknown}
         file = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
+        if mapper.out_of_reach:
+            print(
+                f'{mapper.out_of_reach} targets of {run.times.steps} are more than {suite.arm.reach} m from the base '
+                'of the arm: do mode, frame, scale and order of the mapping fit the policy?'
+            )
         print(file)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)
@@ -135,6 +136,10 @@ def evaluate_suite(
         if client is not None:
             client.close()
     return evaluation.conclude(run, interruption, missing, len(configs))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(',')]
 
 
 def _policy(
@@ -163,6 +168,8 @@ def _policy(
 
 def _print(rows: Sequence[SuiteRow], title: str, times: RunTimes) -> None:
     """Print a row for each task and perturbation, with the confidence interval below each figure."""
+    from internutopia.cli.report import print_figures
+
     ends = {end: label for end, label in _ENDS.items() if any(end in row.ends for row in rows)}
     columns = ['task', 'perturbation', 'episodes', 'success', 'steps', *ends.values()]
     lines = [

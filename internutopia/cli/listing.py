@@ -17,12 +17,38 @@ Kind = Literal[
 
 
 @command('list')
-def list_names(kind: Annotated[Kind, typer.Argument(help='Kind of names to list.', metavar='KIND')]) -> int:
+def list_names(
+    kind: Annotated[Kind, typer.Argument(help='Kind of names to list.', metavar='KIND')],
+    name: Annotated[
+        str | None, typer.Argument(help='Of terms: show the parameters of this one.', metavar='NAME')
+    ] = None,
+) -> int:
     """List the names that configs can use: robots, scenes, controllers, learning tasks, their terms, demos, ..."""
+    if name is not None:
+        if kind != 'terms':
+            raise ValueError(f'only terms have parameters to show, not {kind}: `internutopia list terms {name}`')
+        return _show_terms(name)
     names = _names(kind)
     width = max(map(len, names), default=0)
     for name in sorted(names):
         print(f'{name:{width}}  {names[name]}'.rstrip())
+    return 0
+
+
+def _show_terms(name: str) -> int:
+    """Print docstrings, which have units, and parameters of the terms with this name."""
+    from internutopia.rl.terms.registry import KINDS, registered_terms
+    from internutopia.util import did_you_mean
+
+    found = [(kind, terms[name]) for kind in KINDS if name in (terms := registered_terms(kind))]
+    if not found:
+        known = {each for kind in KINDS for each in registered_terms(kind)}
+        raise ValueError(f'there is no term {name!r}; {did_you_mean(name, known)}')
+    for kind, function in found:
+        print(f'{kind} {name}: {inspect.cleandoc(function.__doc__ or "")}')
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name not in ('state', 'env_ids'):
+                print(f'  {parameter}'.replace("'", ''))  # annotations are text
     return 0
 
 

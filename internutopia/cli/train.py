@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from internutopia.cli.command import command
-from internutopia.cli.options import ENV_NUM, Backend, Device, TaskOptions, Trust, number_option, parse_key_values
+from internutopia.cli.options import (
+    ENV_NUM,
+    Backend,
+    Device,
+    Resume,
+    TaskOptions,
+    Trust,
+    number_option,
+    parse_key_values,
+)
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEED, MAX_THREADS
 from internutopia.util.imports import install_hint
 from internutopia.util.interrupts import interrupts
@@ -36,7 +45,7 @@ def train(
         int | None, number_option(min=0, max=MAX_SEED, help='Seed of the random number generators; default: 0.')
     ] = None,
     out: Annotated[Path | None, typer.Option(help='Run folder; default: runs/<task>-<seed>.')] = None,
-    resume: Annotated[bool, typer.Option('--resume', help='Resume the run in the folder.')] = False,
+    resume: Resume = False,
     trust: Trust = False,
     threads: Annotated[
         int | None,

@@ -3,7 +3,7 @@
 from internutopia.config.config import Config, DistributedConfig
 from internutopia.config.distribution import DistributionCfg
 from internutopia.config.robot import ControllerCfg, RobotCfg, SensorCfg
-from internutopia.config.simulator import AssetLimitsCfg, ContactCfg, SimConfig, Simulator
+from internutopia.config.simulator import AssetLimitsCfg, ContactCfg, PhysxCfg, SimConfig, Simulator
 from internutopia.config.task import MetricCfg, ObjectCfg, RewardCfg, TaskCfg
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     'DistributionCfg',
     'MetricCfg',
     'ObjectCfg',
+    'PhysxCfg',
     'RewardCfg',
     'RobotCfg',
     'SensorCfg',

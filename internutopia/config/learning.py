@@ -40,6 +40,40 @@ class ObservationTermCfg(TermCfg):
     """Age of the value, in env steps; the first value of an episode is repeated until there are older ones."""
 
 
+class ObservationGroupCfg(BaseCfg):
+    """A named part of the observation: terms side by side, and their values in the steps before."""
+
+    terms: Annotated[list[ObservationTermCfg], Field(min_length=1)]
+    """The group, part by part."""
+    history_length: Count = Field(default=1, le=MAX_DELAY)
+    """Number of steps that are shown, the last one included, oldest first; the first value of an episode is repeated
+    until there are older ones."""
+    stacked: bool = False
+    """True gives `(history_length, k)`, False lays the steps side by side, `(history_length * k,)`."""
+    noise: bool = True
+    """False leaves out the noise of the terms."""
+
+
+class PictureGroupCfg(BaseCfg):
+    """A named part of the observation: the picture of a camera, uint8."""
+
+    camera: str
+    """Name of the robot's camera sensor, which has the size of the picture."""
+    data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'] = 'rgb'
+    """Content, see the term `camera`: colours in three channels; in one, ids or distances, 255 being `max_depth`."""
+    max_depth: PositiveFloat = 10.0
+    """Largest distance in the picture, m."""
+    categories: list[str] | None = None
+    """Of the semantic segmentation: categories whose pixels are 1, 2, ...; None means ids, which scenes differ in."""
+    layout: Literal['hwc', 'chw'] = 'hwc'
+    """Order of the axes: channels last, or first."""
+    history_length: Count = Field(default=1, le=MAX_DELAY)
+    """Number of pictures, the last one included, whose channels stand one behind the other, oldest first."""
+
+
+ObservationGroups = dict[str, list[ObservationTermCfg] | ObservationGroupCfg | PictureGroupCfg]
+
+
 class RewardTermCfg(TermCfg):
     """Part of the reward: the term's value times `weight` times the length of a step [s]."""
 
@@ -125,10 +159,14 @@ class LearningCfg(BaseCfg):
     """Name of the robot that learns; None where tasks have a single one. Others get no actions."""
     action: ActionCfg
     """Mapping from actions to commands."""
-    observations: list[ObservationTermCfg]
-    """The observation, part by part."""
+    clip_actions: bool | PositiveFloat = False
+    """True clips actions to the limits of the action space, a number to values of at most that size; False takes them
+    as they are."""
+    observations: list[ObservationTermCfg] | ObservationGroups
+    """The observation, part by part, as one array; or groups by name. Several give a dict of arrays, but for the group
+    `critic` and those that begin with `critic/`, which are for critics only."""
     critic_observations: list[ObservationTermCfg] = []
-    """Observations of the critic, besides those of the policy."""
+    """Observations of the critic, besides those of the policy; not with named groups."""
     rewards: list[RewardTermCfg] = []
     """Terms of the reward, which are added up."""
     terminations: list[TerminationTermCfg] = []
@@ -153,8 +191,49 @@ class LearningCfg(BaseCfg):
     logged as information, with True as a warning."""
 
     @model_validator(mode='after')
+    def _check_groups(self) -> Self:
+        """Refuse groups that no policy sees; take plain lists `policy` and `critic` for what they are without names."""
+        if not isinstance(self.observations, dict):
+            return self
+        if self.critic_observations:
+            raise ValueError("critic_observations: where observations are groups, name one of them 'critic'")
+        if not any(not is_privileged(name) for name in self.observations):
+            raise ValueError(f'observations: a group for the policy is missing, there are {sorted(self.observations)}')
+        lists = {name: group for name, group in self.observations.items() if isinstance(group, list)}
+        if lists.keys() == self.observations.keys() and lists.keys() - {'critic'} == {'policy'}:
+            self.observations, self.critic_observations = lists['policy'], lists.get('critic', [])
+        return self
+
+    def groups(self, privileged: bool) -> dict[str, ObservationGroupCfg | PictureGroupCfg]:
+        """Return the named groups for policies, or those for critics only; none where `observations` is a list."""
+        named = self.observations if isinstance(self.observations, dict) else {}
+        return {
+            name: ObservationGroupCfg(terms=group) if isinstance(group, list) else group
+            for name, group in named.items()
+            if is_privileged(name) == privileged
+        }
+
+    def terms(self, privileged: bool) -> list[ObservationTermCfg]:
+        """Return the terms of the observation in all groups, or those for critics only, as they are shown."""
+        if not isinstance(self.observations, dict):
+            return self.critic_observations if privileged else self.observations
+        groups = [group for group in self.groups(privileged).values() if isinstance(group, ObservationGroupCfg)]
+        return [term if group.noise else term.update(noise=0.0) for group in groups for term in group.terms]
+
+    def one_group(self, reader: str) -> list[ObservationTermCfg]:
+        """Return the terms of the only group. ValueError naming what reads it if groups are named."""
+        if isinstance(self.observations, dict):
+            raise ValueError(f'{reader}: observations must be one list of terms, got groups {list(self.observations)}')
+        return self.observations
+
+    @model_validator(mode='after')
     def _check_metrics(self) -> Self:
         for name in self.metrics:
             if name in _KEYS_OF_INFO or name.startswith('_'):
                 raise ValueError(f'a metric cannot be called {name!r}: `info` has something else under that name')
         return self
+
+
+def is_privileged(group: str) -> bool:
+    """Return True if a group of observations is for critics only."""
+    return group.partition('/')[0] == 'critic'

@@ -45,6 +45,31 @@ class ContactCfg(BaseCfg):
     """Improvement of the cost, scaled, at which the solver stops."""
 
 
+class PhysxCfg(BaseCfg):
+    """Sizes of PhysX's buffers on a GPU, which do not grow; None: what the scene and the number of envs need.
+
+    An error names the field of a buffer that was too small, and what it needed. Other backends, and PhysX on the CPU,
+    have no such buffers. PhysX's documentation describes them (`PxGpuDynamicsMemoryConfig`).
+    """
+
+    gpu_found_lost_pairs_capacity: Count | None = None
+    """Pairs of bodies that come near one another or part in a time step."""
+    gpu_found_lost_aggregate_pairs_capacity: Count | None = None
+    """The same of colliders within articulations that are near one another."""
+    gpu_total_aggregate_pairs_capacity: Count | None = None
+    """Pairs of articulations, and of one and another body, that are near one another."""
+    gpu_max_rigid_contact_count: Count | None = None
+    """Points of contact."""
+    gpu_max_rigid_patch_count: Count | None = None
+    """Patches of contact: points that share a normal."""
+    gpu_collision_stack_size: Bytes | None = None
+    """Memory of the search for contacts, bytes; None is PhysX's 64 MiB."""
+    gpu_heap_capacity: Bytes | None = None
+    """Memory that PhysX starts with, bytes; None is its 64 MiB. It takes more if it has to."""
+    gpu_temp_buffer_capacity: Bytes | None = None
+    """Memory of intermediate results, bytes; None is PhysX's 16 MiB."""
+
+
 class AssetLimitsCfg(BaseCfg):
     """Limits on model files (scenes, robots, objects); a file beyond one is an error that names the file and the limit.
 
@@ -102,6 +127,8 @@ class SimConfig(BaseCfg):
     """
     contact: ContactCfg = ContactCfg()
     """Contact settings, where they should not follow from the models."""
+    physx: PhysxCfg = PhysxCfg()
+    """Sizes of PhysX's buffers on a GPU, where they should not follow from scenes and number of envs."""
     asset_limits: AssetLimitsCfg = AssetLimitsCfg()
     """Limits on the size of model files, and on the time and memory of reading them."""
     rendering_dt: Seconds = 1 / 60

@@ -26,7 +26,7 @@ from internutopia.util.imports import extension_packages
 
 
 class _BoundedLoader(yaml.SafeLoader):
-    """Safe loader that counts levels, and what aliases repeat, before anything is built."""
+    """Safe loader that counts levels, and what aliases repeat, before anything is built, and refuses a key twice."""
 
     def __init__(self, stream: Any):
         super().__init__(stream)
@@ -53,13 +53,24 @@ class _BoundedLoader(yaml.SafeLoader):
             raise ValueError(f'more than {MAX_NODES} values, those that aliases repeat included{event.start_mark}')
         return node
 
+    @override
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise ValueError(f'{key.value!r} is there twice{key.start_mark}')
+                seen.add(key.value)
+        return node
+
 
 def load_yaml(text: str | IO[bytes]) -> Any:
     """Return the data in YAML, text or an open file.
 
     Raises:
         yaml.YAMLError: it is not YAML; the message has line and column.
-        ValueError: it is beyond the bounds (`bounds.py`), or a value is none (a date in month 13).
+        ValueError: it is beyond the bounds (`bounds.py`), has a key twice, or a value is none (a date in month 13).
     """
     loader = _BoundedLoader(text)
     try:
@@ -73,7 +84,7 @@ def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not YAML, beyond the bounds, or no mapping; the file is named.
+        ValueError: it is not YAML, beyond the bounds, has a key twice, or is no mapping; the file is named.
     """
     with open(path, 'rb') as file:
         if (size := os.fstat(file.fileno()).st_size) > MAX_FILE:

@@ -138,7 +138,7 @@ def _rows_of(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> dict[str, An
     rows: dict[str, Any] = {}
     for name, item in tree.items():
         if isinstance(item, Mapping):
-            rows[name] = _rows_of(item, env_ids)
+            rows[name] = _rows_of(item, env_ids) if item else {}
         elif isinstance(item, list):
             rows[name] = [own_values(item[env_id]) for env_id in env_ids.tolist()]
         else:

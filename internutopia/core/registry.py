@@ -27,7 +27,10 @@ def look_up(registry: Mapping[str, Any], kind: str, name: str | None) -> Any:
     if name is not None and name in registry:
         return registry[name]
     if not registry:
-        raise ValueError(f'no {kind} type is registered: call import_extensions() before Env(config)')
+        raise ValueError(
+            f'no {kind} type is registered; before the envs are made, add the line: '
+            'from internutopia_extension import import_extensions; import_extensions()'
+        )
     if name in GONE_NAMES[kind]:
         raise ValueError(GONE_NAMES[kind][name])
     raise ValueError(f'{kind} type {name!r} has no implementation here; {did_you_mean(name, registry)}')

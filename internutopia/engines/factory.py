@@ -78,7 +78,8 @@ def _physx_world(config: SimConfig, device_arrays: bool, *arguments: Any, **engi
         from internutopia.engines.physx.device_world import PhysxDeviceWorld, PhysxGpuWorld
 
         on_gpu = PhysxDeviceWorld if device_arrays else PhysxGpuWorld
-        return on_gpu(*arguments, **engine, device=config.device, raytrace=config.renderer != 'opengl')
+        raytrace = config.renderer != 'opengl'
+        return on_gpu(*arguments, **engine, device=config.device, raytrace=raytrace, buffers=config.physx)
     except ModuleNotFoundError as error:
         if error.name not in ('ovphysx', 'ovstage', 'mujoco_warp', 'warp', 'torch'):
             raise

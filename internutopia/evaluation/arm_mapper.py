@@ -76,6 +76,8 @@ class ArmMapper:
         self._moved = moved
         self.size = moved + (self._action.gripper is not None)
         """Length of a row of actions."""
+        self.out_of_reach = 0
+        """Number of targets of the end effector so far that are too far away for any arm of its kind."""
 
     @property
     def cameras(self) -> dict[str, tuple[int, int]]:
@@ -146,6 +148,7 @@ class ArmMapper:
             command: dict[str, Any] = {arm.joint_controller: [target.tolist()]}
         else:
             target = self._moved_pose(values, target)
+            self.out_of_reach += bool(np.linalg.norm(target[:3]) > arm.reach)
             command = {arm.pose_controller: [target[:3].tolist(), target[3:].tolist()]}
         if action.gripper is not None:
             opens = abs(row[-1] - action.gripper.open) < abs(row[-1] - action.gripper.closed)

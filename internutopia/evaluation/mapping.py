@@ -84,6 +84,14 @@ class ObservationMappingCfg(BaseCfg):
     gripper: GripperCfg = GripperCfg()
     """Range of the part `gripper` of a state."""
 
+    @model_validator(mode='after')
+    def _check_names(self) -> Self:
+        names = [*self.cameras, *self.state, *([] if self.instruction is None else [self.instruction])]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f'{name!r} is the name of several of: cameras, state, instruction')
+        return self
+
 
 class ActionMappingCfg(BaseCfg):
     """What a policy answers: rows of numbers, one for each step to come."""
@@ -110,6 +118,8 @@ class ActionMappingCfg(BaseCfg):
     def _check_names(cls, names: list[str]) -> list[str]:
         if not names:
             raise ValueError('an answer needs at least one array of actions')
+        if len(set(names)) < len(names):
+            raise ValueError(f'each array is a part of a row once, got {names}')
         return names
 
 

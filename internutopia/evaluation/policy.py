@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol, cast
 
 from internutopia.config import TaskCfg
@@ -110,7 +111,9 @@ class _FunctionActor:
         return self._act, obs
 
     def receive(self, answer: Any) -> None:
-        self._given = answer
+        if not isinstance(answer, Mapping | Integral):
+            raise PolicyError(f'expected an action, {{controller: ...}} or the number of one, got {answer!r:.80}')
+        self._given = answer if isinstance(answer, Mapping) else int(answer)
 
     def action(self, obs: Observe) -> dict[str, Any]:
         if isinstance(self._given, Mapping):
@@ -121,6 +124,8 @@ class _FunctionActor:
 def named_function(text: str, option: str) -> StartFunction:
     """Return the function `module:function` that a user names. ValueError if there is none, with the option's name."""
     module_name, _, attribute = text.partition(':')
+    if not (module_name and attribute) or attribute.isdecimal():
+        raise ValueError(f'{option} {text}: expected module:function, or an address such as http://127.0.0.1:8000')
     module = import_named(module_name)
     if not hasattr(module, attribute):
         raise ValueError(f'{option} {text}: module {module_name!r} has no {attribute!r}')

@@ -47,8 +47,8 @@ class PolicyRun:
     """A policy that runs all episodes of an Env; the config sets where metrics are written.
 
     An episode whose policy fails (it raises, or gives something that is no action) is dealt with by a rule; the others
-    go on. If the policy fails before it ever gave an answer, something is wrong with it and not with an episode: but
-    with the rule `'skip'` that stops the run.
+    go on. If the policy fails before it ever gave an action, something is wrong with it and not with an episode: then
+    the run stops, whatever the rule, unless that is `'skip'`.
 
     Args:
         env: not reset yet, of tasks whose first robot is the one that the policy moves.
@@ -76,19 +76,13 @@ class PolicyRun:
         self.times = RunTimes()
         self._env, self._policy, self._name = env, policy, name
         self._on_error, self._retries = on_error, retries
-        self._started = False
-        self._answered = False  # whether the policy ever gave an answer
+        self._answered = False  # True once the policy gave an answer that can be made an action of
         self._tries: Counter[int] = Counter()  # of episodes that failed
         self._obs: list[Any] = [None] * env.num_envs
         self._actors: dict[int, Actor] = {}  # of envs that run
         self._steps: Counter[int] = Counter()  # of their episodes
         self._asked: set[int] = set()  # envs whose policy was asked in this episode
         self._actions: dict[int, dict[str, Any]] = {}  # of the next step
-
-    def start(self) -> None:
-        """Start the first episodes; `run` does it if it was not done."""
-        self._started = True
-        self._start(range(self._env.num_envs))
 
     def run(self, on_step: Callable[[int], bool] = lambda ended: True) -> None:
         """Run all episodes.
@@ -97,8 +91,7 @@ class PolicyRun:
             on_step: called after each step with how many episodes have ended with it; False stops.
         """
         try:
-            if not self._started:
-                self.start()
+            self._start(range(self._env.num_envs))
             while not (self._env.done or self.stopped):
                 results = self._step()
                 if results is None:
@@ -128,6 +121,7 @@ class PolicyRun:
                 if error.env_id not in self._actors:
                     raise
                 failed = {error.env_id: error}
+                self._answered &= self.times.steps > 0
         self._give_up(failed)
         self._start(failed)
         return None
@@ -202,7 +196,8 @@ class PolicyRun:
         for env_id, error in failed.items():
             episode = self._env.active_episodes[env_id]
             failure = f'{self._name(self._task(env_id))}: {_text(error)}'
-            log.warning('the policy fails in %s', failure, exc_info=None if self.failures else error)
+            shown = self.failures or isinstance(error, PolicyError | EnvValueError | EnvKeyError)
+            log.warning('the policy fails in %s', failure, exc_info=None if shown else error)
             if self._on_error == 'stop' or not (self._answered or self._on_error == 'skip'):
                 self.failures.append(failure)
                 self.stopped = f'the policy fails in {failure}'

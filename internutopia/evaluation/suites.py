@@ -29,6 +29,7 @@ class Arm:
         gripper_controller: controller that opens and closes the gripper; it observes `gripper_pos`.
         joints: number of the arm's joints, which come first among the robot's.
         stroke: way of a finger between closed and open [m].
+        reach: distance from its base within which all poses of the gripper lie [m].
     """
 
     robot: str
@@ -37,6 +38,7 @@ class Arm:
     gripper_controller: str
     joints: int
     stroke: float
+    reach: float
 
 
 @dataclass(frozen=True)

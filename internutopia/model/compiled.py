@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from internutopia.model.camera_layouts import camera_layouts, find_camera
 from internutopia.model.compose import object_body
 from internutopia.model.kinematics import joint_ranges, outside_limits
-from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, robot_layout, scene_layout
+from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, jointed_layout, robot_layout
 from internutopia.model.semantics import SceneLabels
-from internutopia.model.spec import IDENTITY_QUAT, SCENE_PREFIX, SceneSpec
+from internutopia.model.spec import IDENTITY_QUAT, OBJECTS_PREFIX, SCENE_PREFIX, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
@@ -44,7 +44,7 @@ class CompiledScene:
                 short = name.removeprefix(SCENE_PREFIX).lstrip('/')  # names from USD are prim paths
                 self.bodies[short] = body_layout(self.model, name, short, whole=True)
         self._starts: OrderedDict[int, tuple[SceneSpec, dict[str, NDArray[np.float64]]]] = OrderedDict()
-        self._scene_articulations: dict[str, ArticulationLayout | None] = {}
+        self._jointed: dict[str, ArticulationLayout | None] = {}
         self.size = mujoco.mj_sizeModel(model)  # [bytes], most of what it takes of the memory
         self.cameras = camera_layouts(self.model)
         self.labels = SceneLabels(
@@ -59,15 +59,17 @@ class CompiledScene:
         return tuple(self.robots)
 
     def articulation(self, name: str) -> ArticulationLayout | None:
-        """Return the robot of that name, or for `scene/<prim path>` the jointed bodies there, see `scene_layout`."""
-        if name in self.robots or not name.startswith(SCENE_PREFIX):
+        """Return the robot of that name, or the jointed bodies of the scene or an object, see `jointed_layout`."""
+        if name in self.robots or not name.startswith((SCENE_PREFIX, OBJECTS_PREFIX)):
             return self.robots.get(name)
-        if name not in self._scene_articulations:
-            self._scene_articulations[name] = scene_layout(self.model, name.removeprefix(SCENE_PREFIX))
-        return self._scene_articulations[name]
+        if name not in self._jointed:
+            self._jointed[name] = jointed_layout(self.model, name)
+        return self._jointed[name]
 
     def no_articulation(self, name: str) -> str:
         """Return the message for a missing articulation of this name, with close matches."""
+        if name.startswith(OBJECTS_PREFIX):
+            return f'no hinges or slides of an object {name.removeprefix(OBJECTS_PREFIX)!r}'
         if not name.startswith(SCENE_PREFIX):
             return f'no robot {name!r}; {did_you_mean(name, self.robots)}'
         path = name.removeprefix(SCENE_PREFIX).strip('/')
@@ -76,13 +78,21 @@ class CompiledScene:
         paths = [body.removeprefix(SCENE_PREFIX).strip('/') for body in bodies]
         return f'no hinges or slides of its scene at or below {path!r}; {did_you_mean(path, paths)}'
 
-    def with_self_collisions(self, flags: Mapping[str, bool | None]) -> SceneSpec:
-        """Return the spec it was compiled from, but for `RobotSpec.self_collisions` of some robots."""
-        robots = (
-            dataclasses.replace(robot, self_collisions=flags.get(robot.name, robot.self_collisions))
-            for robot in self.source.robots
-        )
-        return dataclasses.replace(self.source, robots=tuple(robots))
+    def source_with(
+        self, self_collisions: Mapping[str, bool | None], broken: Sequence[bool] | None = None
+    ) -> SceneSpec:
+        """Return the spec it was compiled from, but for the self-collisions of some robots, and the joints that broke.
+
+        `broken` has a flag for each of `SceneSpec.joints`; None leaves them as they are.
+        """
+        source = self.source
+        robots = [
+            dataclasses.replace(robot, self_collisions=self_collisions.get(robot.name, robot.self_collisions))
+            for robot in source.robots
+        ]
+        flags = [joint.broken for joint in source.joints] if broken is None else broken
+        joints = [dataclasses.replace(joint, broken=flag) for joint, flag in zip(source.joints, flags, strict=True)]
+        return dataclasses.replace(source, robots=tuple(robots), joints=tuple(joints))
 
     def camera_name(self, robot: str | None, path: str) -> str:
         """Return the camera at a prim path below a robot, or (None) below the scene. ValueError naming those of it."""

@@ -32,7 +32,7 @@ from internutopia.model.lighting import add_missing_sky, light_if_dark
 from internutopia.model.options import RobotAsset, adopt_settings, set_options
 from internutopia.model.robot_assets import clear_mocap, conform, remove_surroundings, restore_mocap, warn_of_removed
 from internutopia.model.scaling import scale_mass
-from internutopia.model.spec import SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
+from internutopia.model.spec import OBJECTS_PREFIX, SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
@@ -49,7 +49,7 @@ def contact_sensor(robot: str, link: str) -> str:
 
 def object_body(name: str) -> str:
     """Return the name of an object's body in the composed model."""
-    return f'objects/{name}'
+    return OBJECTS_PREFIX + name
 
 
 def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None) -> mujoco.MjSpec:

@@ -37,7 +37,7 @@ class BodyLayout:
 
 @dataclasses.dataclass(frozen=True)
 class ArticulationLayout:
-    """Addresses of a robot, or of jointed bodies of the scene, in `MjModel` and `MjData`.
+    """Addresses of a robot, or of jointed bodies of an object or the scene, in `MjModel` and `MjData`.
 
     Joint arrays follow the order of the robot's spec (`RobotSpec.joint_order`). `targets[kind]` are the
     control indices of its drives, -1 where a joint has none of that kind; `controls` those of the asset's own
@@ -124,20 +124,22 @@ def robot_layout(model: mujoco.MjModel, robot: RobotSpec) -> ArticulationLayout:
     )
 
 
-def scene_layout(model: mujoco.MjModel, path: str) -> ArticulationLayout | None:
-    """Return the layout of the scene asset's jointed bodies at or below a prim path, and of those joined to them.
+def jointed_layout(model: mujoco.MjModel, name: str) -> ArticulationLayout | None:
+    """Return the layout of an object's jointed bodies, or of those of the scene asset at or below a prim path.
 
-    `path` begins at the top of the asset, and in USD may leave out the default prim, as a stage does that refers to the
-    asset; in MJCF it is the name of a body. `''` is the whole scene. Joints are in the order of the model, depth first;
-    they and the bodies are called by the last names of their prims, by more of the path where that is not unique. None
-    if no hinge or slide is there.
+    Joints are in the order of the model, depth first; they and the bodies are called by the last names of their prims,
+    by more of the path where that is not unique. None if no hinge or slide is there.
+
+    Args:
+        model: the compiled scene.
+        name: `objects/<name>`; or `scene/<path>`, where the path begins at the top of the asset, and in USD may leave
+            out the default prim, as a stage does that refers to the asset; in MJCF it is the name of a body. `scene/`
+            is the whole scene.
     """
-    path = path.strip('/')
     own: list[int] = []
     for b in range(1, model.nbody):
-        if model.body(b).name.startswith(SCENE_PREFIX):
-            if _is_at(model.body(b).name, path) or int(model.body_parentid[b]) in own:
-                own.append(b)
+        if _is_at(model.body(b).name, name) or int(model.body_parentid[b]) in own:
+            own.append(b)
     moving = [b for b in own if model.body_weldid[b] != 0]
     joints = [j for j in _joints(model) if model.jnt_bodyid[j] in moving]
     if not joints:
@@ -150,13 +152,17 @@ def scene_layout(model: mujoco.MjModel, path: str) -> ArticulationLayout | None:
         for a in range(model.nu)
         if model.actuator_trntype[a] == mujoco.mjtTrn.mjTRN_JOINT and model.actuator_trnid[a, 0] in joints
     }
-    root = next(iter(bodies.values()))
-    return _layout(model, f'{SCENE_PREFIX}{path}', root, dict(zip(names, joints, strict=True)), bodies, actuators)
+    root = next(iter(bodies.values())) if name.startswith(SCENE_PREFIX) else body_layout(model, name, name)
+    return _layout(model, name, root, dict(zip(names, joints, strict=True)), bodies, actuators)
 
 
-def _is_at(full_name: str, path: str) -> bool:
-    """Return True if a name in the model is of a scene prim at or below a path, see `scene_layout`."""
-    name = full_name.removeprefix(SCENE_PREFIX).lstrip('/')
+def _is_at(full_name: str, target: str) -> bool:
+    """Return True if a body of the model is at or below an object or a prim of the scene, see `jointed_layout`."""
+    if not target.startswith(SCENE_PREFIX):
+        return f'{full_name}/'.startswith(f'{target}/')
+    if not full_name.startswith(SCENE_PREFIX):
+        return False
+    name, path = (each.removeprefix(SCENE_PREFIX).strip('/') for each in (full_name, target))
     return not path or any(f'{each}/'.startswith(f'{path}/') for each in (name, name.partition('/')[2]))
 
 

@@ -14,7 +14,7 @@ import mujoco
 
 from internutopia.model.custom_texts import custom_texts
 
-Attributes = Mapping[str, float | int | bool]
+Attributes = Mapping[str, float | int | bool | str]
 
 TAG = 'physx:'
 LENGTHS = {
@@ -33,8 +33,16 @@ LENGTHS = {
     'physxCollision:torsionalPatchRadius': 1,
     'physxCollision:minTorsionalPatchRadius': 1,
     'physxJoint:maxJointVelocity': 1,  # of a hinge: 0
+    'physics:staticFriction': 0,
+    'physxMaterial:compliantContactStiffness': 0,
+    'physxMaterial:compliantContactDamping': 0,
+    'physxMaterial:compliantContactAccelerationSpring': 0,
 }
-"""The attributes that are read, and the power of the length in their unit (PhysxSchema)."""
+"""The numbers that are read, and the power of the length in their unit (PhysxSchema)."""
+COMBINE_MODES = ('average', 'min', 'multiply', 'max')
+"""How materials combine, in PhysX's order: of two materials, the later mode counts."""
+MODES = ('physxMaterial:frictionCombineMode', 'physxMaterial:restitutionCombineMode')
+"""Attributes that are one of `COMBINE_MODES`."""
 
 
 def physx_attributes(model: mujoco.MjModel) -> dict[str, Attributes]:
@@ -45,8 +53,12 @@ def physx_attributes(model: mujoco.MjModel) -> dict[str, Attributes]:
 def _parse(name: str, data: str) -> Attributes:
     try:
         found = json.loads(data)
-        if not all(key in LENGTHS and isinstance(value, float | int) for key, value in found.items()):
+        if not all(_is_known(key, value) for key, value in found.items()):
             raise TypeError(f'it is {data}')
     except (json.JSONDecodeError, AttributeError, TypeError) as error:
         raise ValueError(f'text {name!r} must be a JSON object of numbers, by attributes of PhysX: {error}') from error
     return found
+
+
+def _is_known(name: str, value: object) -> bool:
+    return value in COMBINE_MODES if name in MODES else name in LENGTHS and isinstance(value, float | int)

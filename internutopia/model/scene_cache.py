@@ -201,4 +201,4 @@ def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: fl
     """
     assets = [_asset_key(scene.asset), *(_asset_key(each.asset) for each in scene.objects)]
     excludes = [robot.contact_excludes for robot in scene.robots]
-    return f'{timestep!r} {contact and contact.model_dump_json()} {assets} {build} {robots} {excludes}'
+    return f'{timestep!r} {contact!r} {assets} {build} {robots} {excludes}'

@@ -21,6 +21,8 @@ Quat = tuple[float, float, float, float]
 IDENTITY_QUAT: Quat = (1.0, 0.0, 0.0, 0.0)
 SCENE_PREFIX = 'scene/'
 """Prefix of a scene's elements in the composed model."""
+OBJECTS_PREFIX = 'objects/'
+"""Prefix of the bodies of objects in the composed model."""
 MOST_CONTACTS = 32
 """Maximum number of contacts that a probe distinguishes."""
 NO_SCALE: Vec3 = (1.0, 1.0, 1.0)

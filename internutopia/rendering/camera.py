@@ -74,6 +74,20 @@ class Intrinsics:
         return replace(self, half_width=width, half_height=height, centre=(centre[0], centre[1]))
 
 
+def rotation_towards(target: Any, position: Any, up: Sequence[float] = (0.0, 0.0, 1.0)) -> Floats:
+    """Return the rotation `(3, 3)` of a camera at `position` [m] facing `target` [m], with `up` upwards in the picture.
+
+    Its columns are right, up and back; with a direction along `up`, y is upwards in the picture.
+    """
+    back = np.asarray(position, np.float64) - np.asarray(target, np.float64)
+    back /= np.linalg.norm(back)
+    right = np.cross(up, back)
+    if not right.any():
+        right = np.array([1.0, 0.0, 0.0])
+    right /= np.linalg.norm(right)
+    return np.column_stack([right, np.cross(back, right), back])
+
+
 @dataclass(frozen=True)
 class CameraPose:
     """A camera in the frame of an env: `position` `(3,)` [m], `rotation` `(3, 3)` with the columns right, up, back."""
@@ -85,14 +99,7 @@ class CameraPose:
     @classmethod
     def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
         """Return the pose at `position` [m] facing `target` [m], with the z axis upwards in the picture."""
-        position = np.asarray(position, np.float64)
-        back = position - np.asarray(target, np.float64)
-        back /= np.linalg.norm(back)
-        right = np.array([-back[1], back[0], 0.0])
-        if not right.any():  # straight down or up: y is upwards in the picture
-            right = np.array([1.0, 0.0, 0.0])
-        right /= np.linalg.norm(right)
-        return cls(position, np.column_stack([right, np.cross(back, right), back]), intrinsics)
+        return cls(np.asarray(position, np.float64), rotation_towards(target, position), intrinsics)
 
     def project(self, points: Floats) -> tuple[Floats, Floats]:
         """Project points `(..., 3)` [m] to the picture `(..., 2)`, as in `Intrinsics.crop`; also returns depths [m]."""

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
         CommandTermCfg,
         ElevationCfg,
         LearningCfg,
+        ObservationGroupCfg,
         ObservationTermCfg,
+        PictureGroupCfg,
         RandomizationTermCfg,
         RewardTermCfg,
         TermCfg,
         TerminationTermCfg,
     )
     from internutopia.rl.single_env import SingleEnv
+    from internutopia.rl.state import RobotState
     from internutopia.rl.symmetry import Mirror
     from internutopia.rl.terms import term
+    from internutopia.rl.training.settings import TrainingCfg
     from internutopia.rl.vector_env import VectorEnv
 
 __all__ = [
@@ -36,12 +40,16 @@ __all__ = [
     'ElevationCfg',
     'LearningCfg',
     'Mirror',
+    'ObservationGroupCfg',
     'ObservationTermCfg',
+    'PictureGroupCfg',
     'RandomizationTermCfg',
     'RewardTermCfg',
+    'RobotState',
     'SingleEnv',
     'TermCfg',
     'TerminationTermCfg',
+    'TrainingCfg',
     'VectorEnv',
     'list_tasks',
     'make',
@@ -56,7 +64,9 @@ __getattr__, __dir__ = lazy(
     {
         **dict.fromkeys(_CONFIGS, 'internutopia.config.learning'),
         'Mirror': 'internutopia.rl.symmetry',
+        'RobotState': 'internutopia.rl.state',
         'SingleEnv': 'internutopia.rl.single_env',
+        'TrainingCfg': 'internutopia.rl.training.settings',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
     },

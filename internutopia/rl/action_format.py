@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from internutopia.config.learning import ActionCfg
+from internutopia.config.learning import ActionCfg, LearningCfg
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.engines.env_selection import EnvSelection
@@ -33,19 +33,23 @@ class ActionFormat:
     """Actions of one env: a Box `(k,)`, or choices."""
     choices: NDArray[np.float32] | None = None
     """Action of the controller for each choice, `(n, k)`."""
+    limits: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+    """Least and greatest numbers `(k,)` that actions are clipped to; None takes them as they are."""
 
     @classmethod
-    def of(cls, cfg: ActionCfg, box: spaces.Box) -> ActionFormat:
+    def of(cls, learning: LearningCfg, box: spaces.Box) -> ActionFormat:
         """Make the format of actions for a controller with this action space.
 
         ValueError if a row of `choices` has another length than the controller's actions, or is out of its limits.
         """
+        cfg, clip = learning.action, learning.clip_actions
         low, high = (limit.ravel().astype(np.float32) for limit in (box.low, box.high))
         if cfg.choices is not None:
             return cls(spaces.Discrete(len(cfg.choices)), _table(cfg.choices, low, high, cfg.controller))
         if cfg.scale is not None:
-            return cls(spaces.Box(-1.0, 1.0, low.shape, np.float32))
-        return cls(spaces.Box(low, high, dtype=np.float32))
+            low, high = -np.ones_like(low), np.ones_like(high)
+        limits = (low, high) if clip is True else (np.full_like(low, -clip), np.full_like(high, clip))
+        return cls(spaces.Box(low, high, dtype=np.float32), limits=limits if clip else None)
 
     def array(self, actions: Any, *batch: int) -> NDArray[Any]:
         """Return actions as an array `(*batch, k)` of float32 or, of choices, `batch` of int64; copied only if need be.
@@ -100,11 +104,13 @@ class ActionFormat:
             raise EnvValueError(env_id, f'action of env {env_id} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the actions `(n, k)` for `BatchedRLEnv.step`; rows that are no choice become one."""
-        return actions if self.choices is None else self.choices.take(actions, axis=0, mode='clip')
+        """Return the actions `(n, k)` for `ArrayRunner.step`, clipped; rows that are no choice become one."""
+        if self.choices is not None:
+            return self.choices.take(actions, axis=0, mode='clip')
+        return actions if self.limits is None else np.clip(actions, *self.limits)
 
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
-        """Return actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
+        """Return actions as a tensor `(*batch, k)` for `ArrayRunner.step`; NaN where they are none of the choices.
 
         ValueError for another shape or what are no real numbers (integers), but their values are not read.
         """
@@ -120,7 +126,10 @@ class ActionFormat:
             what = 'integers' if discrete else 'real numbers'
             raise ValueError(f'actions must be a tensor of shape {shape} of {what}, got dtype {tensor.dtype}')
         if self.choices is None:
-            return arrays.asarray(tensor, 'float32')
+            values = arrays.asarray(tensor, 'float32')
+            if self.limits is None:
+                return values
+            return arrays.xp.clip(values, *(arrays.constant(tuple(limit.tolist())) for limit in self.limits))
         wrong = (tensor < 0) | (tensor >= len(self.choices))
         chosen = arrays.constant(tuple(map(tuple, self.choices.tolist())))[tensor.clip(0, len(self.choices) - 1)]
         return arrays.xp.where(wrong[:, None], float('nan'), chosen)

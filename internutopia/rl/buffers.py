@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import flatdim
+from gymnasium.spaces import Dict, flatdim
 from numpy.typing import NDArray
 
 from internutopia.config import Config
@@ -66,6 +66,11 @@ class FlatBuffers:
     ):
         self._guard = CallGuard(self)
         self.envs = same_step_envs(envs, learning)
+        if isinstance(self.envs.single_observation_space, Dict):
+            names = list(self.envs.single_observation_space)
+            if self.envs is not envs:
+                self.envs.close()
+            raise ValueError(f'FlatBuffers has one array of observations, and these are groups: {names}')
         self.num_envs = self.num_agents = self.envs.num_envs
         self.single_observation_space = self.envs.single_observation_space
         self.single_action_space = self.envs.single_action_space

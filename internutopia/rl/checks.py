@@ -18,8 +18,6 @@ from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvValueError
 
 _TERMS: Mapping[str, Kind] = {
-    'observations': 'observation',
-    'critic_observations': 'observation',
     'rewards': 'reward',
     'terminations': 'termination',
     'metrics': 'metric',
@@ -76,6 +74,9 @@ def checked_learning(config: Config, learning: LearningCfg | None) -> LearningCf
     """
     learning = learning or _learning_of(config)
     _check_robots(config, learning)
+    for privileged, field in ((False, 'observations'), (True, 'critic_observations')):
+        for index, cfg in enumerate(learning.terms(privileged)):
+            check_commands(f'{field}[{index}]', 'observation', cfg, learning.commands)
     for field, kind in _TERMS.items():
         terms: Mapping[str, TermCfg] | Sequence[TermCfg] = getattr(learning, field)
         for key, cfg in terms.items() if isinstance(terms, Mapping) else enumerate(terms):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.engines.env_selection import EnvSelection
+from internutopia.rl.observation_groups import GroupedObservations, Observations
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 from internutopia.rl.terms.registry import LookUp
@@ -44,12 +45,17 @@ class Observer:
     Attributes:
         policy: manager of what a learner sees.
         critic: manager of what a critic sees beyond it.
+        groups: named groups of what a learner sees; None where it sees one array.
+        critic_groups: named groups of what a critic sees beyond them; None likewise.
         compiled: computes the observations of a manager in its place; None without compiled terms.
     """
 
     def __init__(self, learning: LearningCfg, state: RobotState, episode_ids: Any, faults: Faults):
-        self.policy = ObservationManager(learning.observations, state)
-        self.critic = ObservationManager(learning.critic_observations, state)
+        self.policy = ObservationManager(learning.terms(privileged=False), state)
+        self.critic = ObservationManager(learning.terms(privileged=True), state)
+        named = isinstance(learning.observations, dict)
+        self.groups = GroupedObservations(learning.groups(privileged=False), state) if named else None
+        self.critic_groups = GroupedObservations(learning.groups(privileged=True), state) if named else None
         self._delaying = [manager for manager in (self.policy, self.critic) if manager.delayed]
         self.compiled: Callable[[ObservationManager], None] | None = None
         self._state, self._episode_ids, self._faults = state, episode_ids, faults
@@ -72,7 +78,11 @@ class Observer:
         for manager in self._delaying:
             manager.advance(envs)
         self._current = not self._state.arrays.on_device
-        return self._observe(self.policy) if self._current else {}
+        faults = self._observe(self.policy) if self._current else {}
+        for groups in (self.groups, self.critic_groups):
+            if groups is not None:
+                groups.step()
+        return faults
 
     def take_invalid(self) -> tuple[Bools | None, dict[int, str]]:
         """Return the envs `(n,)` that cannot go on, since their observation after the last step was not finite.
@@ -90,35 +100,57 @@ class Observer:
         found, self._columns = self._columns, {}
         return [DeviceFaults(envs, own, manager.fault_in) for manager, own in found.items()]
 
-    def observations(self) -> Array:
-        """Return the observations of learners `(n, dim)`, not to be written to."""
+    def observations(self) -> Observations:
+        """Return the observations of learners `(n, ...)`, not to be written to."""
         if not self._current:
             self._current = True
             self._fail(self._observe(self.policy))
-        return self.policy.last
+        if self.groups is None:
+            return self.policy.last
+        groups = self.groups.compute(self.policy.last, self.policy.sizes, self._failed)
+        self._remember_critic()
+        return _only(groups)
+
+    def last(self) -> Observations:
+        """Return the last observations of learners `(n, ...)`, not to be written to."""
+        return self.policy.last if self.groups is None else _only(self.groups.last())
 
     def observe_started(self, envs: EnvSelection) -> None:
         """Observe these envs, which have just started; the observations of the others after the step hold."""
         self._first(self.policy, envs)
         self._current = True
 
-    def first(self, envs: EnvSelection) -> Array:
-        """Compute observations of learners `(m, dim)` in envs that have just started, and not in the others."""
-        return self._first(self.policy, envs)
+    def first(self, envs: EnvSelection) -> Observations:
+        """Compute observations of learners `(m, ...)` in envs that have just started, and not in the others."""
+        flat = self._first(self.policy, envs)
+        if self.groups is None:
+            return flat
+        groups = self.groups.first(flat, self.policy.sizes, envs)
+        self._remember_critic()
+        return _only(groups)
 
-    def critic_observations(self) -> Array:
-        """Return the privileged observations `(n, dim)`, constant until the next step or reset; read-only."""
+    def critic_observations(self) -> Observations:
+        """Return what critics see, constant until the next step or reset; read-only.
+
+        `(n, dim)`, the privileged observations behind the others; of named groups all of them.
+        """
+        renew = not self._critic_current or self._started is not None
         if not self._critic_current:
             self._fail(self._observe(self.critic))
         elif self._started is not None:
             self._first(self.critic, self._started)
         self._critic_current, self._started = True, None
-        return self.critic.last
+        if self.groups is None or self.critic_groups is None:
+            return self._state.xp.concat([self.policy.last, self.critic.last], axis=-1)
+        if renew:
+            self.critic_groups.compute(self.critic.last, self.critic.sizes, self._failed)
+        return {**self.groups.last(), **self.critic_groups.last()}
 
     def reset(self, envs: EnvSelection) -> None:
         """Forget older values in these envs, where episodes start."""
-        for manager in self._delaying:
-            manager.reset(envs)
+        for each in (*self._delaying, self.groups, self.critic_groups):
+            if each is not None:
+                each.reset(envs)
 
     def on_reset(self, envs: EnvSelection) -> None:
         """Forget what was found in these envs, which were reset; some have an episode now."""
@@ -129,6 +161,11 @@ class Observer:
             self._errors = {i: error for i, error in self._errors.items() if self._invalid[i]}
         if self._critic_current:
             self._started = envs if self._started is None else self._started.joined(envs)
+
+    def _remember_critic(self) -> None:
+        """Compute what critics see if a later step shows it, too."""
+        if self.critic_groups is not None and self.critic_groups.remembers:
+            self.critic_observations()
 
     def _observe(self, manager: ObservationManager) -> dict[int, str]:
         """Compute the observations of a manager; returns what was not finite and is replaced, by env id."""
@@ -175,6 +212,11 @@ class Observer:
         if errors:
             self._invalid[list(errors)] = True
             self._errors |= errors
+
+
+def _only(groups: dict[str, Any]) -> Observations:
+    """Return the only group, or all of several."""
+    return next(iter(groups.values())) if len(groups) == 1 else groups
 
 
 class ObservationManager:

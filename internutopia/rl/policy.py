@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from internutopia.config.base import BaseCfg
-from internutopia.config.fields import NonNegativeFloat, PositiveFloat
+from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat
 from internutopia.config.learning import ObservationTermCfg
 from internutopia.config.robot import MimicCfg
 from internutopia.config.yaml_file import portable, read_mapping
@@ -98,10 +98,43 @@ class PolicyMetadata(BaseCfg):
         return self
 
 
+class TaskPolicyMetadata(BaseCfg):
+    """Metadata to run the policy of any task by a `LearnedController`."""
+
+    robot: str
+    """Type of the robot that it was trained on."""
+    step_dt: Annotated[PositiveFloat, Field(le=_LONGEST_STEP)]
+    """Time between two of its actions, s."""
+    controller: str
+    """Type of the controller that gets its actions."""
+    offset: list[FiniteFloat]
+    """Action of the controller for an action of zero."""
+    scale: list[PositiveFloat]
+    """Change of the controller's action for an action of one."""
+    low: list[float] | None = None
+    """Least actions, before scaling; None means no limits."""
+    high: list[float] | None = None
+    """Greatest actions, likewise."""
+    observations: list[ObservationTermCfg]
+    """Its observation, part by part."""
+    commands: dict[str, Count] = {}
+    """Number of elements of each command of the task, by its name."""
+    training: dict[str, Any] = {}
+    """Origin of the policy: command line, seed, env steps, wall time."""
+
+    @model_validator(mode='after')
+    def _values_agree(self) -> TaskPolicyMetadata:
+        for name in ('scale', 'low', 'high'):
+            value = getattr(self, name)
+            if value is not None and len(value) != len(self.offset):
+                raise ValueError(f'{name} must have {len(self.offset)} numbers, as offset has, has {len(value)}')
+        return self
+
+
 class Policy:
     """A policy from a file; see `load_policy`. `policy(observations)` gives the actions."""
 
-    def __init__(self, path: Path, metadata: PolicyMetadata, infer: Infer):
+    def __init__(self, path: Path, metadata: Any, infer: Infer):
         self.path = path
         self.metadata = metadata
         self._infer = infer
@@ -129,7 +162,11 @@ class Policy:
         return self._infer.step(observations, state)
 
 
-def load_policy(path: str | os.PathLike[str], device: str | torch.device | None = None) -> Policy:
+def load_policy(
+    path: str | os.PathLike[str],
+    device: str | torch.device | None = None,
+    kind: type[PolicyMetadata | TaskPolicyMetadata] = PolicyMetadata,
+) -> Policy:
     """Load the policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file, or one that a YAML file (`.yaml`) describes.
 
     The network is read once, until its file changes. In a YAML file the observation terms `joint_positions` and
@@ -139,15 +176,16 @@ def load_policy(path: str | os.PathLike[str], device: str | torch.device | None 
         path: the file.
         device: torch device, such as `'cuda:0'`, that the policy computes on, from tensors there to tensors there;
             None means on the host, in numpy.
+        kind: what says how to run it; YAML files hold a `PolicyMetadata`.
 
     Raises:
         FileNotFoundError: there is no such file.
         ImportError: the library that runs such files is not installed.
-        ValueError: the file cannot be read, has no metadata, gives actions for another number of
+        ValueError: the file cannot be read, has no metadata or other, gives actions for another number of
             joints than it names, or has an operator that is not known on a device.
     """
     file, where = _existing(Path(path).expanduser()), None if device is None else str(device)
-    return _described(file, where) if file.suffix == '.yaml' else _carrying(file, _digest(file), where)
+    return _described(file, where) if file.suffix == '.yaml' else _carrying(file, _digest(file), where, kind)
 
 
 def network_file(path: Path) -> Path:
@@ -178,7 +216,7 @@ def _digest(file: Path) -> bytes:
 
 
 @lru_cache(64)
-def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
+def _carrying(file: Path, digest: bytes, device: str | None, kind: type[PolicyMetadata | TaskPolicyMetadata]) -> Policy:
     """Return a policy from a file with metadata in it."""
     text, infer = _network(file, digest, device)
     if text is None:
@@ -187,9 +225,15 @@ def _carrying(file: Path, digest: bytes, device: str | None) -> Policy:
             'YAML file, or write a `PolicyMetadata` into them (`internutopia.rl.policy.write_metadata`)'
         )
     try:
-        return Policy(file, PolicyMetadata.model_validate_json(text), infer)
+        return Policy(file, kind.model_validate_json(text), infer)
     except ValidationError as error:
-        raise ValueError(f'policy {file}: wrong metadata: {error}') from error
+        other = {PolicyMetadata: TaskPolicyMetadata, TaskPolicyMetadata: PolicyMetadata}[kind]
+        try:
+            other.model_validate_json(text)
+        except ValidationError:
+            raise ValueError(f'policy {file}: wrong metadata: {error}') from error
+        runners = {PolicyMetadata: 'a MoveBySpeedController', TaskPolicyMetadata: 'a LearnedController'}
+        raise ValueError(f'policy {file}: it is one for {runners[other]}, not for {runners[kind]}') from error
 
 
 def _described(file: Path, device: str | None) -> Policy:
@@ -215,7 +259,7 @@ def _network(file: Path, digest: bytes, device: str | None) -> tuple[str | None,
     return LOADERS[file.suffix](file, device)
 
 
-def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata) -> None:
+def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata | TaskPolicyMetadata) -> None:
     """Write metadata into an ONNX or TorchScript file, in place.
 
     Raises:
@@ -236,7 +280,7 @@ def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata) -> No
     os.replace(draft, file)
 
 
-def _write_onnx(file: Path, metadata: PolicyMetadata, draft: Path) -> None:
+def _write_onnx(file: Path, metadata: PolicyMetadata | TaskPolicyMetadata, draft: Path) -> None:
     import onnx
 
     model = onnx.load(file)

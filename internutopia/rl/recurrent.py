@@ -21,6 +21,7 @@ Array = NDArray[np.float32]
 State = tuple[Array, ...]
 BLOCK = 16  # rows that a network is given at once
 _ALIKE = 1e-3  # of rows that are computed alone and together, by rounding
+_ROUNDING = 1e-5  # of what is computed twice
 
 
 def in_blocks(
@@ -59,15 +60,29 @@ class ScriptNetwork:
         self._block = BLOCK
 
     def initial(self, observations: Array) -> State:
-        """Return the state of one env at the start of an episode, given its observation `(1, dim)`; empty for none."""
+        """Return the state of one env at the start of an episode, given its observation `(1, dim)`; empty for none.
+
+        ValueError if a state has no axis of envs, or is not in buffers.
+        """
         import torch
 
         if self._initial is not None:
             return self._initial
         before = {name: buffer.clone() for name, buffer in self._module.named_buffers()}
+        seen, other = torch.from_numpy(observations), torch.from_numpy(observations + 1.0)
         with torch.inference_mode():
-            self._module(torch.from_numpy(observations))
-        changed = [name for name, buffer in self._module.named_buffers() if not torch.equal(buffer, before[name])]
+            actions = self._module(seen).clone()
+            self._module(other)  # zeros may leave a state as it is
+            after = dict(self._module.named_buffers())
+            changed = [name for name in before if not torch.equal(after[name], before[name])]
+            for name in changed:
+                self._set(name, before[name].clone())
+            again = self._module(seen)
+        if not torch.allclose(actions, again, _ROUNDING, _ROUNDING, equal_nan=True):
+            raise ValueError(
+                f'policy {self._file} gives different actions for one observation: it is random, or keeps a state '
+                'outside of its buffers (`register_buffer`), which envs would share'
+            )
         self._axes = {name: env_axis(self._file, name, before[name].shape) for name in changed}
         self._initial = tuple(before[name].numpy().take(0, axis) for name, axis in self._axes.items())
         if changed and not self._takes_rows(observations):
@@ -92,13 +107,16 @@ class ScriptNetwork:
 
         with torch.inference_mode():
             for (name, axis), rows in zip(self._axes.items(), state, strict=True):
-                *path, buffer = name.split('.')
-                owner = functools.reduce(getattr, path, self._module)
-                setattr(owner, buffer, torch.from_numpy(np.moveaxis(rows, 0, axis).copy()))
+                self._set(name, torch.from_numpy(np.moveaxis(rows, 0, axis).copy()))
             actions = self._module(torch.from_numpy(observations)).numpy()
             buffers = dict(self._module.named_buffers())
             after = [np.moveaxis(buffers[name].numpy(), axis, 0).copy() for name, axis in self._axes.items()]
         return actions, tuple(after)
+
+    def _set(self, name: str, values: torch.Tensor) -> None:
+        """Replace a buffer of the network."""
+        *path, buffer = name.split('.')
+        setattr(functools.reduce(getattr, path, self._module), buffer, values)
 
     def _takes_rows(self, observations: Array) -> bool:
         """Return True if several rows at once give what each gives alone."""

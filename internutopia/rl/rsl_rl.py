@@ -31,13 +31,13 @@ class RslRlVecEnv(VecEnv):
     """Batched envs for rsl_rl, as tensors: where the engine computes on a GPU nothing leaves it in a step.
 
     Observations have the groups `policy` `(n, dim)` and `critic` `(n, critic_dim)`, the latter with the privileged part
-    behind what the policy sees. An env that ends starts its next episode in the same step; `extras['time_outs']` marks
-    which were cut, `extras['failed']` which failed: those are no time-outs.
+    behind what the policy sees; or those that `LearningCfg.observations` names, pictures as float32, 0 to 1. An env
+    that ends starts its next episode in the same step; `extras['time_outs']` marks which were cut, `extras['failed']`
+    which failed: those are no time-outs.
 
     Args:
         envs: what to run, or a `VectorEnv` with `autoreset_mode='SameStep'`, which is closed with this object.
         learning: what is learned; None takes `TaskCfg.learning`.
-        clip_actions: largest absolute action; None means no limit.
         device: where the learner computes; None means where the engine does. Elsewhere every step copies.
 
     Raises:
@@ -49,7 +49,6 @@ class RslRlVecEnv(VecEnv):
         envs: Config | VectorEnv,
         learning: LearningCfg | None = None,
         *,
-        clip_actions: float | None = None,
         device: str | torch.device | None = None,
     ):
         self._guard = CallGuard(self)
@@ -65,7 +64,6 @@ class RslRlVecEnv(VecEnv):
         self.max_episode_length = max((limit for limit in limits if limit is not None), default=1)
         self.device = torch.device(device or self.envs.device)
         self.cfg = self.envs.core.config.model_dump(mode='json')
-        self._clip = clip_actions
         self._observations = self._grouped(self.envs.reset()[0])
 
     @property
@@ -112,10 +110,7 @@ class RslRlVecEnv(VecEnv):
             raise ValueError(f'actions must be a tensor of shape {shape}, got {type(actions).__name__}: {actions!r}')
         # rsl_rl makes steps in inference mode; what is made in it could not be changed outside
         with torch.inference_mode(False), torch.no_grad():
-            values = actions.detach().to(self.envs.device)
-            if self._clip is not None and not values.is_complex():  # which is refused below
-                values = values.clamp(-self._clip, self._clip)
-            obs, *outcome, info = self.envs.step(values)
+            obs, *outcome, info = self.envs.step(actions.detach().to(self.envs.device))
             self._observations = self._grouped(obs)
             outcome = (torch.as_tensor(each).to(self.device) for each in (*outcome, info['failed']))
             rewards, terminated, truncated, failed = outcome
@@ -128,5 +123,8 @@ class RslRlVecEnv(VecEnv):
         self.envs.close()
 
     def _grouped(self, obs: Any) -> TensorDict:
-        groups = {'policy': torch.as_tensor(obs), 'critic': torch.as_tensor(self.envs.critic_observations())}
-        return TensorDict(groups, batch_size=[self.num_envs], device=self.device)
+        critic: Any = self.envs.critic_observations()
+        groups = critic if isinstance(critic, dict) else {'policy': obs, 'critic': critic}
+        tensors = {name: torch.as_tensor(array) for name, array in groups.items()}
+        tensors = {name: each.float() / 255.0 if each.dtype == torch.uint8 else each for name, each in tensors.items()}
+        return TensorDict(tensors, batch_size=[self.num_envs], device=self.device)

@@ -7,6 +7,7 @@ model = PPO('MlpPolicy', SB3VecEnv(config))
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ except ImportError as error:
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
+from internutopia.rl.observation_groups import each_group
 from internutopia.rl.vector_env import same_step_envs
 
 Array = NDArray[np.float32]
@@ -109,7 +111,7 @@ class SB3VecEnv(VecEnv):
             infos[i]['stuck'] = True
         dones = terminated | truncated
         for i in np.flatnonzero(dones).tolist():
-            infos[i]['terminal_observation'] = info['final_obs'][i]
+            infos[i]['terminal_observation'] = each_group(operator.itemgetter(i), info['final_obs'])
             infos[i]['episode'] = {
                 'r': float(final['episode_return'][i]),
                 'l': int(final['episode_length'][i]),

@@ -14,6 +14,7 @@ from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES
+from internutopia.rl.observation_groups import each_group
 from internutopia.rl.vector_env import VectorEnv
 
 Array = NDArray[np.float32]
@@ -76,7 +77,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         obs, info = self._envs.reset(seed=seed)
         if not info['active'][0]:
             raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
-        return obs[0], _first_row(info)
+        return _row(obs), _first_row(info)
 
     @override
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
@@ -88,7 +89,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         """
         actions = self._envs.action_format.array(action)[None]
         obs, rewards, terminated, truncated, info = self._envs.step(actions)
-        return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
+        return _row(obs), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first_row(info)
 
     @override
     def render(self) -> Any:
@@ -99,6 +100,11 @@ class SingleEnv(gymnasium.Env[Array, Any]):
     def close(self) -> None:
         """Free everything; twice is fine."""
         self._envs.close()
+
+
+def _row(observations: Any) -> Any:
+    """Return the observation of the only env."""
+    return each_group(lambda array: array[0], observations)
 
 
 def _first_row(info: dict[str, Any]) -> dict[str, Any]:

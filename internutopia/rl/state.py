@@ -14,7 +14,7 @@ from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.engines.base import World
 from internutopia.engines.env_selection import EnvSelection, select_envs
-from internutopia.engines.views import BodyView
+from internutopia.engines.views import ArticulationView, BodyView
 from internutopia.model.kinematics import KinematicChain
 from internutopia.rl.elevation import ElevationMap, GroundBelow
 from internutopia.util import did_you_mean
@@ -233,6 +233,10 @@ class RobotState:
     def chain(self, link: str) -> KinematicChain:
         """Return the joints between the root and a link. KeyError with close matches."""
         return self._view.chain('', link, self._learner(f'link {link!r}'))
+
+    def other_robot(self, name: str) -> ArticulationView:
+        """Return another robot of the env, by its name, in all envs. KeyError with close matches."""
+        return self.world.articulation(name, self._learner(f'robot {name!r}'))
 
     def scene_object(self, name: str) -> BodyView:
         """Return an object or movable scene body in all envs. KeyError with close matches."""

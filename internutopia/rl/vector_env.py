@@ -6,7 +6,7 @@ row is zero from then on, and `info['active']` says which rows count. Training c
 `'shuffle'`.
 
 With `arrays='torch'` all of them are tensors: of the backend `mujoco_warp` on the device of the engine, where a step
-makes the host wait for nothing (`device_env.py` has the exceptions).
+makes the host wait for nothing (`device_array_runner.py` has the exceptions).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
@@ -31,9 +30,10 @@ from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, En
 from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.engines.env_selection import EnvSelection
-from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
+from internutopia.rl.array_runner import ArrayRunner, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
+from internutopia.rl.observation_groups import each_group, where_envs
 from internutopia.rl.probe import EnvProbe, probe_env
 from internutopia.util.arrays import torch_views
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
@@ -98,11 +98,11 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         on_device = arrays == 'torch' and config.simulator.has_tensors and not distributed
         if distributed and render_mode is not None:
             raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
-        self.core: BatchedRLEnv
+        self.core: ArrayRunner
         if distributed:
             self.core = load_entry_point('internutopia.array_runners', 'ray')(config, learning, probe)
         else:
-            self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
+            self.core = _device_core(config, learning) if on_device else ArrayRunner(config, learning)
         self.num_envs = self.env_num = self.core.env_num
         self.arrays: Literal['numpy', 'torch'] = arrays
         self._wraps = arrays == 'torch' and not on_device  # arrays of numpy in tensors
@@ -112,7 +112,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             'render_fps': round(1.0 / self.core.step_dt),
             'autoreset_mode': self.autoreset_mode,
         }
-        self.single_observation_space = spaces.Box(-np.inf, np.inf, (probe.observation_size,), np.float32)
+        self.single_observation_space = probe.observation_space
         self.single_action_space = self.action_format.space
         self.critic_size = probe.critic_size
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -175,8 +175,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         else:
             actions = form.array(actions, self.num_envs)
             form.check(actions, counts=core.running)
-            if form.choices is not None:
-                actions = form.decode(actions)
+            actions = form.decode(actions)
         waiting = self._ended
         if self.autoreset_mode is AutoresetMode.DISABLED and len(ids := waiting.host_ids.tolist()):
             raise ValueError(f'envs {ids} have ended: reset them first, with options={{"reset_mask": ...}}')
@@ -197,16 +196,17 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     def critic_observations(self) -> Array:
         """Return the observations of the critic after the last step or reset, `(n, critic_size)`.
 
-        RuntimeError if the envs were not reset yet, or are closed.
+        Of named groups a dict of all of them, those for critics only included. RuntimeError if the envs were not reset
+        yet, or are closed.
         """
         check_open(self.closed, 'critic_observations')
-        obs = self.core.compute_critic_observations()
+        obs: Any = self.core.compute_critic_observations()
         return torch_views(obs) if self._wraps else obs
 
     @contextmanager
-    def local_core(self) -> Iterator[BatchedRLEnv]:
+    def local_core(self) -> Iterator[ArrayRunner]:
         """Return a context with envs like these in this process, whose robots, terms and controllers can be read."""
-        if isinstance(self.core, BatchedRLEnv):
+        if isinstance(self.core, ArrayRunner):
             yield self.core
             return
         with probe_env(self.core.config, self.core.learning) as core:
@@ -259,26 +259,26 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.core.close()
 
     def _first_observations(self, rows: EnvSelection, everywhere: bool) -> Array:
-        """Return observations `(n, dim)` after a reset of some envs, of the others those that were returned last."""
+        """Return observations `(n, ...)` after a reset of some envs, of the others those that were returned last."""
         if not self._observed or everywhere:
             self._observed = True
             return self.core.compute_observations()
         values = self.core.compute_first_observations(rows)
         obs = self.core.last_observations()
-        rows.put(obs, values)
+        each_group(rows.put, obs, values)
         return obs
 
     def _restart_at_once(self, obs: Array, info: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
-        starting, xp = self._ended, self.core.arrays.xp
+        starting = self._ended
         ended = info['_episode_return']
         self.core.reset(starting)
         self._ended = self._none
-        final_obs = xp.where(ended[:, None], obs, 0.0)
+        final_obs = each_group(functools.partial(where_envs, ended), obs)
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
         # observing again would disturb delayed terms of the envs that go on: only rows that started are computed
-        starting.put(obs, self.core.compute_first_observations(starting))
+        each_group(starting.put, obs, self.core.compute_first_observations(starting))
         return obs, {**kept, **fresh, **extra}
 
     def _info(self, outcome: StepOutcome | None) -> dict[str, Any]:
@@ -307,10 +307,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return info
 
 
-def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
-    from internutopia.rl.device_env import DeviceRLEnv
+def _device_core(config: Config, learning: LearningCfg | None) -> ArrayRunner:
+    from internutopia.rl.device_array_runner import DeviceArrayRunner
 
-    return DeviceRLEnv(config, learning)
+    return DeviceArrayRunner(config, learning)
 
 
 def check_endless(config: Config) -> None:

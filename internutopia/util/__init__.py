@@ -36,14 +36,18 @@ def near_name(name: str, choices: Iterable[str]) -> str | None:
 
 
 def _close_matches(name: str, known: list[str]) -> list[str]:
-    """Return similar names, or else have the same words in another order, or else contain it; three at most."""
+    """Return similar names, or else those with the same words in another order, or its initials, or that contain it.
+
+    Three at most.
+    """
     by_words: dict[str, list[str]] = {}
     for each in known:
         by_words.setdefault(_sorted_words(each), []).append(each)
     alike = difflib.get_close_matches(name, known)
     same = [each for words in difflib.get_close_matches(_sorted_words(name), by_words) for each in by_words[words]]
+    initials = [each for each in known if name.lower() == ''.join(word[:1] for word in each.lower().split('_'))]
     containing = [each for each in known if len(name) > 2 and name.lower() in each.lower()]
-    return (alike or same or containing)[:3]
+    return (alike or same or initials or containing)[:3]
 
 
 def _sorted_words(name: str) -> str:

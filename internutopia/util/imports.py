@@ -60,7 +60,7 @@ def import_named(name: str) -> ModuleType:
     Names that come out of files are data, and never for this function (`docs/security.md`).
 
     Raises:
-        ValueError: there is no such module.
+        ValueError: there is no such module, or it ends the program.
     """
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # behind all others: no file here takes the place of an installed module
@@ -70,6 +70,8 @@ def import_named(name: str) -> ModuleType:
         if error.name is None or not f'{name}.'.startswith(f'{error.name}.'):
             raise  # the module is there, and needs another one
         raise ValueError(f'there is no module {name!r} (the current folder was searched, too)') from error
+    except SystemExit as error:
+        raise ValueError(f'module {name!r} calls sys.exit({error.code!r}) when it is imported') from error
 
 
 def load_extensions() -> None:

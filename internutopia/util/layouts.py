@@ -23,23 +23,28 @@ def columns_of(layout: Layout, values: Sequence[Any]) -> list[Sequence[Any]]:
     """Return a column for each leaf, of the values of all. LayoutMismatchError for a value of another layout."""
     if layout[0] == 'leaf':
         return [values]
-    if layout[0] == 'dict' and len(layout[2]) == 1:  # no order to compare: in a third of the time
-        return columns_of(layout[3][0], _only_items(layout, values))
-    form, expected = (tuple, layout[2]) if layout[0] == 'dict' else (len, len(layout[2]))
-    if set(map(type, values)) != {layout[1]} or not all(map(expected.__eq__, map(form, values))):
+    if layout[0] == 'dict':
+        items: Iterable[Sequence[Any]] = dict_columns(layout[1], layout[2], values)
+    elif set(map(type, values)) == {layout[1]} and set(map(len, values)) == {len(layout[2])}:
+        items = zip(*values, strict=True)
+    else:
         raise LayoutMismatchError
-    items = zip(*(map(layout[1].values, values) if layout[0] == 'dict' else values), strict=True)
     return [column for item, own in zip(layout[-1], items, strict=True) for column in columns_of(item, own)]
 
 
-def _only_items(layout: Layout, values: Sequence[Any]) -> list[Any]:
-    """Return the only item of each of these dicts."""
-    if set(map(type, values)) != {layout[1]} or set(map(len, values)) != {1}:
+def dict_columns(cls: type[Any], keys: tuple[Any, ...], values: Sequence[Any]) -> list[list[Any]]:
+    """Return a column for each of the keys of dicts. LayoutMismatchError for one of other keys, order or class."""
+    if set(map(type, values)) != {cls} or set(map(len, values)) != {len(keys)}:
         raise LayoutMismatchError
+    if len(keys) > 1 and not all(map(keys.__eq__, map(tuple, values))):  # one key has no order to compare
+        raise LayoutMismatchError
+    columns: list[list[Any]] = []
     try:
-        return list(map(itemgetter(layout[2][0]), values))
+        for key in keys:
+            columns.append(list(map(itemgetter(key), values)))
     except KeyError:
         raise LayoutMismatchError from None
+    return columns
 
 
 def values_of(layout: Layout, count: int, columns: Iterator[Iterable[Any]]) -> list[Any]:

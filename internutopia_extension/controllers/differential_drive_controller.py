@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import override
 
@@ -10,20 +10,16 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.util.arrays import namespace_of
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
-from internutopia_extension.controllers.batch_values import BoxActionController
-
-if TYPE_CHECKING:
-    pass
+from internutopia_extension.controllers.speed_controllers import SpeedController
 
 WHEEL_JOINTS = ('left_wheel_joint', 'right_wheel_joint')
 
 
 @BaseController.register('DifferentialDriveController')
-class DifferentialDriveController(BoxActionController):
+class DifferentialDriveController(SpeedController):
     """Controller from speed and turning rate to velocities of the joints `left_wheel_joint` and `right_wheel_joint`.
 
     Action: forward speed [m/s] and rotation speed [rad/s], left turns positive. Wheel radius and base are those of the
@@ -31,7 +27,6 @@ class DifferentialDriveController(BoxActionController):
     """
 
     batched = True
-    commands = 'drives'
     action_shape = (2,)
     action_meaning = 'forward speed, rotation speed'
     action_limits = (1.0, 4.0)
@@ -42,7 +37,6 @@ class DifferentialDriveController(BoxActionController):
         self.wheel_radius = config.wheel_radius * scale
         self.wheel_base = config.wheel_base * scale
         self.joint_subset = ArticulationSubset(robot.articulation, WHEEL_JOINTS)
-        self._stuck = None if scene.world.arrays.on_device else StuckDetector(self)
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -60,8 +54,3 @@ class DifferentialDriveController(BoxActionController):
             joint_velocities=namespace_of(left).stack([left, right], axis=-1),
             joint_indices=self.joint_subset.joint_indices,
         )
-
-    @override
-    def find_stuck(self) -> Any:
-        """Return True if the robot is commanded to move but stands still; False on a device, without a check."""
-        return False if self._stuck is None else self._stuck.stuck

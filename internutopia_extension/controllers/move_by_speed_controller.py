@@ -16,7 +16,6 @@ from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.robot.mimic_joints import MimicJoints
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.robot.stuck import StuckDetector
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
@@ -33,8 +32,8 @@ from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia.util.rotations import length, wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
-from internutopia_extension.controllers.batch_values import BoxActionController
 from internutopia_extension.controllers.ground_controllers import speeds_to, strays
+from internutopia_extension.controllers.speed_controllers import PlanarSpeedController
 
 Floats = NDArray[Any]
 
@@ -51,7 +50,7 @@ _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: obj
 
 
 @BaseController.register('MoveBySpeedController')
-class MoveBySpeedController(BoxActionController):
+class MoveBySpeedController(PlanarSpeedController):
     """Walking controller with a learned policy (`internutopia.rl.policy`) set by `config`.
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
@@ -77,9 +76,6 @@ class MoveBySpeedController(BoxActionController):
     """
 
     batched = True
-    commands = 'drives'
-    action_shape = (3,)
-    action_meaning = 'forward speed, lateral speed, rotation speed'
     _initial: State  # of a recurrent policy, in one env
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
@@ -135,17 +131,12 @@ class MoveBySpeedController(BoxActionController):
         self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
         self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
         self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them
-        self._stuck = None if self._on_device else StuckDetector(self)
         actions = self._check_actions()
         if config.check_fit:
             self._check_fit(actions)
         self._recurrent = [np.tile(each, (world.env_num, *[1] * each.ndim)) for each in self._initial]
 
     @override
-    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
-        action = self.parsed(action, env_ids)
-        return self.forward(action[..., 0], action[..., 2], action[..., 1], env_ids)
-
     def forward(
         self, forward_speed: Any = 0.0, rotation_speed: Any = 0.0, lateral_speed: Any = 0.0, env_ids: Any = ...
     ) -> ArticulationAction:
@@ -189,11 +180,6 @@ class MoveBySpeedController(BoxActionController):
                     joint_indices=self._driven_dofs,
                     env_ids=selection.ids,
                 )
-
-    @override
-    def find_stuck(self) -> Any:
-        """Return True if the robot is commanded to move but stands still; False on a device, without a check."""
-        return False if self._stuck is None else self._stuck.stuck
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
         """Return the state of these envs, see `internutopia.core.runner.object_state`."""

@@ -12,13 +12,16 @@ _WALKERS = {  # names in ids, and in `walkers.WALKERS`
     'GR1': 'gr1',
 }
 _LEARNERS = _WALKERS | {'Go2': 'go2'}  # those without a policy, too
+_GYMNASIUM = {'HalfCheetah': 'half_cheetah', 'Hopper': 'hopper', 'Walker2d': 'walker2d', 'Ant': 'ant'}
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': (f'{__name__}.cart_pole', {}),
     'InternUtopia/CartPole-Discrete-v0': (f'{__name__}.cart_pole', {'discrete': True}),
     'InternUtopia/Jetbot-Goal-v0': (f'{__name__}.jetbot_goal', {}),
     'InternUtopia/H1-Stand-v0': (f'{__name__}.h1_stand', {}),
     'InternUtopia/Franka-Reach-v0': (f'{__name__}.reach', {}),
+    'InternUtopia/Franka-ReachBlock-v0': (f'{__name__}.reach_block', {}),
     'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
+    **{f'InternUtopia/{name}-v0': (f'{__name__}.gym_mujoco', {'robot': robot}) for name, robot in _GYMNASIUM.items()},
     **{
         f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})
         for name, robot in _LEARNERS.items()

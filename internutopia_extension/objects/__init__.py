@@ -49,7 +49,8 @@ class VisualCube(BaseObject):
 class UsdObject(BaseObject):
     """The model in `config.usd_path` (USD, URDF or MJCF), scaled by `config.scale`.
 
-    With `collider` it is one rigid body of 1 kg that physics moves; without, it can only be seen and stays in place.
+    With `collider` it is one rigid body of 1 kg that physics moves; without, it can only be seen and stays in place. A
+    `fixed` one is a piece of furniture: it stays in place, parts of it move on joints (`IScene.articulation_at`).
     """
 
     @classmethod
@@ -58,8 +59,8 @@ class UsdObject(BaseObject):
         return _object(
             config,
             asset=config.usd_path,
-            mass=_MASS if config.collider else None,
-            dynamic=config.collider,
+            mass=_MASS if config.collider and not config.fixed else None,
+            dynamic=config.collider and not config.fixed,
             collider=config.collider,
         )
 

@@ -8,30 +8,35 @@ it is perturbed, an episode is the same under all axes.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import mujoco
 import numpy as np
 
 from internutopia.config import ObjectCfg, SimConfig, TaskCfg
 from internutopia.config.robot import SensorCfg
 from internutopia.evaluation.suites import NONE, Arm, EpisodeSpec, Suite
+from internutopia.model.importers.transforms import to_quat
+from internutopia.rendering.camera import rotation_towards
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
-from internutopia_extension.configs.objects import DynamicCubeCfg, StaticCubeCfg, VisualCubeCfg
+from internutopia_extension.configs.objects import DynamicCubeCfg, StaticCubeCfg, UsdObjCfg, VisualCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
 from internutopia_extension.configs.sensors import MountedCameraCfg
-from internutopia_extension.configs.tasks import PlacementCfg, TabletopTaskCfg
+from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg, TabletopTaskCfg
+from internutopia_extension.robots.franka import FrankaRobot
 from internutopia_extension.suites.tabletop_expert import expert
 
 ChoiceT = TypeVar('ChoiceT')
+Size = tuple[float, float, float]
+Region = tuple[tuple[float, float], tuple[float, float]]
 
 TABLE_HEIGHT = 0.4
 EDGE = 0.04  # of the cubes
+_MASS = 0.08  # kg, of cubes and pegs
 PAD = 0.12, 0.12, 0.002  # of the pads
 COLORS = {
     'red': (0.80, 0.10, 0.10),
@@ -43,20 +48,19 @@ COLORS = {
     'white': (0.90, 0.90, 0.90),
     'black': (0.08, 0.08, 0.08),
 }
-DISTRACTORS = 'orange', 'white', 'black'
-ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04)
+DISTRACTORS = 'orange_cube', 'white_cube', 'black_cube'
+ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04, 1.4)
 
 _PHYSICS_DT, _SUBSTEPS = 1 / 240, 12  # 20 steps per second
-_REACH = (0.36, 0.60), (-0.22, 0.22)  # x and y of what the arm has to reach
-_WIDE = (0.32, 0.66), (-0.32, 0.32)  # the same with perturbed poses, and with distractors
-_TURN = 0.3  # rad, by which cubes are turned, at most; with perturbed poses twice as much
-_APART = 0.10  # between the centres of cubes, at least
-_PAD_APART = 0.13  # between a pad and cubes
-_CLEAR = 0.11  # between a cube and the way of one that is slid, at least
+_REACH = (0.36, -0.22), (0.60, 0.22)  # lowest and highest x and y of what the arm has to reach
+_WIDE = (0.32, -0.32), (0.66, 0.32)  # the same with perturbed poses
+_AROUND = (0.26, -0.45), (0.70, 0.45)  # the same of distractors
+_CLEAR = 0.11  # between an object and the way of one that is slid, at least
+_JOINTS = 0.15  # rad, by which joints of the arm are off at the start, at most
 _TRIES = 10_000
-_SCENES = Path(__file__).parent / 'scenes'
+_MODELS = Path(__file__).parent / 'models'
 _SCENE = 'scenes/empty.xml'
-_LIGHTING = tuple(str(_SCENES / f'{name}.xml') for name in ('evening', 'lamp', 'noon'))
+_LIGHTING = tuple(str(_MODELS / f'scene_{name}.xml') for name in ('evening', 'lamp', 'noon'))
 _TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
 _TABLE_COLOR = (0.62, 0.50, 0.36)
 _FRONT = (0.98, 0.0, 0.60), (0.45, 0.0, 0.05)  # where the camera stands, and looks
@@ -69,82 +73,210 @@ _FRONT_MOVED = (
 
 
 @dataclass(frozen=True)
-class _Setup:
-    """Objects of an episode: cubes and pads by colour, the goal, the colours of the instruction."""
+class _Kind:
+    """Kind of object, and where it stands.
 
-    cubes: Sequence[str]
-    pads: Sequence[str]
-    goal: PlacementCfg
-    phrases: Sequence[str]
+    Attributes:
+        cfg: its config class: a box, or None for a model that stays where it is put.
+        scale: edge lengths of the box; the size of the model.
+        unseen: other ones, for the axis `unseen_objects`.
+        apart: distance of its middle from those of others, at least.
+        region: lowest and highest x and y.
+        turn: angle by which it is turned, at most; with perturbed poses twice as much [rad].
+        model: file of the model; of a box, of walls around it.
+    """
 
-
-def _pick_and_place(rng: np.random.Generator) -> _Setup:
-    cube, pad = str(rng.choice(['red', 'green', 'blue'])), str(rng.choice(['yellow', 'purple']))
-    phrases = [
-        f'put the {cube} cube on the {pad} pad',
-        f'pick up the {cube} block and place it on the {pad} square',
-        f'move the {cube} cube to the {pad} mat',
-        f'the {cube} cube belongs on the {pad} pad',
-    ]
-    goal = PlacementCfg(object=f'{cube}_cube', target=f'{pad}_pad', tolerance=PAD[0] / 2)
-    return _Setup(('red', 'green', 'blue'), ('yellow', 'purple'), goal, phrases)
-
-
-def _stack(rng: np.random.Generator) -> _Setup:
-    upper, lower = (str(each) for each in rng.permutation(['red', 'green', 'blue'])[:2])
-    phrases = [
-        f'stack the {upper} cube on the {lower} cube',
-        f'put the {upper} block on top of the {lower} one',
-        f'build a tower with the {upper} cube on the {lower} cube',
-        f'place {upper} on {lower}',
-    ]
-    goal = PlacementCfg(object=f'{upper}_cube', target=f'{lower}_cube', tolerance=EDGE / 2)
-    return _Setup(('red', 'green', 'blue'), (), goal, phrases)
+    cfg: type[ObjectCfg] | None
+    scale: Size
+    unseen: Sequence[Size]
+    apart: float = 0.10
+    region: Region = _REACH
+    turn: float = 0.3
+    model: str | None = None
 
 
-def _slide(rng: np.random.Generator) -> _Setup:
-    cube, pad = str(rng.choice(['red', 'blue'])), 'yellow'
-    phrases = [
-        f'slide the {cube} cube onto the {pad} pad',
-        f'push the {cube} block into the {pad} zone',
-        f'without lifting it, move the {cube} cube to the {pad} square',
-        f'shove the {cube} cube over to the {pad} area',
-    ]
-    goal = PlacementCfg(object=f'{cube}_cube', target=f'{pad}_pad', tolerance=PAD[0] / 2, highest=EDGE / 2)
-    return _Setup(('red', 'blue'), (pad,), goal, phrases)
-
-
-_TASKS: dict[str, tuple[str, Callable[[np.random.Generator], _Setup], int]] = {  # with the most steps
-    'pick_and_place': ('put the red cube on the yellow pad', _pick_and_place, 300),
-    'stack': ('stack the red cube on the green cube', _stack, 300),
-    'slide': ('slide the red cube onto the yellow pad', _slide, 300),
+_SIZES = (0.9, 0.9, 0.9), (1.15, 1.15, 1.15)
+_BRICKS = (0.034, 0.050, 0.030), (0.050, 0.036, 0.050), (0.032, 0.032, 0.060)
+_FURNITURE = (0.50, -0.12), (0.56, 0.12)
+_KINDS = {
+    'cube': _Kind(DynamicCubeCfg, (EDGE, EDGE, EDGE), _BRICKS),
+    'block': _Kind(DynamicCubeCfg, (EDGE, EDGE, EDGE), _BRICKS, 0.075, ((0.36, -0.12), (0.58, 0.12))),
+    'peg': _Kind(DynamicCubeCfg, (0.025, 0.025, 0.10), ((0.025, 0.025, 0.08), (0.025, 0.025, 0.12)), 0.14),
+    'pad': _Kind(VisualCubeCfg, PAD, (PAD,), 0.13, turn=0.0),
+    'hole': _Kind(VisualCubeCfg, (0.03, 0.03, 0.002), ((0.03, 0.03, 0.002),), 0.14, turn=0.2, model='socket'),
+    'left': _Kind(VisualCubeCfg, PAD, (PAD,), 0.14, ((0.40, 0.22), (0.52, 0.28)), 0.2, 'bin'),
+    'right': _Kind(VisualCubeCfg, PAD, (PAD,), 0.14, ((0.40, -0.28), (0.52, -0.22)), 0.2, 'bin'),
+    'cabinet': _Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.27, _FURNITURE, 0.25, 'cabinet'),
+    'cupboard': _Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.27, _FURNITURE, 0.25, 'cupboard'),
+    'console': _Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.2, ((0.40, -0.15), (0.56, 0.15)), 0.3, 'console'),
 }
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Task, or one of several between which episodes choose; names in braces are those of `roles`.
+
+    Attributes:
+        objects: names, which end in their kinds and begin with their colours.
+        phrases: instructions, the usual one first.
+        goals: conditions of success.
+        roles: what stands for a name, of which episodes choose one that no other role has.
+    """
+
+    objects: Sequence[str]
+    phrases: Sequence[str]
+    goals: Sequence[PlacementCfg | JointGoalCfg]
+    roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def chosen(self, rng: np.random.Generator | None) -> _Task:
+        """Return the task with a choice for each role; None chooses the first ones."""
+        names: dict[str, str] = {}
+        for role, choices in self.roles.items():
+            free = [each for each in choices if each not in names.values()]
+            names[role] = free[0] if rng is None else str(rng.choice(free))
+        goals = []
+        for goal in self.goals:
+            fields = goal.model_dump()
+            named = {key: value.format(**names) if isinstance(value, str) else value for key, value in fields.items()}
+            goals.append(type(goal).model_validate(named))
+        phrases = [phrase.format(**names) for phrase in self.phrases]
+        return _Task([name.format(**names) for name in self.objects], phrases, goals)
+
+
+_CUBES = 'red', 'green', 'blue'
+_TASKS: dict[str, tuple[_Task, ...]] = {
+    'pick_and_place': (
+        _Task(
+            ('yellow_pad', 'purple_pad', 'red_cube', 'green_cube', 'blue_cube'),
+            (
+                'put the {cube} cube on the {pad} pad',
+                'pick up the {cube} block and place it on the {pad} square',
+                'move the {cube} cube to the {pad} mat',
+                'the {cube} cube belongs on the {pad} pad',
+            ),
+            [PlacementCfg(object='{cube}_cube', target='{pad}_pad', tolerance=PAD[0] / 2)],
+            {'cube': _CUBES, 'pad': ('yellow', 'purple')},
+        ),
+    ),
+    'stack': (
+        _Task(
+            ('red_cube', 'green_cube', 'blue_cube'),
+            (
+                'stack the {upper} cube on the {lower} cube',
+                'put the {upper} block on top of the {lower} one',
+                'build a tower with the {upper} cube on the {lower} cube',
+                'place {upper} on {lower}',
+            ),
+            [PlacementCfg(object='{upper}_cube', target='{lower}_cube', tolerance=EDGE / 2)],
+            {'upper': _CUBES, 'lower': _CUBES},
+        ),
+    ),
+    'slide': (
+        _Task(
+            ('yellow_pad', 'red_cube', 'blue_cube'),
+            (
+                'slide the {cube} cube onto the yellow pad',
+                'push the {cube} block into the yellow zone',
+                'without lifting it, move the {cube} cube to the yellow square',
+                'shove the {cube} cube over to the yellow area',
+            ),
+            [PlacementCfg(object='{cube}_cube', target='yellow_pad', tolerance=PAD[0] / 2, highest=EDGE / 2)],
+            {'cube': ('red', 'blue')},
+        ),
+    ),
+    'drawer': (
+        _Task(
+            ('cabinet',),
+            ('open the drawer', 'pull the drawer out', 'get the drawer open', 'slide the drawer towards you'),
+            [JointGoalCfg(object='cabinet', joint='drawer', range=(0.09, 0.2))],
+        ),
+        _Task(
+            ('cabinet',),
+            ('close the drawer', 'push the drawer in', 'shut the drawer', 'slide the drawer back'),
+            [JointGoalCfg(object='cabinet', joint='drawer', range=(-0.01, 0.015), start=0.10)],
+        ),
+    ),
+    'door': (
+        _Task(
+            ('cupboard',),
+            ('open the door', 'pull the cupboard open', 'swing the door of the cupboard open', 'get the door open'),
+            [JointGoalCfg(object='cupboard', joint='door', range=(0.7, 1.5))],
+        ),
+    ),
+    'press_button': (
+        _Task(
+            ('console',),
+            (
+                'press the {button} button',
+                'push the {button} button down',
+                'hit the {button} key',
+                'hold down the button that is {button}',
+            ),
+            [JointGoalCfg(object='console', joint='{button}', range=(0.008, 0.05))],
+            {'button': _CUBES},
+        ),
+    ),
+    'insert_peg': (
+        _Task(
+            ('hole', '{peg}_peg', '{other}_peg'),
+            (
+                'insert the {peg} peg into the hole',
+                'put the {peg} stick into the socket',
+                'plug the {peg} peg in',
+                'stand the {peg} peg in the square hole',
+            ),
+            [PlacementCfg(object='{peg}_peg', target='hole', tolerance=0.006)],
+            {'peg': _CUBES, 'other': _CUBES},
+        ),
+    ),
+    'sort': (
+        _Task(
+            ('{left}_left', '{right}_right', '{left}_block', '{right}_block', '{left}_cube', '{right}_cube'),
+            (
+                'sort the cubes into the bins of their colours',
+                'put each block into the box of its colour',
+                'tidy up: every cube goes where its colour is',
+                'bring the {left} cubes to the {left} bin and the {right} cubes to the {right} bin',
+            ),
+            [
+                PlacementCfg(object=f'{{{side}}}_{kind}', target=f'{{{side}}}_{side}', tolerance=PAD[0] / 2)
+                for side in ('left', 'right')
+                for kind in ('block', 'cube')
+            ],
+            {'left': _CUBES, 'right': _CUBES},
+        ),
+    ),
+}
+_STEPS = {'sort': 800}  # of an episode, at most; of others 300
 
 
 def task_config(spec: EpisodeSpec) -> TaskCfg:
     """Return the task config of an episode."""
-    _, make, max_steps = _TASKS[spec.task]
-    rng = np.random.default_rng((zlib.crc32(spec.task.encode()), spec.number))
-    own = np.random.default_rng((zlib.crc32(f'{spec.task} {spec.perturbation}'.encode()), spec.number))
-    setup = make(rng)
-    moved = spec.perturbation == 'object_pose'
-    objects = _placed(setup, own if moved else rng, moved)
-    if spec.perturbation == 'distractors':
+    variants, axis, number = _TASKS[spec.task], spec.perturbation, spec.number
+    rng = np.random.default_rng((zlib.crc32(spec.task.encode()), number))
+    own = np.random.default_rng((zlib.crc32(f'{spec.task} {axis}'.encode()), number))
+    task = _of(variants, number).chosen(rng)
+    objects = _placed(task, own if axis == 'object_pose' else rng, axis == 'object_pose')
+    if axis == 'unseen_objects':
+        objects = [_unseen(each, number) for each in objects]
+    if axis == 'distractors':
         objects += _distractors(objects, own)
-    colors = _TABLE_COLORS if spec.perturbation == 'texture' else (_TABLE_COLOR,)
-    scenes = _LIGHTING if spec.perturbation == 'lighting' else (_SCENE,)
-    phrase = 1 + spec.number % (len(setup.phrases) - 1) if spec.perturbation == 'instruction' else 0
+    colors = _TABLE_COLORS if axis == 'texture' else (_TABLE_COLOR,)
+    scenes = _LIGHTING if axis == 'lighting' else (_SCENE,)
+    phrase = 1 + number % (len(task.phrases) - 1) if axis == 'instruction' else 0
+    home = [FrankaRobot.home[joint] for joint in FRANKA_ARM_7]
     return TabletopTaskCfg(
-        scene_asset_path=_of(scenes, spec.number),
+        scene_asset_path=_of(scenes, number),
         robots=[_robot(spec)],
-        objects=[*objects, _table(_of(colors, spec.number))],
+        objects=[*objects, _table(_of(colors, number))],
         metrics=[TaskSuccessMetricCfg()],
         suite_task=spec.task,
-        perturbation=spec.perturbation,
-        number=spec.number,
-        instruction=setup.phrases[phrase],
-        goal=setup.goal,
-        max_steps=max_steps,
+        perturbation=axis,
+        number=number,
+        instruction=task.phrases[phrase],
+        goals=list(task.goals),
+        start_joints=(home + own.uniform(-_JOINTS, _JOINTS, len(home))).tolist() if axis == 'robot_start' else None,
+        max_steps=_STEPS.get(spec.task, 300),
     )
 
 
@@ -162,16 +294,18 @@ def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     in_base = arm_ik_cfg.update(reference='arm_base')
     joints = JointControllerCfg(name=ARM.joint_controller, joint_names=list(FRANKA_ARM_7))
     fronts = _FRONT_MOVED if spec.perturbation == 'camera' else (_FRONT,)
+    front, centre = _of(fronts, spec.number)
+    wrist = 0.07, 0.0, 0.0
     mounts = {
-        'front': ('panda_link0/front', *_looking(*_of(fronts, spec.number))),
-        'wrist': ('panda_hand/wrist', *_looking((0.07, 0.0, 0.0), (0.02, 0.0, 0.14), up=(1.0, 0.0, 0.0))),
+        'front': ('panda_link0/front', front, rotation_towards(centre, front)),
+        'wrist': ('panda_hand/wrist', wrist, rotation_towards((0.02, 0.0, 0.14), wrist, up=(1.0, 0.0, 0.0))),
     }
     cameras: list[SensorCfg] = [
         MountedCameraCfg(
             name=name,
             prim_path=mounts[name][0],
             translation=mounts[name][1],
-            orientation=mounts[name][2],
+            orientation=tuple(to_quat(mounts[name][2]).tolist()),
             resolution=size,
             every=spec.every,
         )
@@ -180,19 +314,6 @@ def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     return FrankaRobotCfg(
         position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg], sensors=cameras
     )
-
-
-def _looking(
-    position: tuple[float, float, float], target: tuple[float, float, float], up: tuple[float, ...] = (0.0, 0.0, 1.0)
-) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
-    """Return position and orientation of a camera that looks from one point at another."""
-    back = np.subtract(position, target) / np.linalg.norm(np.subtract(position, target))
-    right = np.cross(up, back)
-    right /= np.linalg.norm(right)
-    quaternion = np.zeros(4)
-    mujoco.mju_mat2Quat(quaternion, np.stack([right, np.cross(back, right), back], axis=-1).ravel())
-    w, x, y, z = quaternion.tolist()
-    return position, (w, x, y, z)
 
 
 def _table(color: tuple[float, float, float]) -> ObjectCfg:
@@ -205,69 +326,111 @@ def _table(color: tuple[float, float, float]) -> ObjectCfg:
     )
 
 
-def _cube(color: str, place: np.ndarray, turn: float) -> ObjectCfg:
-    return DynamicCubeCfg(
-        name=f'{color}_cube',
-        prim_path=f'/{color}_cube',
-        position=(*place.tolist(), TABLE_HEIGHT + EDGE / 2),
-        orientation=(float(np.cos(turn / 2)), 0.0, 0.0, float(np.sin(turn / 2))),
-        scale=(EDGE, EDGE, EDGE),
-        color=COLORS[color],
-        mass=0.08,
-    )
+def _objects(name: str, place: np.ndarray, turn: float) -> list[ObjectCfg]:
+    """Return the object of a name, which its kind ends and its colour begins, and the walls around it."""
+    color, _, kind_name = name.rpartition('_')
+    kind = _KINDS[kind_name]
+    orientation = float(np.cos(turn / 2)), 0.0, 0.0, float(np.sin(turn / 2))
+    made: list[ObjectCfg] = []
+    if kind.cfg is not None:
+        made.append(
+            kind.cfg.model_validate(
+                {
+                    'name': name,
+                    'prim_path': f'/{name}',
+                    'position': (*place.tolist(), TABLE_HEIGHT + kind.scale[2] / 2),
+                    'orientation': orientation,
+                    'scale': kind.scale,
+                    'color': COLORS.get(color, (0.1, 0.1, 0.1)),
+                    **({'mass': _MASS} if kind.cfg is DynamicCubeCfg else {}),
+                }
+            )
+        )
+    if kind.model is not None:
+        own = name if kind.cfg is None else f'{name}_walls'
+        made.append(
+            UsdObjCfg(
+                name=own,
+                prim_path=f'/{own}',
+                position=(*place.tolist(), TABLE_HEIGHT),
+                orientation=orientation,
+                usd_path=str(_MODELS / f'{kind.model}.xml'),
+                fixed=True,
+            )
+        )
+    return made
 
 
-def _pad(color: str, place: np.ndarray) -> ObjectCfg:
-    position = (*place.tolist(), TABLE_HEIGHT + PAD[2] / 2)
-    return VisualCubeCfg(
-        name=f'{color}_pad', prim_path=f'/{color}_pad', position=position, scale=PAD, color=COLORS[color]
-    )
+def _unseen(thing: ObjectCfg, number: int) -> ObjectCfg:
+    """Return an object of another size, which stands where it stood."""
+    kind = _KINDS.get(thing.name.rpartition('_')[2])
+    if kind is None:  # walls
+        return thing
+    scale = _of(kind.unseen, number)
+    x, y, z = thing.position
+    return thing.update(scale=scale, position=(x, y, z + (scale[2] - kind.scale[2]) / 2 if kind.cfg else z))
 
 
-def _placed(setup: _Setup, rng: np.random.Generator, moved: bool) -> list[ObjectCfg]:
-    """Place cubes and pads at random, apart from each other."""
-    region = _WIDE if moved else _REACH
-    gaps = [_PAD_APART] * len(setup.pads) + [_APART] * len(setup.cubes)
+def _placed(task: _Task, rng: np.random.Generator, moved: bool) -> list[ObjectCfg]:
+    """Place objects at random, apart from each other."""
+    kinds = [_KINDS[name.rpartition('_')[2]] for name in task.objects]
+    regions = np.array([_WIDE if moved and kind.region is _REACH else kind.region for kind in kinds])
+    gaps = np.array([kind.apart for kind in kinds])
     for _ in range(_TRIES):
-        places = rng.uniform(*np.transpose(region), size=(len(gaps), 2))
+        places = rng.uniform(regions[:, 0], regions[:, 1])
         distances = np.linalg.norm(places[:, None] - places, axis=-1) + np.eye(len(gaps))
-        if (distances >= np.maximum.outer(gaps, gaps)).all() and _is_free(setup, places):
+        if (distances >= np.maximum.outer(gaps, gaps)).all() and _is_free(task, places):
             break
     else:
         raise AssertionError('there is no room for the objects')
-    turns = rng.uniform(-_TURN, _TURN, len(setup.cubes)) * (1 + moved)
-    pads = [_pad(color, place) for color, place in zip(setup.pads, places, strict=False)]
-    cubes = zip(setup.cubes, places[len(pads) :], turns, strict=True)
-    return pads + [_cube(color, place, turn) for color, place, turn in cubes]
+    turns = rng.uniform(-1.0, 1.0, len(kinds)) * [kind.turn * (1 + moved) for kind in kinds]
+    placed = zip(task.objects, places, turns, strict=True)
+    return [each for name, place, turn in placed for each in _objects(name, place, turn)]
 
 
-def _is_free(setup: _Setup, places: np.ndarray) -> bool:
+def _is_free(task: _Task, places: np.ndarray) -> bool:
     """Return True if nothing stands between an object that must not be lifted and its target."""
-    if setup.goal.highest is None:
-        return True
-    names = [f'{color}_pad' for color in setup.pads] + [f'{color}_cube' for color in setup.cubes]
-    moved, target = names.index(setup.goal.object), names.index(setup.goal.target)
-    others = [k for k in range(len(setup.pads), len(names)) if k != moved]
-    way = np.linspace(places[moved], places[target], 10)
-    return all(np.linalg.norm(way - places[k], axis=-1).min() >= _CLEAR for k in others)
+    for goal in task.goals:
+        if isinstance(goal, PlacementCfg) and goal.highest is not None:
+            start, end = (task.objects.index(name) for name in (goal.object, goal.target))
+            others = [k for k, name in enumerate(task.objects) if k != start and not name.endswith('_pad')]
+            way = np.linspace(places[start], places[end], 10)
+            if any(np.linalg.norm(way - places[k], axis=-1).min() < _CLEAR for k in others):
+                return False
+    return True
 
 
 def _distractors(objects: Sequence[ObjectCfg], rng: np.random.Generator) -> list[ObjectCfg]:
     """Place further cubes, whose colours no instruction names, apart from the others."""
-    places = [each.position[:2] for each in objects]
+    kinds = [_KINDS.get(each.name.rpartition('_')[2]) for each in objects]
+    places = [each.position[:2] for each, kind in zip(objects, kinds, strict=True) if kind]
+    gaps = [kind.apart for kind in kinds if kind]
     found: list[ObjectCfg] = []
-    while len(found) < len(DISTRACTORS):
-        place = rng.uniform(*np.transpose(_WIDE))
-        if np.linalg.norm(np.subtract(places, place), axis=-1).min() >= _PAD_APART - 0.02:
-            found.append(_cube(DISTRACTORS[len(found)], place, rng.uniform(-_TURN, _TURN)))
+    for _ in range(_TRIES):
+        place = rng.uniform(*_AROUND)
+        if (np.linalg.norm(np.subtract(places, place), axis=-1) >= np.maximum(gaps, 0.11)).all():
+            found += _objects(DISTRACTORS[len(found)], place, rng.uniform(-0.3, 0.3))
+            if len(found) == len(DISTRACTORS):
+                return found
             places.append(tuple(place))
-    return found
+            gaps.append(0.11)
+    raise AssertionError('there is no room for the distractors')
 
 
 SUITE = Suite(
     name='InternUtopia/Tabletop',
-    tasks={name: instruction for name, (instruction, _, _) in _TASKS.items()},
-    perturbations=(NONE, 'object_pose', 'distractors', 'lighting', 'texture', 'camera', 'instruction'),
+    tasks={name: variants[0].chosen(None).phrases[0] for name, variants in _TASKS.items()},
+    perturbations=(
+        NONE,
+        'object_pose',
+        'unseen_objects',
+        'distractors',
+        'lighting',
+        'texture',
+        'camera',
+        'robot_start',
+        'instruction',
+    ),
     episodes=50,
     cameras=('front', 'wrist'),
     arm=ARM,

@@ -2,87 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.core.robot.articulation import IArticulation
+from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
 from internutopia.util.rotations import quat_rotate_inverse
-from internutopia_extension.configs.tasks import TabletopTaskCfg
+from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg, TabletopTaskCfg
 
 _GAP = 0.01  # m, between what rests and what it rests on, at most
 _STILL = 0.001  # m, that an object at rest moves in a step, at most
 _ROOM = 1.2  # width between the fingers that has let go of an object, relative to the object's
 
+Poses = Mapping[str, NDArray[np.float64]]
+
 
 @BaseTask.register('TabletopTask')
 class TabletopTask(BaseTask):
-    """A task that ends when its goal has held for `config.hold` steps, or at `config.max_steps`.
+    """A task that ends when its goals have held for `config.hold` steps, or at `config.max_steps`.
 
-    Adds `task` to the observation of the first robot:
+    Adds `task` to the observation of the first robot. Policies under evaluation are only shown its first item:
 
     - `instruction`: in words.
-    - `objects`: pose `(7,)` [m], (w, x, y, z) of each object, in the frame of the robot's base. Policies under
-      evaluation are not shown it.
-    - `success`: True once the goal has held for `config.hold` steps.
+    - `objects`: pose `(7,)` [m], (w, x, y, z) of each object, in the frame of the robot's base, and of parts that a
+      goal is about, called `<object>/<joint>`.
+    - `joints`: positions of these joints [m or rad], by the same names.
+    - `success`: True once the goals have held for `config.hold` steps.
     """
 
     config: TabletopTaskCfg
 
     def __init__(self, config: TabletopTaskCfg, scene: IScene):
         super().__init__(config, scene)
-        self._last: NDArray[np.float64] | None = None  # where the object was a step ago
-        self._start_height = 0.0
-        self._highest = -np.inf
+        self._joints: dict[str, IArticulation] = {}  # with joints of goals, by object
+        self._first: Poses = {}  # at the start
+        self._last: Poses = {}  # a step ago
+        self._highest: dict[str, float] = {}  # [m] above the start, so far
         self._held = 0
-        self._made = -1  # steps so far; the first observation is that of the start
+        self._seen: float | None = None  # time [s] of the state that was compared with the goals last
 
     @override
     def post_reset(self) -> None:
-        """Save the height of the object at the start."""
+        """Bring joints to their positions at the start."""
         super().post_reset()
-        self._start_height = float(self.objects[self.config.goal.object].body.get_pose()[0][2])
+        if self.config.start_joints is not None:
+            arm = next(iter(self.robots.values())).articulation
+            joints = np.arange(len(self.config.start_joints))
+            arm.set_joint_positions(self.config.start_joints, joints)
+            arm.apply_action(ArticulationAction(joint_positions=self.config.start_joints, joint_indices=joints))
+        for goal in self.config.goals:
+            if isinstance(goal, JointGoalCfg):
+                jointed = self._scene.articulation_at(self._path(goal.object))
+                jointed.set_joint_positions([goal.start], [jointed.get_dof_index(goal.joint)])
+                self._joints[goal.object] = jointed
+
+    def _path(self, name: str) -> str:
+        return self.objects[name].config.prim_path
 
     @override
     def get_observations(self) -> dict[str, Any]:
         """Return the observations of the robots, and the state of the task."""
         obs = super().get_observations()
         name, robot = next(iter(self.robots.items()))
-        self._made += 1
-        base = np.asarray(robot.config.position)
-        poses = {key: each.body.get_pose() for key, each in self.objects.items()}
-        self._held = self._held + 1 if self._goal_holds(poses, base, obs[name]) else 0
+        bodies = {key: each.body for key, each in self.objects.items()}
+        joints: dict[str, float] = {}
+        for goal in self.config.goals:
+            if isinstance(goal, JointGoalCfg):
+                jointed, key = self._joints[goal.object], f'{goal.object}/{goal.joint}'
+                bodies[key] = jointed.body(goal.joint)
+                joints[key] = float(jointed.get_joint_positions()[jointed.get_dof_index(goal.joint)])
+        base = np.array([*robot.config.position, 0.0, 0.0, 0.0, 0.0])
+        poses = {key: np.concatenate(body.get_pose(), dtype=np.float64) - base for key, body in bodies.items()}
+        time = float(self._scene.world.times[self.env_id])
+        if time != self._seen:  # observations are made between steps, too
+            reached = [
+                self._rests(goal, poses, obs[name]) if isinstance(goal, PlacementCfg) else _is_in_range(goal, joints)
+                for goal in self.config.goals
+            ]
+            self._held = self._held + 1 if all(reached) else 0
+            self._seen, self._last = time, poses
         obs[name]['task'] = {
             'instruction': self.config.instruction,
-            'objects': {key: np.concatenate([position - base, turn]) for key, (position, turn) in poses.items()},
+            'objects': poses,
+            'joints': joints,
             'success': self._held >= self.config.hold,
         }
         return obs
 
     @override
     def is_done(self) -> bool:
-        return self._held >= self.config.hold or self._made >= self.config.max_steps
+        self.steps += 1
+        return self._held >= self.config.hold or self.steps >= self.config.max_steps
 
-    def _goal_holds(self, poses: dict[str, Any], base: NDArray[np.float64], obs: dict[str, Any]) -> bool:
+    def _rests(self, goal: PlacementCfg, poses: Poses, obs: dict[str, Any]) -> bool:
         """Return True if the object rests on its target, and nothing holds it."""
-        goal = self.config.goal
-        position = np.asarray(poses[goal.object][0], np.float64)
-        place, turn = (np.asarray(part, np.float64) for part in poses[goal.target])
-        last, self._last = self._last, position
-        self._highest = max(self._highest, position[2] - self._start_height)
-        if last is None or (goal.highest is not None and self._highest > goal.highest):
+        position, place = poses[goal.object][:3], poses[goal.target]
+        self._first = self._first or poses
+        highest = max(self._highest.get(goal.object, 0.0), position[2] - self._first[goal.object][2])
+        self._highest[goal.object] = highest
+        if not self._last or (goal.highest is not None and highest > goal.highest):
             return False
         edges, under = (self.objects[name].config.scale for name in (goal.object, goal.target))
-        away = quat_rotate_inverse(turn, position - place)
+        away = quat_rotate_inverse(place[3:], position - place[:3])
         gap = away[2] - (edges[2] + under[2]) / 2
         width = sum(obs['controllers']['gripper_controller']['gripper_pos'])
-        beside = np.linalg.norm(obs['controllers']['arm_ik_controller']['eef_position'] - (position - base))
+        beside = np.linalg.norm(obs['controllers']['arm_ik_controller']['eef_position'] - position)
         return bool(
             max(abs(away[:2])) <= goal.tolerance
             and abs(gap) < _GAP
-            and np.linalg.norm(position - last) < _STILL
+            and np.linalg.norm(position - self._last[goal.object][:3]) < _STILL
             and (width > _ROOM * edges[1] or beside > edges[2])
         )
+
+
+def _is_in_range(goal: JointGoalCfg, joints: Mapping[str, float]) -> bool:
+    low, high = goal.range
+    return low <= joints[f'{goal.object}/{goal.joint}'] <= high

@@ -43,6 +43,17 @@ def test_each_kind_has_names_and_others_are_refused() -> None:
     assert result.exit_code == 2 and "'robots'" in result.stderr
 
 
+def test_parameters_of_a_term() -> None:
+    result = CliRunner().invoke(commands.app, ['list', 'terms', 'velocity'])
+    assert result.exit_code == 0 and 'command velocity: Forward, lateral [m/s] and yaw speed [rad/s]' in result.stdout
+    assert '  forward: Range = (-0.5, 1.0)\n' in result.stdout and 'state' not in result.stdout
+    both = CliRunner().invoke(commands.app, ['list', 'terms', 'goal_reached']).stdout
+    assert 'reward goal_reached' in both and 'termination goal_reached' in both and '  radius: float\n' in both
+    for arguments, message in (('terms velocty', "did you mean 'velocity'"), ('robots Jetbot', 'only terms have')):
+        wrong = CliRunner().invoke(commands.app, ['list', *arguments.split()])
+        assert wrong.exit_code == 2 and message in wrong.stderr
+
+
 def test_what_a_package_registers_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Spot(BaseRobot):
         """A dog.

@@ -25,10 +25,11 @@ def laughs(levels: int, key: str = '') -> str:
         ('a: ' + '{b: ' * 1000 + '1' + '}' * 1000, f'more than {MAX_DEPTH} levels'),
         ('\n'.join('  ' * depth + 'a:' for depth in range(1000)), f'more than {MAX_DEPTH} levels'),
         ('task_configs: &a [{robots: *a}]', "'a' holds an alias of itself"),
+        ('a: 1\nb: {c: 1, c: 2}\n', "'c' is there twice"),
         ('a: 2026-13-01', 'month must be in 1..12'),
         ('a: ' + '9' * 5000, 'Exceeds the limit'),
     ],
-    ids=['values', 'merges', 'lists', 'mappings', 'indents', 'itself', 'date', 'digits'],
+    ids=['values', 'merges', 'lists', 'mappings', 'indents', 'itself', 'twice', 'date', 'digits'],
 )
 def test_a_file_beyond_the_bounds_is_refused(tmp_path, text, expected):
     file = tmp_path / 'run.yaml'

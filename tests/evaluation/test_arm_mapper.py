@@ -116,6 +116,8 @@ def test_several_arrays_make_up_a_row():
         ({'action': {'rotation': 'euler'}}, "no field 'rotation'"),
         ({'observation': {'state': {'s': ['pose']}}}, "Input should be 'eef_position'"),
         ({'action': {'names': []}}, 'at least one array'),
+        ({'action': {'names': ['actions', 'actions']}}, 'a part of a row once'),
+        ({'observation': {'state': {'prompt': ['gripper']}}}, "'prompt' is the name of several"),
     ],
 )
 def test_mistakes_in_a_mapping_are_told(tmp_path, fields, message):

@@ -100,16 +100,38 @@ def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Call
     assert '3 of 3 episodes have no result; go on with: internutopia evaluate suite Test/Short' in result.stdout
 
 
+def test_what_a_function_gives_is_checked_before_it_costs_an_episode(short: Suite):
+    for name, code, message in (
+        ('none', 'None', 'expected an action, {controller: ...} or the number of one, got None'),
+        ('pose', '[0.0] * 7', 'got [0.0, 0.0'),
+        ('wheel', "{'wheel': [1.0]}", "'wheel'"),
+    ):
+        Path(f'gives_{name}.py').write_text(f'def policy(task):\n    return lambda obs: {code}\n')
+        result = evaluate(f'gives_{name}:policy', '--overwrite')
+        assert result.exit_code == 1 and message in result.stderr, result.output
+        assert lines() == [] and '3 of 3 episodes have no result' in result.stdout
+    Path('leaves.py').write_text('import sys\nsys.exit(0)\n')
+    left = evaluate('leaves:policy', '--overwrite')
+    assert left.exit_code == 2 and "module 'leaves' calls sys.exit(0) when it is imported" in left.stderr
+
+
+def test_targets_that_no_arm_reaches_are_said(short: Suite, serve: Callable[..., str]):
+    result = evaluate(serve('http', 'far'))
+    assert result.exit_code == 0
+    assert 'targets of 36 are more than 1.4 m from the base of the arm' in result.stdout
+    assert json.loads(Path('out/report.json').read_text())['targets_out_of_reach'] > 0
+
+
 @pytest.mark.parametrize('protocol', slow_but('ws', of=['ws', 'http', 'zmq']))
 def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str], protocol: str):
     address = serve(protocol, 'die')
-    result = evaluate(address, '--on-policy-error', 'skip')
+    result = evaluate(address)
     assert result.exit_code == 1, result.output
     assert f'no policy answers at {address} within 3 s' in result.stderr
     done = lines()
-    assert len(done) < 3
+    assert len(done) < 3 and not any('connection broke' in (line['error'] or '') for line in done)
     serve(protocol, 'none', address.rpartition(':')[2])
-    again = evaluate(address, '--on-policy-error', 'skip', '--resume')
+    again = evaluate(address, '--resume')
     assert again.exit_code == 0, again.output
     assert lines()[: len(done)] == done
     assert sorted(line['episode_id'] for line in lines()) == [0, 1, 2]
@@ -122,6 +144,7 @@ def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite
         ('zmq://127.0.0.1:9', 'no policy answers at zmq://127.0.0.1:9 within 3 s: '),
         ('ftp://127.0.0.1', "no protocol has the scheme 'ftp'"),
         ('nothing', "expected 'expert', module:function or a URL, got 'nothing'"),
+        ('127.0.0.1:9', 'expected module:function, or an address such as http://127.0.0.1:8000'),
     ):
         result = evaluate(address)
         assert result.exit_code == 2 and message in result.stderr, result.output

@@ -14,6 +14,8 @@ from internutopia.evaluation.policy_run import PolicyRun
 from internutopia.evaluation.suite_report import read_results, summarize
 from internutopia.evaluation.suites import episode_name, find_suite, suites
 from internutopia.util.imports import load_extensions
+from internutopia_extension.configs.tasks import PlacementCfg
+from internutopia_extension.suites.tabletop import SUITE
 
 NAME = 'InternUtopia/Tabletop'
 SHARE = 0.95  # of the episodes in which the expert succeeds
@@ -61,10 +63,12 @@ def test_episodes_are_fixed_and_differ_along_their_axis_alone(suite):
     assert len({str(each.objects) for each in plain.values()}) == 8
     differs = {
         'object_pose': {'objects'},
+        'unseen_objects': {'objects'},
         'distractors': {'objects'},
         'lighting': {'scene_asset_path'},
         'texture': {'objects'},
         'camera': {'robots'},
+        'robot_start': {'start_joints'},
         'instruction': {'instruction'},
     }
     for task in first:
@@ -77,24 +81,84 @@ def test_episodes_are_fixed_and_differ_along_their_axis_alone(suite):
 
 
 def test_every_episode_has_room_for_its_objects_and_an_instruction_that_names_them(suite):
-    for task in suite.task_configs(perturbations=('none', 'object_pose', 'distractors'), episodes=15):
-        places = np.array([each.position for each in task.objects if each.name.endswith('_cube')])
+    for task in suite.task_configs(perturbations=('none', 'object_pose', 'unseen_objects', 'distractors'), episodes=15):
+        objects = {each.name: each for each in task.objects}
+        places = np.array([each.position[:2] for each in task.objects if each.type == 'DynamicCube'])
         apart = np.linalg.norm(places[:, None] - places, axis=-1) + np.eye(len(places))
-        assert apart.min() > 0.07, episode_name(task)  # more than the diagonal of a cube
-        for name in (task.goal.object, task.goal.target):
-            assert name in {each.name for each in task.objects}
-            assert name.partition('_')[0] in task.instruction
+        assert apart.min(initial=1.0) > 0.07, episode_name(task)  # more than the diagonal of a cube
+        for goal in task.goals:
+            assert goal.object in objects
+            if isinstance(goal, PlacementCfg):
+                assert goal.target in objects
+            if task.suite_task not in ('sort', 'drawer', 'door'):
+                named = goal.object if isinstance(goal, PlacementCfg) else goal.joint
+                assert named.partition('_')[0] in task.instruction
+        if task.suite_task == 'sort':
+            assert {goal.object[:3] == goal.target[:3] for goal in task.goals} == {True}
 
 
-@pytest.mark.parametrize('task', slow_but('stack', of=['pick_and_place', 'stack', 'slide']))
+def test_instructions_are_said_in_other_words(suite):
+    for name in suite.tasks:
+        usual, other = (
+            [each.instruction for each in suite.task_configs([name], [axis], 12)] for axis in ('none', 'instruction')
+        )
+        assert usual[0] != usual[1] or name in ('door', 'sort') or len(set(usual)) > 1, name
+        assert len(set(other)) > 2 and not set(usual) & set(other), name
+
+
+@pytest.mark.parametrize('opening', [0.08, 0.095])
+def test_a_joint_has_to_be_in_its_range(suite, opening: float):
+    (task,) = suite.task_configs(['drawer'], episodes=1)
+    (goal,) = task.goals
+    assert (goal.joint, goal.start, goal.range[0]) == ('drawer', 0.0, 0.09)
+    task = task.update(goals=[goal.update(start=opening)])
+    config = Config(simulator=suite.simulator(1), task_configs=[task], metrics_save_path='none')
+    with closing(Env(config)) as env:
+        env.reset()
+        obs, _, terminated, _, _ = [env.step([{}]) for _ in range(6)][-1]
+    seen = obs[0]['franka']['task']
+    assert seen['joints']['cabinet/drawer'] == pytest.approx(opening, abs=0.002)
+    assert seen['success'] is terminated[0] is (opening > 0.09)
+    cabinet, drawer = (seen['objects'][name][:3] for name in ('cabinet', 'cabinet/drawer'))
+    assert np.linalg.norm(drawer - cabinet - [0.0, 0.0, 0.06]) == pytest.approx(0.042 + opening, abs=0.002)
+
+
+def test_an_arm_starts_elsewhere_and_stays_there(suite):
+    (task,) = suite.task_configs(['door'], ['robot_start'], 1)
+    config = Config(simulator=suite.simulator(1), task_configs=[task], metrics_save_path='none')
+    with closing(Env(config)) as env:
+        obs, _ = env.reset()
+        for _ in range(5):
+            assert obs[0]['franka']['joint_positions'][:7] == pytest.approx(task.start_joints, abs=0.01)
+            obs, *_ = env.step([{}])
+
+
+@pytest.mark.parametrize('task', slow_but('stack', 'drawer', of=list(SUITE.tasks)))
 def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, task: str):
     one, four = (run_expert(suite, tmp_path, envs, tasks=[task], episodes=4) for envs in (1, 4))
     assert one == four
     assert [each['success'] for each in one] == [1.0] * 4
 
 
+def test_observations_between_steps_change_nothing(suite, tmp_path: Path):
+    (usual,) = run_expert(suite, tmp_path, 1, tasks=['stack'], episodes=1)
+    (task,) = suite.task_configs(['stack'], episodes=1)
+    act = suite.expert(task)
+    config = Config(simulator=suite.simulator(None), task_configs=[task], metrics_save_path='none')
+    with closing(Env(config)) as env:
+        obs, _ = env.reset()
+        steps, ended = 0, False
+        while not ended:
+            action = act(obs[0]['franka'])
+            for _ in range(3):
+                assert env.get_observations()[0]['franka']['task']['success'] is False
+            obs, _, terminated, _, _ = env.step([{'franka': action}])
+            steps, ended = steps + 1, terminated[0]
+    assert (steps, obs[0]['franka']['task']['success']) == (usual['steps'], True)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize('axis', ['none', 'object_pose', 'distractors'])
+@pytest.mark.parametrize('axis', ['none', 'object_pose', 'unseen_objects', 'distractors', 'robot_start'])
 def test_the_expert_succeeds_in_nearly_all_episodes(suite, tmp_path: Path, axis: str):
     for row in summarize(run_expert(suite, tmp_path, 32, perturbations=[axis])):
         assert row.success.mean >= SHARE, row
@@ -107,9 +171,10 @@ def test_the_expert_succeeds_in_nearly_all_episodes(suite, tmp_path: Path, axis:
 def test_an_object_has_to_rest_on_its_target(suite, tmp_path: Path, lies: tuple[float, float], holds: bool):
     (task,) = suite.task_configs(['pick_and_place'], episodes=1)
     place = {each.name: each.position for each in task.objects}
-    x, y, _ = place[task.goal.target]
+    (goal,) = task.goals
+    x, y, _ = place[goal.target]
     objects = [
-        each.update(position=(x + lies[0], y + lies[1], each.position[2])) if each.name == task.goal.object else each
+        each.update(position=(x + lies[0], y + lies[1], each.position[2])) if each.name == goal.object else each
         for each in task.objects
     ]
     config = Config(simulator=suite.simulator(1), task_configs=[task.update(objects=objects)], metrics_save_path='none')

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,21 +18,25 @@ from internutopia.evaluation.mapping import MappingCfg
 PAGE = (Path(__file__).parents[2] / 'docs' / 'evaluation.md').read_text()
 
 
-def block(language: str) -> str:
-    match = re.search(rf'^```{language}\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
-    assert match is not None
-    return match[1]
+def blocks(language: str) -> list[str]:
+    return re.findall(rf'^```{language}\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
+
+
+def report_of(command: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert result.exit_code == 0, result.output
+    return json.loads(Path('out/tabletop/report.json').read_text())
 
 
 def test_the_mapping_is_the_default():
-    assert MappingCfg.model_validate(yaml.safe_load(block('yaml'))) == MappingCfg()
-    assert yaml.safe_load(block('yaml')) == MappingCfg().model_dump(mode='json')
+    (mapping,) = blocks('yaml')
+    assert yaml.safe_load(mapping) == MappingCfg().model_dump(mode='json')
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures('opengl')
 def test_the_server_of_twenty_lines_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    code = block('py')
+    code = blocks('py')[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
     (tmp_path / 'policy_server.py').write_text(
         code.replace('8000', '0')
@@ -44,11 +49,10 @@ def test_the_server_of_twenty_lines_is_evaluated(tmp_path: Path, monkeypatch: py
         try:
             assert server.stdout is not None
             port = server.stdout.readline().strip()
-            _, *arguments = shlex.split(block('sh').replace('8000', port))
-            result = CliRunner().invoke(app, arguments)
+            reports = [report_of(command.replace('8000', port)) for command in blocks('sh')]
         finally:
             server.kill()
-    assert result.exit_code == 0, result.output
-    report = json.loads(Path('out/tabletop/report.json').read_text())
-    (row,) = report['summary']
-    assert row['ends'] == {'steps': 4} and report['times']['requests'] == 4 * -(-300 // 8)
+    first, resumed = reports
+    (row,) = first['summary']
+    assert row['ends'] == {'steps': 4} and first['times']['requests'] == 4 * -(-300 // 8)
+    assert resumed['summary'] == first['summary'] and resumed['times']['requests'] == 0

@@ -285,7 +285,7 @@ def test_a_switch_back_on_and_the_next_episode(start):
     world = start(1)
     world.articulation('r', 0).set_self_collisions(np.array([0]), False)
     assert distance(world) == pytest.approx([0.0], abs=GIVES)
-    scene = world.scene(0).with_self_collisions({'r': None})
+    scene = world.scene(0).source_with({'r': None})
     world.load({0: (world.prepare(scene), scene)})
     squeeze(world, 1)
     assert distance(world) == pytest.approx([TOUCHING], abs=GIVES)

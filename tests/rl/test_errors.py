@@ -16,6 +16,7 @@ from internutopia.rl.buffers import FlatBuffers
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia.rl.send_recv import AsyncEnvs
+from internutopia.rl.task_envs import with_learning
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole
 
@@ -330,7 +331,7 @@ def test_no_action_is_none(make: Any) -> None:
 
 
 def test_clipping_hides_no_mistake() -> None:
-    envs = RslRlVecEnv(config(), clip_actions=1.0)
+    envs = RslRlVecEnv(with_learning(config(), clip_actions=1.0))
     for wrong, message in ((with_nan(ROWS), 'action of env 2 is not finite'), (ROWS + 1j, 'real numbers, got dtype')):
         with pytest.raises(ValueError, match=message):
             envs.step(as_tensor(wrong))

@@ -137,7 +137,8 @@ def test_each_env_has_its_own_state(tmp_path: Path, name: str, write: Any, order
         policy(INPUTS[0])
 
 
-def test_a_state_without_an_axis_for_envs(tmp_path: Path) -> None:
+@pytest.mark.parametrize('observation', [INPUTS[0, :1], np.zeros_like(INPUTS[0, :1])], ids=['some', 'zeros'])
+def test_a_state_without_an_axis_for_envs(observation: Any, tmp_path: Path) -> None:
     import torch
 
     class Sums(torch.nn.Module):
@@ -155,4 +156,27 @@ def test_a_state_without_an_axis_for_envs(tmp_path: Path) -> None:
     torch.jit.save(torch.jit.script(Sums()), file)
     write_metadata(file, METADATA)
     with pytest.raises(ValueError, match=r"its state 'sums' has shape \(5,\), none of its axes is one of envs"):
-        load_policy(file).initial_state(INPUTS[0, :1])
+        load_policy(file).initial_state(observation)
+
+
+def test_a_state_that_is_no_buffer(tmp_path: Path) -> None:
+    """It cannot be told apart from others, so envs would share it."""
+    import torch
+
+    class Sums(torch.nn.Module):
+        sums: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.sums = torch.zeros(1, OBS)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.sums = self.sums + x[:1]
+            return self.sums[:, :2].expand(x.shape[0], 2)
+
+    file = tmp_path / 'sums.pt'
+    torch.jit.save(torch.jit.script(Sums()), file)
+    write_metadata(file, METADATA)
+    for call in (lambda policy: policy.initial_state(INPUTS[0, :1]), lambda policy: policy(INPUTS[0])):
+        with pytest.raises(ValueError, match=r'sums.pt gives different actions for one observation: it is random, or'):
+            call(load_policy(file))

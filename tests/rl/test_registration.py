@@ -246,7 +246,7 @@ def test_envs_of_different_tasks_do_not_fit_together() -> None:
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ValueError, match="no option 'gravty'; did you mean 'gravity'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'gravty'; did you mean 'gravity'"):
         gym.make(CART_POLE, gravty=1.0)
     with pytest.raises(ValueError, match='pole_length must be a positive number'):
         gym.make(CART_POLE, pole_length=0.0)

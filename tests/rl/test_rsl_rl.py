@@ -11,6 +11,7 @@ from warp_device import DEVICE
 from internutopia.config.learning import ObservationTermCfg
 from internutopia.rl import VectorEnv
 from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.engine import Engine
 from internutopia_extension.learning_tasks import cart_pole
 
@@ -88,16 +89,6 @@ def test_ages_can_be_set_and_cut_episodes_earlier(envs):
     assert envs.episode_length_buf.tolist() == [1, 11, 0, LIMIT - 1]
 
 
-def test_actions_are_clipped_where_asked_for():
-    free, clipped = RslRlVecEnv(config()), RslRlVecEnv(config(), clip_actions=0.5)
-    for envs, action in ((free, 0.5), (clipped, 7.0)):
-        envs.seed(0)
-        envs.step(torch.full((4, 1), action))
-    torch.testing.assert_close(free.get_observations()['critic'], clipped.get_observations()['critic'])
-    free.close()
-    clipped.close()
-
-
 def on_device():
     """The same on a device."""
     return Engine('mujoco_warp', DEVICE).compute(config())
@@ -132,7 +123,7 @@ def test_on_a_device_rows_are_those_of_the_vector_env():
 
 
 def test_on_a_device_nothing_leaves_it_in_a_step(monkeypatch):
-    envs = RslRlVecEnv(on_device(), clip_actions=0.5)
+    envs = RslRlVecEnv(with_learning(on_device(), clip_actions=0.5))
     actions = torch.ones(4, 1, device=DEVICE)
     for _ in range(LIMIT + 1):
         envs.step(actions)

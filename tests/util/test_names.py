@@ -17,6 +17,7 @@ def test_did_you_mean_offers_close_matches_or_everything():
     assert did_you_mean('frank', ['h1', 'franka']) == "did you mean 'franka'?"
     assert did_you_mean('spot', ['h1', 'franka']) == "known: 'franka', 'h1'"
     assert did_you_mean(3, []) == 'known: none'
+    assert did_you_mean('lr', ['gamma', 'learning_rate']) == "did you mean 'learning_rate'?"
     assert did_you_mean('num_envs', ['env_num', 'env_offset_size']) == "did you mean 'env_num'?"
     assert did_you_mean('CartPole', ['Utopia/CartPole-v0', 'Utopia/Ant-v0']) == "did you mean 'Utopia/CartPole-v0'?"
 

@@ -42,6 +42,7 @@ NO_EFFECT: Any = {
         'native',
         'use_fabric',
         'omni_compat',
+        'physx',
     },
 }
 """Fields that change no result: number of envs and processes, machine, and destination of the results."""

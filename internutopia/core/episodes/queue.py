@@ -9,6 +9,7 @@ nothing here.
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import secrets
 from collections import deque
@@ -84,12 +85,10 @@ class EpisodeQueue:
 
     def take(self) -> Episode | None:
         """Take the next episode; None if there is none."""
-        if self.exhausted:
-            return None
         if self._returned:
             return self._returned.popleft()
         episode, self._upcoming = self._upcoming, None
-        return episode
+        return next(self._episodes, None) if episode is None else episode
 
     def put_back(self, episodes: Iterable[Episode | None]) -> None:
         """Return episodes that could not be started to the head of the queue, in their order."""
@@ -118,4 +117,4 @@ def _snapshot(config: TaskCfg) -> Callable[[], TaskCfg]:
     except (pickle.PicklingError, AttributeError, TypeError, ImportError):
         original = copy.deepcopy(config)  # a class defined inside a function can be copied but not pickled
         return lambda: copy.deepcopy(original)
-    return lambda: pickle.loads(data)
+    return functools.partial(pickle.loads, data)

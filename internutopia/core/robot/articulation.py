@@ -131,18 +131,13 @@ class IArticulation(PoseMixin):
             raise TypeError(
                 f'robot {self.name!r}: expected an ArticulationAction, got {type(action).__name__}: {action!r}'
             )
-        given = {
+        targets = {
             'positions': action.joint_positions,
             'velocities': action.joint_velocities,
             'efforts': action.joint_efforts,
         }
-        arrays, targets = self._world.arrays, {}
-        for kind, values in given.items():
-            if values is not None:
-                targets[kind] = arrays.asarray(values, arrays.double)
-        if targets:
-            joints = self._joints(action.joint_indices, **targets)
-            self.view.set_targets(self._ids(env_ids), **targets, joints=joints)
+        joints = self._joints(action.joint_indices, **targets)
+        self.view.set_targets(self._ids(env_ids), **targets, joints=joints)
 
     def get_joint_positions(self, joint_indices: Any = None) -> NDArray[np.float32]:
         """Return joint positions `(dof,)` [rad or m], or those of some joints."""
@@ -258,7 +253,7 @@ class IArticulation(PoseMixin):
 
     def _joints(self, joint_indices: Any, **values: Any) -> Any:
         """Dof indices, as an index of joint arrays. ValueError if there are not as many values as joints."""
-        count = self.num_dof if joint_indices is None else np.size(joint_indices)
+        count = len(self.view.dof_names) if joint_indices is None else np.size(joint_indices)
         for name, array in values.items():
             shape = () if array is None else np.shape(array)
             if shape and shape[-1] not in (1, count):

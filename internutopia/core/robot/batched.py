@@ -25,7 +25,7 @@ from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
-from internutopia.util.layouts import LEAF, LayoutMismatchError, columns_of
+from internutopia.util.layouts import LayoutMismatchError, dict_columns
 
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
 
@@ -181,10 +181,10 @@ class BatchedRobots:
         self._world = world
         self._batches: dict[Any, BatchedRobot] = {}
 
-    def join(self, cls: type[BaseRobot], config: RobotCfg, name: str, scene: IScene) -> BatchedRobot:
+    def join(self, robot: BaseRobot, name: str, scene: IScene) -> BatchedRobot:
         """Return the batch for a robot of one env; `add` the robot to it once it is set up."""
-        view = self._world.articulation(name, scene.env_id)
-        key = (cls, name, view, _fingerprint(config))
+        cls, config = type(robot), robot.config
+        key = (cls, name, robot.articulation.view, _fingerprint(config))
         if key not in self._batches:
             self._batches[key] = BatchedRobot(cls, config, name, self._world, self, scene.env_id)
         return self._batches[key]
@@ -277,12 +277,13 @@ def columns_of_actions(actions: Sequence[Any]) -> dict[str, dict[str, Sequence[A
     first = actions[0] if actions else None
     if type(first) is not dict or not {dict}.issuperset(map(type, first.values())):
         return None
-    robots = tuple([('dict', dict, tuple(of_robot), (LEAF,) * len(of_robot)) for of_robot in first.values()])
+    columns: dict[str, dict[str, Sequence[Any]]] = {}
     try:
-        columns = iter(columns_of(('dict', dict, tuple(first), robots), actions))
+        for (name, of_robot), rows in zip(first.items(), dict_columns(dict, tuple(first), actions), strict=True):
+            columns[name] = dict(zip(of_robot, dict_columns(dict, tuple(of_robot), rows), strict=True))
     except LayoutMismatchError:
         return None
-    return {name: {controller: next(columns) for controller in of_robot} for name, of_robot in first.items()}
+    return columns
 
 
 def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]]) -> BatchedActions:

@@ -44,7 +44,7 @@ class RobotBatch(Protocol):
 class RobotBatches(Protocol):
     """The batched robots of a world: `BatchedRobots`."""
 
-    def join(self, cls: type, config: Any, name: str, scene: IScene) -> RobotBatch:
+    def join(self, robot: Any, name: str, scene: IScene) -> RobotBatch:
         """Return the batch for a robot of one env."""
         ...
 

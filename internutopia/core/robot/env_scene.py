@@ -17,6 +17,7 @@ from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.engines.setter_checks import POSITIVE, check_numbers, check_poses
+from internutopia.model.compose import object_body
 from internutopia.model.spec import SCENE_PREFIX, JointSpec, ObjectSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
@@ -53,17 +54,22 @@ class EnvScene(IScene):
 
     def articulation(self, name: str, prim_path: str) -> IArticulation:
         """Return the articulation of a name (see `World.articulation`) as a handle named by a prim path."""
-        return IArticulation(self.world.articulation(name, self.lead_env), self.world, self.env_id, name, prim_path)
+        return IArticulation(self.world.articulation(name, self._lead_env), self.world, self.env_id, name, prim_path)
 
     @override
     def articulation_at(self, prim_path: str) -> IArticulation:
         if prim_path in self.robot_paths:
             return self.articulation(self.robot_paths[prim_path], prim_path)
+        if prim_path in self.object_paths:
+            return self.articulation(object_body(self.object_paths[prim_path]), prim_path)
         root = f'{self.root_path}/scene/'
         if prim_path.startswith(root):
             return self.articulation(SCENE_PREFIX + prim_path.removeprefix(root), prim_path)
         robots = ', '.join(self.robot_paths) or 'none'
-        raise KeyError(f'no robot at {prim_path!r}; robots: {robots}; what the scene joins is below {root}')
+        objects = ', '.join(self.object_paths) or 'none'
+        raise KeyError(
+            f'no robot at {prim_path!r}; robots: {robots}; objects: {objects}; what the scene joins is below {root}'
+        )
 
     @override
     def rigid_body_at(self, prim_path: str) -> IRigidBody:

@@ -109,7 +109,7 @@ class BaseRobot(OrderedKeys):
         if len(set(scale)) != 1:
             raise ValueError(f'robot {config.name!r}: scale {scale} must be the same along x, y and z')
         if not config.usd_path:
-            raise ValueError(f'robot {config.name!r} of type {config.type!r} has no usd_path: which model shall it be?')
+            raise ValueError(f'robot {config.name!r} of type {config.type!r} has no usd_path: set it to a model file')
         return RobotSpec(
             name=config.name,
             asset=str(config.usd_path),
@@ -268,7 +268,7 @@ def init_robots(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseRob
         robot: BaseRobot = cls(config, scene)
         name = scene.robot_paths[config.prim_path]
         if is_batched(cls):
-            robot.batch = scene.batches.join(cls, config, name, scene)
+            robot.batch = scene.batches.join(robot, name, scene)
         robot.set_up_to_scene(scene)
         if robot.batch is not None:
             robot.batch.add(robot)

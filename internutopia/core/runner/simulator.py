@@ -1,10 +1,8 @@
 """Simulator runner: the physics world of one process, the episode in each env, and the parts of a step and a reset.
 
-The list API (`LocalRunner`) and the array API (`rl.batched_env`) write their step out, around `stepping` and `advance`:
+The list API (`LocalRunner`) and the array API (`ArrayRunner`) write their step out, around `stepping` and `advance`:
 validate, apply, physics (each as often as actions are repeated), observe, evaluate, record. The runner trusts its
-arguments: APIs check them.
-
-A reset: take episodes, prepare them, unload, load, set up tasks, begin.
+arguments: APIs check them. A reset: take episodes, prepare them, clean up, load, set up tasks, begin.
 """
 
 from __future__ import annotations
@@ -202,7 +200,9 @@ class SimulatorRunner:
         with self.scenes.entered(), collections_put_off():
             self.world.frame_due = False
             if new := [i for i in env_ids if i not in prepared or prepared[i].task is None]:
-                self.clear(new)
+                self._clean_up(new)
+            if left := set(env_ids) - prepared.keys():  # the others are unloaded when they are loaded
+                self.world.unload(np.array(sorted(left), np.intp))
             try:
                 self._load(prepared)
                 for update in self.scenes.after_physics:
@@ -234,8 +234,7 @@ class SimulatorRunner:
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
         """Return the slots of the envs that have episodes; those without are left out."""
-        envs = self.envs
-        return [slot for env_id in env_ids if (slot := envs[env_id]) is not None]
+        return [slot for env_id in env_ids if (slot := self.envs[env_id]) is not None]
 
     def active(self) -> list[int]:
         """Return the ids of the envs whose episode goes on."""
@@ -243,6 +242,11 @@ class SimulatorRunner:
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Remove what runs in these envs; `scenes` must be entered."""
+        self._clean_up(env_ids)
+        self.world.unload(np.array(sorted(env_ids), np.intp))
+
+    def _clean_up(self, env_ids: Sequence[int]) -> None:
+        """Remove the tasks and robots of these envs."""
         self.running[self.world.arrays.asarray(env_ids, 'int64')] = False
         for env_id in env_ids:
             slot, self.envs[env_id] = self.envs[env_id], None
@@ -250,7 +254,6 @@ class SimulatorRunner:
                 slot.task.cleanup()
             self.batches.leave(env_id)
             self.scenes.loaded.pop(env_id, None)
-        self.world.unload(np.array(sorted(env_ids), np.intp))
 
     def close(self) -> None:
         """Free everything."""

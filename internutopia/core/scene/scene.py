@@ -135,7 +135,7 @@ class IScene:
         return [scene for scenes in EnvScenes.candidates() for scene in list(scenes.loaded.values())]
 
     def articulation_at(self, prim_path: str) -> Any:
-        """Return the `IArticulation` at a prim path: a robot, or the joints at or below a prim of the scene.
+        """Return the `IArticulation` at a prim path: a robot, or the joints of an object or at or below a scene prim.
 
         KeyError with the available ones.
         """

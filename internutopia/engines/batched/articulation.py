@@ -192,7 +192,7 @@ class MujocoArticulationView(View, ArticulationView):
             if given is None:
                 continue
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
-            values = arrays.xp.broadcast_to(arrays.asarray(given), shape)
+            values = arrays.xp.broadcast_to(arrays.asarray(given, arrays.double), shape)
             kept = None
             largest = self.target_check.bounds[joints] if kind == 'position' else LARGEST_NUMBER
             if arrays.on_device or not (np.abs(values) <= largest).all():  # values on a device are not read

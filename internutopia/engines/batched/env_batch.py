@@ -338,3 +338,15 @@ def as_index(ids: NDArray[np.intp]) -> Index:
         if step > 0 and (np.diff(ids) == step).all():
             return slice(int(ids[0]), int(ids[-1]) + 1, step)
     return ids
+
+
+def slots_by_batch(env_batches: Sequence[EnvBatch], env_ids: NDArray[np.intp]) -> list[tuple[EnvBatch, Slots | None]]:
+    """Return the batches that hold these envs, with their slots; None for all slots."""
+    slots: list[tuple[EnvBatch, Slots | None]] = []
+    for env_batch in env_batches:
+        chosen = np.isin(env_batch.envs, env_ids)
+        if chosen.all():
+            slots.append((env_batch, None))
+        elif chosen.any():
+            slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
+    return slots

@@ -14,7 +14,6 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar, cast
 
 import mujoco
@@ -27,7 +26,9 @@ from internutopia.engines.base import PhysicsState, PhysicsStates, SceneHandle, 
 from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.engines.batched.bodies import MujocoBodyView
 from internutopia.engines.batched.cameras import MujocoCameraView
-from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index
+from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index, slots_by_batch
+from internutopia.engines.batched.scene_flags import flag_fault, model_state, read_flags, scene_flags
+from internutopia.engines.batched.view import View
 from internutopia.engines.views import EnvIds
 from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
@@ -43,11 +44,10 @@ from internutopia.util.log import warn
 from internutopia.util.memory import return_free_memory
 
 T = TypeVar('T')
+ViewT = TypeVar('ViewT', bound=View)
 
 _EMPTY_BATCHES_KEPT = 16  # a scene that comes back soon finds its batch ready
 _VIEWS_KEPT = 256
-_FLAGS = None, True, False  # of self-collisions: a number of each in states
-_COLLISIONS, _BROKEN = 'self collisions', 'broken joints'  # their names there
 _ROUNDING = 1e-6  # a physics step that is this much longer than whole time steps takes no more of them
 
 
@@ -90,10 +90,10 @@ class BatchedWorld(World):
         self.batch_id = np.full(env_num, -1, np.intp)
         self.placement = b''  # both as bytes: what was found out about slots holds as long as these are the same
         self.env_batches: list[EnvBatch] = []
-        self._scenes: list[CompiledScene | None] = [None] * env_num
+        self.scenes: list[CompiledScene | None] = [None] * env_num  # that each env runs
         self._env_batch: list[EnvBatch | None] = [None] * env_num
         self._breakable: set[int] = set()  # envs with joints that may break
-        self._views: dict[tuple[object, ...], MujocoArticulationView | MujocoBodyView | MujocoCameraView] = {}
+        self._views: dict[tuple[object, ...], View] = {}
         self.render_quality: Quality = render_quality
         self._renderers = RendererPool(self.threads, render_quality)
         self.rendered_model: Callable[[CompiledScene], mujoco.MjModel] = lambda scene: scene.model
@@ -144,7 +144,8 @@ class BatchedWorld(World):
     def step(self, env_ids: EnvIds) -> dict[int, str]:
         key = self.placement, env_ids.tobytes()
         if key != self._stepped_key:  # mostly the same envs step again and again
-            self._stepped_key, self._stepped, self._stepped_envs = key, self._slots_by_batch(env_ids), as_index(env_ids)
+            self._stepped_key, self._stepped = key, slots_by_batch(self.env_batches, env_ids)
+            self._stepped_envs = as_index(env_ids)
         self.version += 1
         self.times[self._stepped_envs] += self.step_dt
         failed = self._step_batches(self._stepped)
@@ -156,24 +157,28 @@ class BatchedWorld(World):
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
         """Let links of a robot collide with each other, or not; the state of these envs stays, to the bit."""
         for env_id in np.asarray(env_ids).tolist():
-            self._change_scene(env_id, self._variant(env_id, {robot: enabled}))
+            old, scene = self.scene(env_id), self._variant(env_id, {robot: enabled})
+            if scene.digest != old.digest:
+                state = self._env_batch_of(env_id).get_state(int(self.slot[env_id]), old)
+                self._move(env_id, scene, scene.source)
+                self._env_batch_of(env_id).set_state(int(self.slot[env_id]), scene, state)
 
     @override
     def get_state(self, env_id: int) -> PhysicsState:
         scene, env_batch = self.scene(env_id), self._env_batch_of(env_id)
         arrays = {'time': self.times[[env_id]], **env_batch.get_state(int(self.slot[env_id]), scene)}
-        return PhysicsState(scene.digest, {**arrays, **_scene_flags(scene)})
+        return PhysicsState(scene.digest, {**arrays, **scene_flags(scene)})
 
     @override
     def get_states(self, env_ids: EnvIds) -> list[PhysicsStates]:
         states: list[PhysicsStates] = []
         times = to_host(self.times)
-        for env_batch, slots in self._slots_by_batch(env_ids):
+        for env_batch, slots in slots_by_batch(self.env_batches, env_ids):
             own = env_batch.envs if slots is None else env_batch.envs[slots]
             models = env_batch.model_states(
                 np.arange(env_batch.capacity) if slots is None else slots,
                 [self.scene(env_id) for env_id in own.tolist()],
-                _model_state,
+                model_state,
             )
             rows = env_batch.get_states(slice(None) if slots is None else slots)
             states.append(PhysicsStates(own, {'time': times[own, None], **rows}, models))
@@ -182,11 +187,10 @@ class BatchedWorld(World):
     @override
     def check_compatible(self, env_id: int, state: PhysicsState) -> str | None:
         scene, env_batch = self.scene(env_id), self._env_batch_of(env_id)
-        own = _scene_flags(scene)
+        own = scene_flags(scene)
         if not own.keys() & state.misfits(own):
-            flags = state.arrays[_COLLISIONS].tolist()
-            if not all(0 <= flag < len(_FLAGS) for flag in flags):
-                return f'its {_COLLISIONS} are {flags}, not 0 to {len(_FLAGS) - 1}'
+            if fault := flag_fault(state):
+                return fault
             there = self._scene_in(env_id, state)
             if state.model != there.digest:
                 return (
@@ -217,11 +221,7 @@ class BatchedWorld(World):
         layout = scene.articulation(name)
         if layout is None:
             raise EnvKeyError(env_id, f'env {env_id} has {scene.no_articulation(name)}')
-        key = ('robot', name, layout.signature)
-        view = self._views.get(key)
-        if view is None:
-            view = self._views[key] = MujocoArticulationView(self, layout)
-        return cast(MujocoArticulationView, view)
+        return self._view(('robot', name, layout.signature), lambda: MujocoArticulationView(self, layout))
 
     @override
     def body(self, name: str, env_id: int) -> MujocoBodyView:
@@ -229,10 +229,7 @@ class BatchedWorld(World):
         bodies = self.scene(env_id).bodies
         if name not in bodies:
             raise EnvKeyError(env_id, f'env {env_id} has no movable body {name!r}; {did_you_mean(name, bodies)}')
-        view = self._views.get(('body', name))
-        if view is None:
-            view = self._views[('body', name)] = MujocoBodyView(self, name, lambda scene: scene.bodies.get(name))
-        return cast(MujocoBodyView, view)
+        return self._view(('body', name), lambda: MujocoBodyView(self, name, lambda scene: scene.bodies.get(name)))
 
     @override
     def body_names(self, env_id: int) -> tuple[str, ...]:
@@ -241,10 +238,7 @@ class BatchedWorld(World):
     @override
     def camera(self, robot: str | None, path: str, env_id: int) -> MujocoCameraView:
         name = self.scene(env_id).camera_name(robot, path)
-        view = self._views.get(('camera', name))
-        if view is None:
-            view = self._views[('camera', name)] = self._new_camera_view(name)
-        return cast(MujocoCameraView, view)
+        return self._view(('camera', name), lambda: self._new_camera_view(name))
 
     @override
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
@@ -254,28 +248,31 @@ class BatchedWorld(World):
     def labels(self, env_id: int) -> SceneLabels:
         return self.scene(env_id).labels
 
+    def _view(self, key: tuple[object, ...], make: Callable[[], ViewT]) -> ViewT:
+        """Return the view of this key; `make` makes it when it is first requested."""
+        if key not in self._views:
+            self._views[key] = make()
+        return cast(ViewT, self._views[key])
+
     def scene(self, env_id: int) -> CompiledScene:
         """Return the compiled scene that an env runs; ValueError if it runs none."""
-        scene = self._scenes[env_id]
+        scene = self.scenes[env_id]
         if scene is None:
             raise EnvValueError(env_id, f'env {env_id} runs no scene: reset it first')
         return scene
 
     def model(self, env_id: int) -> mujoco.MjModel:
         """Return a copy of the model that an env runs, with everything that was changed for this env."""
-        scene = self.scene(env_id)
-        return self._env_batch_of(env_id).model(int(self.slot[env_id]), scene)
+        return self._env_batch_of(env_id).model(int(self.slot[env_id]), self.scene(env_id))
 
     def data(self, env_id: int) -> mujoco.MjData:
         """Return a snapshot of an env's state, with the quantities that follow from it computed."""
-        self.scene(env_id)
         data = self._env_batch_of(env_id).data(int(self.slot[env_id]))
         mujoco.mj_fwdPosition(self.model(env_id), data)
         return data
 
     def full_state(self, env_id: int) -> NDArray[np.float64]:
         """Return a copy of an env's state as MuJoCo has it, `mjSTATE_INTEGRATION`."""
-        self.scene(env_id)
         return self._env_batch_of(env_id).full_state(int(self.slot[env_id])).copy()
 
     def run_batches(self, calls: Sequence[tuple[BatchArrays, Callable[[], T]]]) -> list[T]:
@@ -293,11 +290,6 @@ class BatchedWorld(World):
         self._renderers.close()
         return_free_memory()
 
-    @property
-    def scenes(self) -> Sequence[CompiledScene | None]:
-        """The compiled scene that each env runs, None for those that run none."""
-        return self._scenes
-
     def _snapshot(self, env_id: int) -> EnvSnapshot:
         scene = self.scene(env_id)
         state = self._env_batch_of(env_id).full_state(int(self.slot[env_id]))
@@ -308,26 +300,12 @@ class BatchedWorld(World):
     ) -> CompiledScene:
         """Return the scene of an env with other self-collisions of its robots, and with what joints are broken."""
         scene = self.scene(env_id)
-        source = scene.with_self_collisions(self_collisions)
-        if broken is not None:
-            joints = [replace(joint, broken=flag) for joint, flag in zip(source.joints, broken, strict=True)]
-            source = replace(source, joints=tuple(joints))
+        source = scene.source_with(self_collisions, broken)
         return scene if source == scene.source else self._compiled(source)
 
     def _scene_in(self, env_id: int, state: PhysicsState) -> CompiledScene:
         """Return the scene of an env, with self-collisions as they are in a state."""
-        names, flags = self.scene(env_id).robot_names, state.arrays[_COLLISIONS].tolist()
-        broken = state.arrays.get(_BROKEN, np.zeros(0, np.int8)).astype(bool).tolist()
-        return self._variant(env_id, {name: _FLAGS[flag] for name, flag in zip(names, flags, strict=True)}, broken)
-
-    def _change_scene(self, env_id: int, scene: CompiledScene) -> None:
-        """Let an env go on in a scene of which a state means the same."""
-        old = self.scene(env_id)
-        if scene.digest == old.digest:
-            return
-        state = self._env_batch_of(env_id).get_state(int(self.slot[env_id]), old)
-        self._move(env_id, scene, scene.source)
-        self._env_batch_of(env_id).set_state(int(self.slot[env_id]), scene, state)
+        return self._variant(env_id, *read_flags(self.scene(env_id), state))
 
     def _move(self, env_id: int, scene: CompiledScene, start: SceneSpec) -> None:
         """Move an env into another scene, in which it starts as a spec of it says."""
@@ -342,7 +320,7 @@ class BatchedWorld(World):
             env_batch = self._env_batch[env_id]
             if env_batch is not None:
                 env_batch.remove(self.slot[env_id : env_id + 1])
-                self._env_batch[env_id] = self._scenes[env_id] = None
+                self._env_batch[env_id] = self.scenes[env_id] = None
                 self.slot[env_id] = self.batch_id[env_id] = -1
                 self._breakable.discard(env_id)
 
@@ -353,7 +331,7 @@ class BatchedWorld(World):
         self.slot[env_id] = env_batch.add(env_id, scene, state)
         self._env_batch[env_id] = env_batch
         self.batch_id[env_id] = env_batch.id
-        self._scenes[env_id] = scene
+        self.scenes[env_id] = scene
         self._breakable.discard(env_id)
         for joint in scene.source.joints:
             if joint.breakable:
@@ -364,7 +342,8 @@ class BatchedWorld(World):
         raise NotImplementedError
 
     def _env_batch_of(self, env_id: int) -> EnvBatch:
-        """Return the batch of an env that runs a scene."""
+        """Return the batch of an env; ValueError if it runs no scene."""
+        self.scene(env_id)
         return cast(EnvBatch, self._env_batch[env_id])
 
     def batch_arrays(self, env_batch: EnvBatch) -> BatchArrays:
@@ -427,31 +406,3 @@ class BatchedWorld(World):
         """Update `placement` after slots of envs have changed."""
         self.version += 1
         self.placement = self.slot.tobytes() + self.batch_id.tobytes()
-
-    def _slots_by_batch(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
-        """Return the batches that hold these envs, with their slots; None for all slots."""
-        active = np.zeros(self.env_num, bool)
-        active[env_ids] = True
-        slots: list[tuple[EnvBatch, Slots | None]] = []
-        for env_batch in self.env_batches:
-            chosen = (env_batch.envs >= 0) & active[env_batch.envs]
-            if chosen.all():
-                slots.append((env_batch, None))
-            elif chosen.any():
-                slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
-        return slots
-
-
-def _model_state(env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
-    """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
-    fields = env_batch.changed_fields(slot, scene)
-    return PhysicsState(scene.digest, {**fields, **_scene_flags(scene)})
-
-
-def _scene_flags(scene: CompiledScene) -> dict[str, NDArray[np.int8]]:
-    """Return whether links of each robot collide with each other, as numbers of `_FLAGS`, and joints are broken."""
-    collisions = [_FLAGS.index(robot.self_collisions) for robot in scene.source.robots]
-    flags = {_COLLISIONS: np.array(collisions, np.int8)}
-    if scene.source.joints:
-        flags[_BROKEN] = np.array([joint.broken for joint in scene.source.joints], np.int8)
-    return flags

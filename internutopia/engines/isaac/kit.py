@@ -7,7 +7,6 @@ all parts starts from the stage.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,9 +18,10 @@ from typing_extensions import override
 from internutopia.engines.isaac.app import IsaacSim
 from internutopia.engines.isaac.tensors import PROPERTIES, STATES, KitColumns, KitContactForces, KitContactPoints
 from internutopia.engines.isaac.usd import Floats, Prims, pose
+from internutopia.engines.physx.capacities import capacities_of
 from internutopia.engines.physx.prims import scene_text
-from internutopia.engines.physx.stage import StageLayout
-from internutopia.engines.physx.tensors import TensorAccess
+from internutopia.engines.physx.stage import COMMON, StageLayout, absolute
+from internutopia.engines.physx.tensors import POSES, TensorAccess, slot_places
 
 _MOST_CONTACTS = 16  # of a collider at once
 _ROOT = '/World/physics'
@@ -55,15 +55,14 @@ class KitStage:
         self.sim.new_stage()
         assert self.model is not None
         prims = Prims(self.sim.stage)
-        prims.update(self.sim.physics_scene, scene_text(self.model, 'scene', shared=True, gpu=self.sim.gpu))
+        parts = [(part.layout, part.slots) for part in self.parts]
+        capacities = capacities_of(parts, self._spacing, self.sim.config.physx) if self.sim.gpu else {}
+        prims.update(self.sim.physics_scene, scene_text(self.model, 'scene', True, self.sim.gpu, capacities))
         prims.copy(_INVISIBLE, [_ROOT], 'physics')  # `Visuals` are seen
-        count = sum(part.slots for part in self.parts)
-        columns, first = math.isqrt(count - 1) + 1, 0
-        for number, part in enumerate(self.parts):
-            places = np.arange(first, first + part.slots)
-            first += part.slots
-            grid = np.stack([places // columns, places % columns, 0 * places], axis=-1)
-            part.write(prims, f'{_ROOT}/p{number}', grid * self._spacing)
+        ends = np.cumsum([part.slots for part in self.parts])
+        places = np.split(slot_places(int(ends[-1]), self._spacing), ends[:-1])
+        for number, (part, own) in enumerate(zip(self.parts, places, strict=True)):
+            part.write(prims, f'{_ROOT}/p{number}', own)
         self.sim.start()
         self.physics = self.sim.simulation_view()
 
@@ -80,9 +79,10 @@ class KitPart(TensorAccess):
     shared = True
 
     def __init__(self, kit: KitStage, layout: StageLayout, slots: int):
-        self._kit, self._layout, self.slots = kit, layout, slots
+        self._kit, self.layout, self.slots = kit, layout, slots
         self._origins = np.zeros((slots, 3), np.float32)
         self._paths: list[str] = []  # of the slots
+        self._common = ''  # path of what they have in common
         self._efforts: list[KitColumns] = []
         self._views: dict[tuple[str, ...], Any] = {}  # of Isaac Sim, by paths
 
@@ -90,8 +90,10 @@ class KitPart(TensorAccess):
         """Write the prims of all slots to the stage, at these places `(slots, 3)` [m]."""
         self._origins, self._efforts, self._views = origins.astype(np.float32), [], {}
         self._paths = [f'{path}/s{slot:05}' for slot in range(self.slots)]
-        prims.copy('def Xform "part"\n{\n}\n', [path], 'part')
-        prims.copy(f'def Xform "env"\n{{\n{self._layout.text.replace("@", "/env")}}}\n', self._paths, 'env')
+        self._common = f'{path}/common'
+        common, text = (text.replace(COMMON, self._common) for text in (self.layout.common, self.layout.text))
+        prims.copy(f'def Xform "part"\n{{\ndef Xform "common"\n{{\n{common}}}\n}}\n', [path], 'part')
+        prims.copy(f'def Xform "env"\n{{\n{text.replace("@", "/env")}}}\n', self._paths, 'env')
         prims.set([value for own, origin in zip(self._paths, origins, strict=True) for value in pose(own, origin)])
 
     @override
@@ -123,7 +125,7 @@ class KitPart(TensorAccess):
             STATES[name] if state else PROPERTIES[name],
             self._rows(found, everywhere),
             (sim.config.device if state else 'cpu') if sim.gpu else None,
-            self._origins if name in ('POSE', 'ROOT_POSE') else None,
+            self._origins if kind.endswith(POSES) else None,
         )
         if name == 'DOF_ACTUATION_FORCE':
             self._efforts.append(columns)
@@ -132,7 +134,7 @@ class KitPart(TensorAccess):
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> KitContactForces:
         """Return net contact forces; without `against`, Isaac Sim has no friction in them."""
-        filters = [[f'{slot}/{path}' for path in against] for slot in self._paths for _ in paths] if against else []
+        filters = [self._in(slot, against) for slot in self._paths for _ in paths] if against else []
         return KitContactForces(*self._contacts(paths, filters), self._kit.sim.dt, bool(against))
 
     @override
@@ -147,7 +149,10 @@ class KitPart(TensorAccess):
         return view, self._rows(view.sensor_paths, sensors)
 
     def _everywhere(self, paths: Sequence[str]) -> list[str]:
-        return [f'{slot}/{path}' for slot in self._paths for path in paths]
+        return [path for slot in self._paths for path in self._in(slot, paths)]
+
+    def _in(self, slot: str, paths: Sequence[str]) -> list[str]:
+        return [absolute(path, slot, self._common) for path in paths]
 
     def _rows(self, found: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:
         """Return the rows of a view by slot and thing, from the paths of its rows and of things by slot."""

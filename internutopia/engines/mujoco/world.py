@@ -54,7 +54,7 @@ class MujocoWorld(BatchedWorld):
             scene = place_joints(scene, old, self.data(env_id))
         compiled = self.prepare(scene)
         own = {robot.name: robot.self_collisions for robot in old.source.robots}
-        self._continue_in(env_id, self._compiled(compiled.with_self_collisions(own)), scene)
+        self._continue_in(env_id, self._compiled(compiled.source_with(own)), scene)
         return scene
 
     @override

@@ -6,6 +6,7 @@ gets the state of an env where it is not the one that PhysX left it in, which is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 from weakref import finalize
@@ -32,6 +33,8 @@ from internutopia.model.compiled import CompiledScene
 from internutopia.util.arrays import DeviceArrays
 
 _STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
+OpenDeviceStage = Callable[[StageLayout, int], DeviceStage]
+"""Opens a stage with so many slots of what a layout describes."""
 _MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')
 
 
@@ -39,6 +42,10 @@ class PhysxDeviceEnvBatch(WarpEnvBatch):
     """The envs of one model structure on PhysX, on a device."""
 
     fields = (CHANGEABLE | VISUAL) & WarpEnvBatch.fields
+
+    def __init__(self, scene: CompiledScene, capacity: int, device: wp.Device, open_stage: OpenDeviceStage):
+        self._open_stage = open_stage
+        super().__init__(scene, capacity, device)
 
     @override
     def expanded(self, name: str) -> HostMirror:
@@ -49,18 +56,25 @@ class PhysxDeviceEnvBatch(WarpEnvBatch):
 
     @override
     def _new_batch(self, capacity: int, device: wp.Device, capacities: Capacities | None = None) -> WarpBatch:
-        return PhysxBatch(self.scene, capacity, device, capacities)
+        return PhysxBatch(self.scene, capacity, device, self._open_stage, capacities)
 
 
 class PhysxBatch(WarpBatch):
     """`n` worlds on a device that PhysX steps."""
 
-    def __init__(self, scene: CompiledScene, n: int, device: wp.Device, capacities: Capacities | None = None):
+    def __init__(
+        self,
+        scene: CompiledScene,
+        n: int,
+        device: wp.Device,
+        open_stage: OpenDeviceStage,
+        capacities: Capacities | None = None,
+    ):
         super().__init__(warp_scene(scene).model, n, device, capacities)
         layout = physx_scene(scene).shared_layout
         self._arrays = DeviceArrays(str(device))
         self._drives = Drives(scene.model, self._arrays)
-        self._stage = DeviceStage(layout, n, str(device))
+        self._stage = open_stage(layout, n)
         finalize(self, self._stage.close).atexit = False  # then PhysX closes it itself
         self._instance = PhysxInstance(layout, self._stage, self._arrays)
         self._gains: Gains | None = None

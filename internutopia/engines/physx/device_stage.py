@@ -1,11 +1,13 @@
 """Stages of PhysX whose tensors are torch's, on a GPU: nothing of a state, drive or force is copied to the host.
 
-All slots are in one physics scene, which a GPU needs, and are kept apart by collision groups. On the device `'cpu'` the
-same is simulated on the CPU, for tests. With `ovphysx`, as `runtime.py`.
+All slots are in one physics scene, which a GPU needs. They stand on a grid, so that the broad phase finds few pairs of
+bodies of different envs, and collision groups keep these apart. On the device `'cpu'` the same is simulated on the CPU,
+for tests. With `ovphysx`, as `runtime.py`.
 """
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from typing import Any, cast
@@ -15,11 +17,12 @@ import torch
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.physx.capacities import capacities_of, capacity_error
+from internutopia.config import PhysxCfg
+from internutopia.engines.physx.capacities import OverflowLog, capacities_of
 from internutopia.engines.physx.prims import scene_text
-from internutopia.engines.physx.runtime import PhysxColumns, PhysxStage, slot_name
-from internutopia.engines.physx.stage import StageLayout
-from internutopia.engines.physx.tensors import Columns, ContactForces
+from internutopia.engines.physx.runtime import COMMON_PATH, PhysxColumns, PhysxStage, slot_name
+from internutopia.engines.physx.stage import COMMON, StageLayout
+from internutopia.engines.physx.tensors import POSES, Columns, ContactForces, slot_places
 
 _BY_HOST = ('MASS', 'COM_POSE', 'INERTIA', 'SHAPE_FRICTION_AND_RESTITUTION')  # how names of what is on the host end
 _ON_CPU = 1  # kDLCPU
@@ -28,18 +31,24 @@ _LIMIT = 'hullVertexLimit = '
 
 
 class DeviceStage(PhysxStage):
-    """`slots` copies of what a layout for a shared scene describes, on a device."""
+    """`slots` copies of what a layout for a shared scene describes, on a device, as far apart as their envs [m]."""
 
     shared = False  # with other stages
 
-    def __init__(self, layout: StageLayout, slots: int, device: str):
-        self._device = device
+    def __init__(self, layout: StageLayout, slots: int, device: str, spacing: float, buffers: PhysxCfg):
+        self._device, self._overflows = device, OverflowLog()
+        logging.getLogger('ovphysx').addHandler(self._overflows)
+        places = slot_places(slots, spacing)
+        self._origins = torch.from_numpy(places[:, None].astype(np.float32)).to(device) if places.any() else None
         text, model = layout.text, layout.movers.model
         if device != 'cpu':
             text = text.replace(f'{_LIMIT}255', f'{_LIMIT}{_GPU_VERTICES}')
-        scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu', capacities=capacities_of(layout, slots))
-        with capacity_error(slots):
-            self._attach(device, slots, f'{scene}def Xform "{slot_name(0)}"\n{{\n{text}}}\n')
+        capacities = capacities_of([(layout, slots)], spacing, buffers)
+        scene = scene_text(model, 'scene', shared=True, gpu=device != 'cpu', capacities=capacities)
+        with self._overflows.raised(slots):
+            common = f'def Xform "common"\n{{\n{layout.common}}}\n'
+            prims = f'{scene}{common}def Xform "{slot_name(0)}"\n{{\n{text}}}\n'.replace(COMMON, COMMON_PATH)
+            self._attach(device, slots, prims, places if places.any() else None)
 
     @override
     def _new_instance(self) -> Any:
@@ -47,15 +56,21 @@ class DeviceStage(PhysxStage):
 
     @override
     def step(self, dt: float) -> None:
-        with capacity_error(self.slots):
+        with self._overflows.raised(self.slots):
             super().step(dt)
+
+    @override
+    def close(self) -> None:
+        logging.getLogger('ovphysx').removeHandler(self._overflows)
+        super().close()
 
     @override
     def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
         """Return a quantity of things at paths below each env: tensors, but numpy arrays of masses and frictions."""
         if kind.endswith(_BY_HOST):
             return super().columns(kind, paths)
-        columns = DeviceColumns(*self._bind(kind, paths), self._device)
+        origins = self._origins if kind.endswith(POSES) else None
+        columns = DeviceColumns(*self._bind(kind, paths), self._device, origins)
         self._open.append(columns)
         return cast(PhysxColumns, columns)
 
@@ -95,9 +110,13 @@ def body_of(collider: str) -> str:
 
 
 class DeviceColumns(Columns):
-    """`PhysxColumns` with torch tensors; slots to write are given by a mask `(slots,)`."""
+    """`PhysxColumns` with torch tensors; slots to write are given by a mask `(slots,)`.
 
-    def __init__(self, binding: Any, rows: NDArray[np.intp], device: str):
+    `origins` `(slots, 1, 3)` are where envs stand in PhysX, if these are poses.
+    """
+
+    def __init__(self, binding: Any, rows: NDArray[np.intp], device: str, origins: Any = None):
+        self._origins = origins
         on_host = int(binding.native_device.device_type.value) == _ON_CPU
         self._binding = binding
         self._in_order = bool((rows.ravel() == np.arange(rows.size)).all())
@@ -105,7 +124,7 @@ class DeviceColumns(Columns):
         self._buffer = torch.zeros(binding.shape, device='cpu' if on_host else device)
         self._mask = torch.zeros(rows.size, dtype=torch.uint8, device=self._buffer.device)
         self.shape = (*rows.shape, *binding.shape[1:])
-        self._direct = self._in_order and self._buffer.device == self._rows.device
+        self._direct = self._in_order and self._buffer.device == self._rows.device and origins is None
         self.values: Any = self._buffer.view(self.shape) if self._direct else torch.zeros(self.shape, device=device)
 
     @override
@@ -114,15 +133,21 @@ class DeviceColumns(Columns):
         if not self._direct:
             own = self._buffer.to(self.values.device)
             self.values[...] = own.view(self.shape) if self._in_order else own[self._rows]
+        if self._origins is not None:
+            self.values[..., :3] -= self._origins
         return self.values
 
     @override
     def write(self, slots: Any = None) -> None:
         if not self._direct:
-            own = self.values.view(self._buffer.shape)
+            values = self.values
+            if self._origins is not None:
+                values = values.clone()
+                values[..., :3] += self._origins
+            own = values.view(self._buffer.shape)
             if not self._in_order:
                 own = torch.empty_like(own)
-                own[self._rows] = self.values
+                own[self._rows] = values
             self._buffer.copy_(own)
         if slots is None:
             self._binding.write(self._buffer)

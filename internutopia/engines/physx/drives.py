@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.engines.physx.joints import BALL
 from internutopia.util.arrays import ArrayMaker, HostArrays
 
 Floats = Any  # arrays of the kind that the world has
@@ -71,6 +72,7 @@ class Drives:
         self._rest = numbers(np.where(single, model.qpos_spring[position], 0.0))
         self._position, self._joint = arrays.index(position), arrays.index(joint)
         self._single = numbers(single)
+        self._sprung = numbers(np.isin(model.jnt_type[joint], (*_MOVABLE, BALL)))
         self.limits: Any = numbers(_limits(model, own))
         """Greatest effort on each dof."""
 
@@ -80,7 +82,7 @@ class Drives:
         return Gains(
             self._sum(-biasprm[..., 1] * square),
             self._sum(-biasprm[..., 2] * square),
-            self._single * spring[:, self._joint],
+            self._sprung * spring[:, self._joint],
             gainprm[..., 0] * self._gear,
             biasprm[..., 0] * self._gear,
         )

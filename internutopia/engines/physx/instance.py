@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
 from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, point_sensors
 from internutopia.engines.physx.joint_forces import joint_force_sensors
+from internutopia.engines.physx.joints import BALL
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, TensorAccess
 from internutopia.util.arrays import ArrayMaker, HostArrays, namespace_of, to_host
-from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
+from internutopia.util.rotations import cross, length, quat_rotate, quat_rotate_inverse
 
 Rows = Any
 """Slots: their numbers, or on a device a mask `(slots,)`."""
@@ -144,9 +145,13 @@ class _Tree:
         tree, model = layout.movers.articulations[index], layout.movers.model
         self._pose, self._velocity = self._bind('ROOT_POSE'), None
         self._position, self._speed = self._bind('DOF_POSITION'), self._bind('DOF_VELOCITY')
-        joints = np.array([int(name[1:]) for name in self._position.names()], np.intp)
-        self._qpos, self._dof = arrays.index(model.jnt_qposadr[joints]), arrays.index(model.jnt_dofadr[joints])
+        names = [name[1:].split(':') for name in self._position.names()]  # `j3`, or of a ball joint `j3:0`
+        joints = np.array([int(name[0]) for name in names], np.intp)
+        axes = np.array([int(name[-1]) if len(name) > 1 else 0 for name in names], np.intp)
+        self._qpos, self._dof = arrays.index(model.jnt_qposadr[joints]), arrays.index(model.jnt_dofadr[joints] + axes)
         self._reference = arrays.asarray(model.qpos0[model.jnt_qposadr[joints]], arrays.double)
+        balls = np.flatnonzero((model.jnt_type[joints] == BALL) & (axes == 0))
+        self._balls = _columns(arrays, balls, 3), _columns(arrays, model.jnt_qposadr[joints[balls]], 4)
         links = self._position.links()
         self._links = np.array([k for k, name in enumerate(links) if name[0] == 'b' and name != 'base'], np.intp)
         self.movers = movers = [int(links[k][1:]) for k in self._links]
@@ -177,12 +182,19 @@ class _Tree:
             self._pose.values[:, 0, 3:] = _xyzw(state['mocap_quat'][:, self._mocap])
             self._pose.write(rows)
         self._position.values[:, 0] = qpos[:, self._qpos] - self._reference
+        turns, quats = self._balls
+        if len(turns):
+            self._position.values[:, 0, turns] = _to_turn(qpos[:, quats])
         self._position.write(rows)
         self._speed.values[:, 0] = qvel[:, self._dof]
         self._speed.write(rows)
 
     def read_state(self, qpos: Floats, qvel: Floats) -> None:
-        qpos[:, self._qpos] = self._position.read()[:, 0] + self._reference
+        position = self._position.read()[:, 0]
+        qpos[:, self._qpos] = position + self._reference
+        turns, quats = self._balls
+        if len(turns):
+            qpos[:, quats] = _from_turn(position[:, turns])
         qvel[:, self._dof] = self._speed.read()[:, 0]
         if self._velocity is not None:
             pose, velocity = _from_physx(self._pose.read()[:, 0], self._velocity.read()[:, 0], self._centre)
@@ -341,11 +353,26 @@ def _from_physx(pose: Floats, velocity: Floats, centre: Floats) -> tuple[Floats,
     )
 
 
+def _to_turn(quat: Floats) -> Floats:
+    """Return rotation vectors `(..., 3)` [rad] of quaternions, the shorter way; PhysX has them of ball joints."""
+    xp = namespace_of(quat)
+    quat = xp.where(quat[..., :1] < 0, -quat, quat)
+    size = length(quat[..., 1:])[..., None]
+    return quat[..., 1:] * xp.where(size > 0, 2 * xp.atan2(size, quat[..., :1]) / xp.where(size > 0, size, 1.0), 2.0)
+
+
+def _from_turn(turn: Floats) -> Floats:
+    """Return quaternions of rotation vectors [rad]."""
+    angle, xp = length(turn)[..., None], namespace_of(turn)
+    share = xp.where(angle > 0, xp.sin(angle / 2) / xp.where(angle > 0, angle, 1.0), 0.5)
+    return xp.concat([xp.cos(angle / 2), share * turn], axis=-1)
+
+
 def _xyzw(quat: Floats) -> Floats:
     """Return quaternions with the scalar last."""
     return namespace_of(quat).concat([quat[..., 1:], quat[..., :1]], axis=-1)
 
 
-def _columns(arrays: ArrayMaker, first: NDArray[np.int32], count: int) -> Any:
+def _columns(arrays: ArrayMaker, first: NDArray[np.integer], count: int) -> Any:
     """Return the columns, `(n, count)`, of n things whose first ones are given."""
     return arrays.index((first[:, None] + np.arange(count)).ravel()).reshape(-1, count)

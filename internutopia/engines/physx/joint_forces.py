@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import FORCE_SENSORS, Floats, Movers
-from internutopia.engines.physx.stage import joint_turn
+from internutopia.engines.physx.joints import joint_turn
 from internutopia.util.arrays import ArrayMaker
 from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 
@@ -70,7 +70,7 @@ def joint_force_sensors(movers: Movers) -> list[JointForceSensor]:
                 address=int(model.sensor_adr[sensor]),
                 link=link,
                 torque=bool(model.sensor_type[sensor] == _TORQUE),
-                turn=_UNTURNED if joint is None else joint_turn(model.jnt_axis[joint]),
+                turn=_UNTURNED if joint is None else joint_turn(model, joint),
                 arm=(0.0 if joint is None else model.jnt_pos[joint]) - model.site_pos[site],
                 frame=model.site_quat[site].copy(),
             )

@@ -13,14 +13,14 @@ from mujoco.batch import MODEL_FIELDS
 from internutopia.engines.mujoco.env_batch import model_field
 from internutopia.engines.physx.drives import Drives
 from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
+from internutopia.engines.physx.joints import BALL
 from internutopia.engines.physx.sensors import check_sensors
 from internutopia.engines.physx.stage import StageLayout, write_stage
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.physx_attributes import physx_attributes
+from internutopia.model.physx_attributes import MODES, physx_attributes
 from internutopia.util.log import warn_once
 
 _HELD = (MODEL_FIELDS - CHANGEABLE - VISUAL) | {'geom_friction'}  # of shapes, which are known by it
-_PLAIN = (int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
 class PhysxScene:
@@ -64,10 +64,10 @@ def physx_scene(scene: CompiledScene) -> PhysxScene:
 
 
 def _check(model: mujoco.MjModel) -> None:
-    joint = next((j for j in range(model.njnt) if model.jnt_type[j] not in _PLAIN), None)
+    limited = [joint for joint in range(model.njnt) if model.jnt_type[joint] == BALL and model.jnt_limited[joint]]
     gravity = np.isin(model.body_gravcomp, (0.0, 1.0)).all()
     for present, what in (
-        (joint is not None, f'ball joints ({model.joint(joint).name!r})' if joint is not None else ''),
+        (bool(limited), f'limits of ball joints ({", ".join(repr(model.joint(joint).name) for joint in limited)})'),
         (model.ntendon > 0, 'tendons'),
         (model.nflex > 0, 'flexible bodies'),
         (model.nplugin > 0, 'plugins'),
@@ -76,5 +76,6 @@ def _check(model: mujoco.MjModel) -> None:
     ):
         if present:
             raise NotImplementedError(f"backend 'physx' has no counterpart of {what} of a model; use 'mujoco'")
-    if model.npair:
+    moded = {model.geom(name).id for name, own in physx_attributes(model).items() if MODES[0] in own}
+    if not moded.issuperset([*model.pair_geom1.tolist(), *model.pair_geom2.tolist()]):
         warn_once("backend 'physx' takes friction and restitution from the geoms: those of contact pairs are ignored")

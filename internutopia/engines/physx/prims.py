@@ -72,8 +72,12 @@ def attribute_text(attributes: Attributes) -> str:
     """Return attributes of PhysX's schemas."""
     lines = []
     for name, value in attributes.items():
-        kind = 'bool' if isinstance(value, bool) else 'int' if name.endswith('Count') else 'float'
-        lines.append(f'{kind} {name} = {str(value).lower() if kind == "bool" else f"{value:.9g}"}\n')
+        if isinstance(value, str):
+            lines.append(f'uniform token {name} = "{value}"\n')
+        elif isinstance(value, bool):
+            lines.append(f'bool {name} = {str(value).lower()}\n')
+        else:
+            lines.append(f'{"int" if name.endswith("Count") else "float"} {name} = {value:.9g}\n')
     return ''.join(lines)
 
 

@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.engines.physx.stage import StageLayout
+from internutopia.engines.physx.stage import StageLayout, absolute
 from internutopia.engines.physx.tensors import Columns, ContactForces, ContactPoints, Floats, TensorAccess, strongest
 
+COMMON_PATH = '/World/common'
+"""Path of what all slots of a stage have in common."""
 _NAMES = itertools.count()
 _HEADER = (
     '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 1\n    kilogramsPerUnit = 1\n    upAxis = "Z"\n)\n'
@@ -252,8 +254,11 @@ class PhysxStage(TensorAccess):
     def __init__(self, layout: StageLayout, slots: int):
         self._attach('cpu', slots, f'def Xform "{slot_name(0)}"\n{{\n{layout.text}}}\n')
 
-    def _attach(self, device: str, slots: int, prims: str) -> None:
-        """Open a stage with these prims, copy the first slot, and have an instance of PhysX simulate it."""
+    def _attach(self, device: str, slots: int, prims: str, places: NDArray[np.floating] | None = None) -> None:
+        """Open a stage with these prims, copy the first slot, and have an instance of PhysX simulate it.
+
+        Copies stand where the first one does, or at `places` `(slots, 3)` [m].
+        """
         _start(device)
         import ovstage
 
@@ -270,6 +275,9 @@ class PhysxStage(TensorAccess):
             targets = [f'/World/{slot_name(slot)}' for slot in range(1, slots)]
             self._stage.clone(f'/World/{slot_name(0)}', targets, ordinal)
             self._stage.advance_write_floor(ordinal=ordinal).wait()
+            if places is not None:
+                ordinal = 3
+                _place(self._stage, targets, places[1:], ordinal)
         self._physx.wait_task(self._physx.attach_ovstage(self._stage, read_ordinal=ordinal))
         self._physx.warmup()
         _stages.add(self)
@@ -348,12 +356,29 @@ class PhysxStage(TensorAccess):
 
     @staticmethod
     def _in(slot: int, paths: Sequence[str]) -> list[str]:
-        return [f'/World/{slot_name(slot)}/{path}' for path in paths]
+        return [absolute(path, f'/World/{slot_name(slot)}', COMMON_PATH) for path in paths]
 
     def _rows(self, found: Sequence[str], paths: Sequence[str]) -> NDArray[np.intp]:
         row_of = {path: row for row, path in enumerate(found)}
         rows = np.array([row_of[path] for path in self._everywhere(paths)], np.intp)
         return rows.reshape(self.slots, len(paths))
+
+
+def _place(stage: Any, paths: Sequence[str], places: NDArray[np.floating], ordinal: int) -> None:
+    """Move prims of a stage to places, `(n, 3)` [m]."""
+    import ovstage
+
+    matrices = np.tile(np.eye(4), (len(places), 1, 1))
+    matrices[:, 3, :3] = places
+    with (
+        ovstage.PathDictionary(stage) as dictionary,
+        dictionary.create_path_list_from_strings(paths) as chosen,
+        stage.query_from_path_list(chosen) as query,
+    ):
+        values, semantic = matrices.reshape(-1, 16), ovstage.AttributeSemantic.MATRIX
+        stage.write_attribute(query, 'omni:xform', ordinal, values, is_array=False, semantic=semantic).wait()
+    stage.compute_hierarchy(ordinal, ordinal)
+    stage.advance_write_floor(ordinal=ordinal).wait()
 
 
 def _copies(group: Any) -> list[Floats]:

@@ -10,7 +10,8 @@ afterwards. `@` is the path of the env.
 - Bodies hold their colliders `g<geom>` in scopes `w<body>`, one for each body of the model.
 
 Where all envs are in one physics scene, which a GPU needs, groups of colliders keep them apart: each of them touches
-those groups only that it names, and they are of its own env.
+those groups only that it names, and they are of its own env. Level planes, which have no end, are of all envs there,
+at the path `$`: a plane in each env would be near the bodies of all others.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from types import MappingProxyType
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.joints import BALL, SLIDE, ball_joint_text, drives_text, joint_turn, joint_unit
+from internutopia.engines.physx.materials import Materials
 from internutopia.engines.physx.prims import (
     ARTICULATION,
     BODY,
@@ -39,26 +41,29 @@ from internutopia.engines.physx.prims import (
 )
 from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
 from internutopia.model.physx_attributes import Attributes, physx_attributes
-from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
+COMMON = '$'
+"""Stands for the path of what all envs on a stage have in common."""
 DUMMY_SHARE = 1e-3
 """Mass of the links between several joints of one body, of that of the body."""
 
-_SLIDE = int(mujoco.mjtJoint.mjJNT_SLIDE)
-_X = np.array([1.0, 0.0, 0.0])
+_PLANE = int(mujoco.mjtGeom.mjGEOM_PLANE)
+_UP = np.array([0.0, 0.0, 1.0])
+_LEVEL = 1e-9
 _FAR = 1e7  # [rad, m] limit of joints without one: PhysX counts turns of a hinge only if it has limits
-_BOUNCING = 0.9999  # impedance of what has a restitution, see `model/contact_parameters.py`
 
 
 @dataclass(frozen=True)
 class StageLayout:
     """USD text of one env, in which `@` is its path, and paths below it of what tensors read and write.
 
-    The text has no physics scene if the env is to share one.
+    The text has no physics scene if the env is to share one. `common` is that of prims at `$`, which all envs have in
+    common; paths of colliders there begin with it.
     """
 
     text: str
+    common: str
     movers: Movers
     standalone: tuple[str, ...]  # of free bodies, then of kinematic ones
     roots: tuple[str, ...]  # of the articulations
@@ -72,6 +77,11 @@ class StageLayout:
         """Return the colliders of some bodies that move."""
         owner = self.movers.of[self.movers.model.geom_bodyid]
         return [geom for geom in self.colliders if owner[geom] and owner[geom] in movers]
+
+
+def absolute(path: str, env: str, common: str) -> str:
+    """Return a path of a layout on a stage, from those of its env and of what envs have in common."""
+    return path.replace(COMMON, common) if path.startswith(COMMON) else f'{env}/{path}'
 
 
 def mover_path(movers: Movers, mover: int) -> str:
@@ -97,12 +107,12 @@ class _Writer:
         self._owner = '' if shared_scene else 'rel physics:simulationOwner = <@/scene>\n'
         self._movers = Movers(model)
         self._filters = Filters(self._movers)
-        self._materials: dict[tuple[float, float, str], str] = {}
-        self._modes = friction_modes(model)
         self._sensed = sensed_bodies(model)
         self._passing: dict[int, list[int]] = {}
+        self._common: set[int] = set()  # geoms
         self._colliders: dict[int, str] = {}
         self._authored = physx_attributes(model)
+        self._materials = Materials(model, self._authored)
         self._paths = {mover: mover_path(self._movers, mover) for mover in self._movers.parents}
 
     def layout(self) -> StageLayout:
@@ -112,16 +122,20 @@ class _Writer:
             for tree in movers.articulations
         ]
         self._find_passing(selfless)
+        self._find_common()
         parts = ['' if self._shared else scene_text(self._model, 'scene'), self._world()]
         parts += [self._standalone(mover, kinematic=False) for mover in movers.free]
         parts += [self._standalone(mover, kinematic=True) for mover in movers.kinematic]
         parts += [self._articulation(i, tree, selfless[i]) for i, tree in enumerate(movers.articulations)]
-        parts += [*self._loops(), *self._groups(), *self._material_prims()]
+        parts += self._loops()
+        common = [self._collider(geom, 0, COMMON, []) for geom in sorted(self._common)]
+        for text, root in ((parts, '@'), (common, COMMON)):
+            text += [*self._groups(root), *self._materials.prims(root)]
         roots = tuple(
             f'a{i}/root' if tree.fixed else f'a{i}/b{tree.root}' for i, tree in enumerate(movers.articulations)
         )
         standalone = tuple(f'r{mover}' for mover in (*movers.free, *movers.kinematic))
-        return StageLayout(''.join(parts), movers, standalone, roots, self._colliders)
+        return StageLayout(''.join(parts), ''.join(common), movers, standalone, roots, self._colliders)
 
     @staticmethod
     def _of(tree: Articulation) -> set[int]:
@@ -136,6 +150,21 @@ class _Writer:
             if tree is not None and tree == tree_of.get(second) and (selfless[tree] or self._are_joined(first, second)):
                 continue
             self._passing.setdefault(one, []).append(other)
+
+    def _find_common(self) -> None:
+        """Collect the planes that envs can have in common: in a shared scene they are the same wherever an env stands.
+
+        Those are left out on which contacts are measured, or that some bodies pass through.
+        """
+        if not self._shared:
+            return
+        model, movers = self._model, self._movers
+        apart = {*self._sensed, *self._passing, *(body for others in self._passing.values() for body in others)}
+        for body, geoms in self._filters.colliders.items():
+            for geom in geoms if movers.of[body] == 0 and body not in apart else ():
+                upwards = quat_rotate(movers.geom_orientations[geom], _UP)[2]
+                if model.geom_type[geom] == _PLANE and upwards > 1 - _LEVEL:
+                    self._common.add(geom)
 
     def _are_joined(self, first: int, second: int) -> bool:
         """Return True if one joint connects two movers, so that PhysX lets them pass."""
@@ -200,21 +229,22 @@ class _Writer:
     def _joint(self, joint: int, body0: str, body1: str, parent: int) -> str:
         model, movers = self._model, self._movers
         link = int(model.jnt_bodyid[joint])
-        turn = joint_turn(model.jnt_axis[joint])
+        turn = joint_turn(model, joint)
         anchor = movers.positions[link] + quat_rotate(movers.orientations[link], model.jnt_pos[joint])
         place, direction = anchor, quat_multiply(movers.orientations[link], turn)
         if parent:
             place, direction = movers.local(parent, anchor, direction)
-        slides = model.jnt_type[joint] == _SLIDE
-        kind, axis = ('Prismatic', 'linear') if slides else ('Revolute', 'angular')
         text = (
-            f'uniform token physics:axis = "X"\nrel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
+            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
             f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
             f'point3f physics:localPos1 = {vector_text(model.jnt_pos[joint])}\n'
             f'quatf physics:localRot1 = {vector_text(turn)}\n'
-            f'float drive:{axis}:physics:stiffness = 1\nfloat drive:{axis}:physics:damping = 1\n'
-            f'float drive:{axis}:physics:maxForce = 1e30\nuniform token drive:{axis}:physics:type = "force"\n'
         )
+        if model.jnt_type[joint] == BALL:
+            return ball_joint_text(f'j{joint}', text)
+        slides = model.jnt_type[joint] == SLIDE
+        kind, axis = ('Prismatic', 'linear') if slides else ('Revolute', 'angular')
+        text += f'uniform token physics:axis = "X"\n{drives_text(axis)}'
         low, high = self._limits(joint)
         unit = joint_unit(model, joint)
         text += f'float physics:lowerLimit = {low / unit:.9g}\nfloat physics:upperLimit = {high / unit:.9g}\n'
@@ -262,7 +292,7 @@ class _Writer:
                 position, orientation = position + quat_rotate(orientation, place), quat_multiply(orientation, turn)
                 if mover:
                     position, orientation = self._movers.local(mover, position, orientation)
-                    text += f'rel physics:body{end} = <@/{self._paths[mover]}>\n'
+                text += f'rel physics:body{end} = <@{f"/{self._paths[mover]}" if mover else ""}>\n'
                 text += f'point3f physics:localPos{end} = {vector_text(position)}\n'
                 text += f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
             yield prim_text('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)
@@ -290,7 +320,7 @@ class _Writer:
         others = [
             f'<@/{self._home(other)}/g{geom}>' for other in self._passing.get(body, ()) for geom in colliders[other]
         ]
-        parts = [self._collider(geom, mover, home, others) for geom in colliders[body]]
+        parts = [self._collider(geom, mover, home, others) for geom in colliders[body] if geom not in self._common]
         return prim_text('Xform', f'w{body}', '', ''.join(parts))
 
     def _home(self, body: int) -> str:
@@ -305,7 +335,7 @@ class _Writer:
             position, orientation = movers.local(mover, position, orientation)
         kind, schemas, text = shape_text(self._model, geom)
         text += pose_text(position, orientation, shape_scale(self._model, geom))
-        text += f'rel material:binding:physics = <@/{self._material(geom)}>\n'
+        text += f'rel material:binding:physics = <{self._materials.path(geom, self._root(geom))}>\n'
         schemas = f'"PhysicsCollisionAPI", {schemas}"MaterialBindingAPI"'
         if not mover:
             text += self._owner
@@ -320,21 +350,11 @@ class _Writer:
             text += f'rel physics:filteredPairs = [{", ".join(passing)}]\n'
         return prim_text(kind, f'g{geom}', schemas, text)
 
-    def _material(self, geom: int) -> str:
-        key = float(_frictions(self._model)[geom]), restitution_of(self._model, geom), self._modes[geom]
-        return self._materials.setdefault(key, f'm{len(self._materials)}')
+    def _root(self, geom: int) -> str:
+        """Return the path of what a collider belongs to: its env, or what envs have in common."""
+        return COMMON if geom in self._common else '@'
 
-    def _material_prims(self) -> Iterator[str]:
-        for (friction, restitution, mode), name in self._materials.items():
-            text = (
-                f'float physics:staticFriction = {friction:.9g}\nfloat physics:dynamicFriction = {friction:.9g}\n'
-                f'float physics:restitution = {restitution:.9g}\n'
-                f'uniform token physxMaterial:frictionCombineMode = "{mode}"\n'
-                'uniform token physxMaterial:restitutionCombineMode = "max"\n'
-            )
-            yield prim_text('Material', name, '"PhysicsMaterialAPI", "PhysxMaterialAPI"', text)
-
-    def _groups(self) -> Iterator[str]:
+    def _groups(self, root: str) -> Iterator[str]:
         """Yield groups of colliders by their bits, if some of these keep any apart or there are other envs' colliders.
 
         A group names those that its colliders pass through, or in a shared scene those that they touch.
@@ -342,14 +362,21 @@ class _Writer:
         strangers = {frozenset(pair) for pair in self._filters.strangers()}
         if not strangers and not self._shared:
             return
-        for i, bits in enumerate(self._filters.bits):
-            others = [j for j in range(len(self._filters.bits)) if (frozenset((i, j)) in strangers) != self._shared]
-            members = [path for geom, path in self._colliders.items() if self._filters.bits_of(geom) == bits]
+        members: dict[str, list[str]] = {}
+        for geom, path in self._colliders.items():
+            name = f'{self._root(geom)}/c{self._filters.bits.index(self._filters.bits_of(geom))}'
+            members.setdefault(name, []).append(f'<{absolute(path, "@", COMMON)}>')
+        for name, colliders in members.items():
+            if not name.startswith(root):
+                continue
+            others = [] if root == COMMON else list(members)
+            apart = [frozenset((int(name[3:]), int(other[3:]))) in strangers for other in others]
+            named = [f'<{other}>' for other, passes in zip(others, apart, strict=True) if passes != self._shared]
             text = (
-                f'rel collection:colliders:includes = [{", ".join(f"<@/{path}>" for path in members)}]\n'
-                f'rel physics:filteredGroups = [{", ".join(f"<@/c{other}>" for other in others)}]\n'
+                f'rel collection:colliders:includes = [{", ".join(colliders)}]\n'
+                f'rel physics:filteredGroups = [{", ".join(named)}]\n'
             )
-            yield prim_text('PhysicsCollisionGroup', f'c{i}', '"CollectionAPI:colliders"', text)
+            yield prim_text('PhysicsCollisionGroup', name[2:], '"CollectionAPI:colliders"', text)
 
     def _attributes(self, schema: str, element: str, defaults: Attributes = MappingProxyType({})) -> str:
         """Return attributes of a schema: those that the file of an element has, else defaults."""
@@ -358,50 +385,3 @@ class _Writer:
 
     def _pose(self, body: int) -> tuple[Floats, Floats]:
         return self._movers.positions[body], self._movers.orientations[body]
-
-
-def friction_modes(model: mujoco.MjModel) -> list[str]:
-    """Return how the friction of each geom is combined with that of another, the stronger of two modes being taken.
-
-    MuJoCo takes the larger friction, or that of the geom of higher priority. Where one of these is smaller, it is
-    the minimum, for which other geoms have to put up with the mean of theirs.
-    """
-    solid = (model.geom_contype | model.geom_conaffinity) > 0
-    friction, first = _frictions(model), model.geom_priority > 0
-    ordinary = friction[solid & ~first]
-    low = solid & first & (friction < ordinary.max(initial=0.0))
-    if not low.any():
-        return ['max'] * model.ngeom
-    if np.ptp(ordinary) > 0:
-        warn_once(
-            "backend 'physx': geoms with a priority and a low friction are in a scene whose other geoms have different "
-            'frictions: between those, their mean counts, where MuJoCo takes the larger one'
-        )
-    return ['min' if low[geom] else 'max' if first[geom] else 'average' for geom in range(model.ngeom)]
-
-
-def _frictions(model: mujoco.MjModel) -> Floats:
-    """Return sliding frictions of geoms; 0 where contacts have none."""
-    return np.where(model.geom_condim > 1, model.geom_friction[:, 0], 0.0)
-
-
-def restitution_of(model: mujoco.MjModel, geom: int) -> float:
-    """Return the restitution of a geom that `make_bouncy` made one, else 0."""
-    damping = -float(model.geom_solref[geom, 1])
-    if damping <= 0 or model.geom_solimp[geom, 0] < _BOUNCING:
-        return 0.0
-    return float(np.clip(damping * model.opt.timestep - 1, 0.0, 1.0))
-
-
-def joint_unit(model: mujoco.MjModel, joint: int) -> float:
-    """Return USD's unit of a joint's position, in rad or m."""
-    return 1.0 if model.jnt_type[joint] == _SLIDE else np.pi / 180
-
-
-def joint_turn(axis: NDArray[np.float64]) -> Floats:
-    """Return the orientation of a joint's frame, whose x axis is the joint's."""
-    axis = axis / np.linalg.norm(axis)
-    if axis[0] < -1 + 1e-12:
-        return np.array([0.0, 0.0, 1.0, 0.0])
-    quaternion = np.concatenate([[1 + axis[0]], np.cross(_X, axis)])
-    return quaternion / np.linalg.norm(quaternion)

@@ -6,6 +6,7 @@ in the order of the paths. Angles are radians.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,6 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+
+
+POSES = ('ROOT_POSE', 'RIGID_BODY_POSE')
+"""How names of poses end that are of the host's world, not of a body."""
+_FARTHEST = 512.0  # [m] from where on 32-bit floats are coarser than 0.03 mm
+
+
+def slot_places(slots: int, spacing: float) -> NDArray[np.floating]:
+    """Return where the copies of a stage stand in the host's world, `(slots, 3)` [m]: on a near-square grid.
+
+    It is as wide as envs stand apart, `spacing` [m], but as narrow as keeps 32-bit floats precise.
+    """
+    columns = math.isqrt(max(slots - 1, 0)) + 1
+    places = np.arange(slots)
+    grid = np.stack([places // columns, places % columns, 0.0 * places], axis=-1)
+    return grid * min(spacing, _FARTHEST / columns)
 
 
 class Columns(Protocol):

@@ -302,7 +302,13 @@ class WarpBatch:
                 wp.copy(array, self._before[name])
         else:
             log.warning('contacts or constraints were left out in steps until now: there was too little room for them')
-        self._grow(flags)
+        old, capacities = self._data, self.capacities.grown(flags, self.model.nv)
+        log.warning(
+            '%d envs need more room than there was: it grows from %s to %s', self.n, self.capacities, capacities
+        )
+        self.capacities = capacities
+        self._allocate()
+        self._copy_state(old)
         return True
 
     def _launch(self, key: tuple[Any, ...], call: Callable[[], None], calls: _Calls | None = None) -> None:
@@ -388,16 +394,6 @@ class WarpBatch:
     def _copy_rows(self, worlds: HostMirror, which: bool, source: Any, target: Any) -> None:
         if target.size:
             wp.launch(copy_rows, target.shape, [worlds.array, which, source], [target])
-
-    def _grow(self, flags: int) -> None:
-        """Double the buffers that were too small; the worlds keep their state."""
-        old, capacities = self._data, self.capacities.grown(flags, self.model.nv)
-        log.warning(
-            '%d envs need more room than there was: it grows from %s to %s', self.n, self.capacities, capacities
-        )
-        self.capacities = capacities
-        self._allocate()
-        self._copy_state(old)
 
 
 def _copy_first(source: Any, target: Any) -> None:

@@ -17,7 +17,7 @@ import warp as wp
 from typing_extensions import override
 
 from internutopia.engines.base import DeviceWorld, PhysicsState, SceneHandle
-from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Sight
+from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Sight, slots_by_batch
 from internutopia.engines.views import EnvIds
 from internutopia.engines.warp.batch import WarpBatch
 from internutopia.engines.warp.env_batch import WarpEnvBatch
@@ -44,7 +44,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
         super().load(scenes)
         env_ids = np.array(sorted(scenes), np.intp)
-        for env_batch, slots in self._slots_by_batch(env_ids):
+        for env_batch, slots in slots_by_batch(self.env_batches, env_ids):
             self.batch_arrays(env_batch).store_starts(slice(None) if slots is None else slots.astype(np.intp))
 
     @override

@@ -12,6 +12,7 @@ The reply is a map of the arrays that the mapping names, `(n, steps, k)`; or any
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from internutopia.evaluation.protocols.batches import asked, split, stacked, wai
 from internutopia.util.encoding import MSGPACK, MalformedError, decode, encode
 
 _SHOWN = 2000  # characters of a server's message
+_GLIMPSE = 40  # bytes of an answer that cannot be read
 
 
 class HttpClient:
@@ -31,9 +33,7 @@ class HttpClient:
     def __init__(self, address: str, timeout: float, batched: bool | None = None):
         self._address, self._timeout, self._batched = address, timeout, batched is not False
         self._http = httpx.Client(timeout=timeout, headers={'Content-Type': MSGPACK}, trust_env=False)
-        url = httpx.URL(address)
-        place = url.host, url.port or {'http': 80, 'https': 443}[url.scheme]
-        wait_for(lambda: socket.create_connection(place, timeout).close(), address, timeout, (OSError,))
+        self._reached()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
         """Ask the policy; see `Client`."""
@@ -50,19 +50,36 @@ class HttpClient:
             'first': np.array([request.first for request in requests]),
         }
         body = encode(message, MSGPACK)
-
-        def post() -> httpx.Response:
-            return self._http.post(self._address, content=body)
-
         try:
-            reply = wait_for(post, self._address, self._timeout, (httpx.ConnectError, httpx.ConnectTimeout))
+            errors = httpx.ConnectError, httpx.ConnectTimeout
+            status, data = wait_for(lambda: self._posted(body), self._address, self._timeout, errors)
         except httpx.TimeoutException:
             raise PolicyError(f'no answer within {self._timeout:g} s') from None
         except httpx.TransportError as error:
+            self._reached()
             raise PolicyError(f'the connection broke: {error}') from None
-        if reply.status_code != httpx.codes.OK:
-            raise PolicyError(f'status {reply.status_code}: {reply.text[:_SHOWN]}')
+        if status != httpx.codes.OK:
+            text = data[:_SHOWN].decode(errors='replace')
+            raise PolicyError(f'status {status} {httpx.codes.get_reason_phrase(status)}: {text}')
         try:
-            return list(split(decode(reply.content, MSGPACK), len(requests)))
+            return list(split(decode(data, MSGPACK), len(requests)))
         except MalformedError as error:
-            raise PolicyError(f'the answer cannot be read: {error}') from None
+            raise PolicyError(f'the answer cannot be read: {error}; it begins with {data[:_GLIMPSE]!r}') from None
+
+    def _reached(self) -> None:
+        """Wait until something listens at the address. PolicyGoneError."""
+        url = httpx.URL(self._address)
+        place = url.host, url.port or {'http': 80, 'https': 443}[url.scheme]
+        errors = (OSError,)
+        wait_for(lambda: socket.create_connection(place, self._timeout).close(), self._address, self._timeout, errors)
+
+    def _posted(self, body: bytes) -> tuple[int, bytes]:
+        """Return status and content of a reply. TimeoutException, also for one that comes in drips."""
+        end = time.monotonic() + self._timeout
+        with self._http.stream('POST', self._address, content=body) as reply:
+            parts = []
+            for part in reply.iter_bytes():
+                parts.append(part)
+                if time.monotonic() > end:
+                    raise httpx.ReadTimeout('the reply takes too long')
+            return reply.status_code, b''.join(parts)

@@ -81,6 +81,7 @@ class WebsocketClient:
         else:
             return answers
         self.close()  # a late answer would be taken for that to another question
+        self._connected()
         return [*answers, *[lost] * (len(contents) - len(answers))]
 
     def _connected(self) -> ClientConnection:

@@ -98,6 +98,7 @@ def _describe(config: Config) -> Description:
     envs = VectorEnv(config)
     try:
         envs.reset()
+        envs.core.learning.one_group('a server')
         observation_size = spaces.flatdim(envs.single_observation_space)
         return Description(observation_size, envs.action_format, envs.core.step_dt, mujoco.__version__)
     finally:

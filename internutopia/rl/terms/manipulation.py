@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config.fields import PositiveFloat, Range
+from internutopia.config.fields import PositiveFloat, Range, Vector
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term
-from internutopia.util.rotations import length, quat_rotate_inverse
+from internutopia.util.rotations import length, quat_rotate, quat_rotate_inverse
 
 
 @term('observation')
@@ -21,9 +21,9 @@ def target_offset(state: RobotState, link: str, name: CommandName) -> Array:
 
 
 @term('observation')
-def object_offset(state: RobotState, link: str, body: str) -> Array:
-    """Way from a link to an object, in the base frame `(n, 3)` [m]."""
-    return _in_base(state, state.object_positions([body])[:, 0] - state.link_position(link))
+def object_offset(state: RobotState, link: str, body: str, offset: Vector = (0.0, 0.0, 0.0)) -> Array:
+    """Way from a link to an object, or to a point `offset` [m] in its frame, in the base frame `(n, 3)` [m]."""
+    return _in_base(state, _point(state, body, offset) - state.link_position(link))
 
 
 @term('reward')
@@ -39,10 +39,11 @@ def target_near(state: RobotState, link: str, name: CommandName, tolerance: Posi
 
 
 @term('reward')
-def object_near(state: RobotState, link: str, body: str, tolerance: PositiveFloat) -> Array:
-    """exp(-d / tolerance) of the distance of an object from a link."""
-    offset = state.object_positions([body])[:, 0] - state.link_position(link)
-    return state.xp.exp(-length(offset) / tolerance)
+def object_near(
+    state: RobotState, link: str, body: str, tolerance: PositiveFloat, offset: Vector = (0.0, 0.0, 0.0)
+) -> Array:
+    """exp(-d / tolerance) of the distance of an object, or of a point `offset` [m] in its frame, from a link."""
+    return state.xp.exp(-length(_point(state, body, offset) - state.link_position(link)) / tolerance)
 
 
 @term('reward')
@@ -51,6 +52,18 @@ def object_lifted(state: RobotState, body: str, low: float, high: float) -> Arra
     if high <= low:
         raise ValueError(f'low={low}, high={high}: the former must be less')
     return ((state.object_positions([body])[:, 0, 2] - low) / (high - low)).clip(0.0, 1.0)
+
+
+@term('termination')
+def object_reached(state: RobotState, link: str, body: str, radius: PositiveFloat) -> NDArray[np.bool_]:
+    """A link is within this of an object [m]."""
+    return length(state.object_positions([body])[:, 0] - state.link_position(link)) < radius
+
+
+@term('reward', name='object_reached')
+def at_object(state: RobotState, link: str, body: str, radius: PositiveFloat) -> Array:
+    """1 where a link is within `radius` [m] of an object."""
+    return state.xp.astype(object_reached(state, link, body, radius), state.xp.float32)
 
 
 @term('termination')
@@ -68,6 +81,15 @@ def place_object(state: RobotState, env_ids: Any, body: str, x: Range, y: Range,
     thing.set_poses(env_ids, xp.stack([forward, left, xp.full_like(left, z)], axis=-1))
     rest = state.arrays.zeros((n, 3))
     thing.set_velocities(env_ids, rest, rest)
+
+
+def _point(state: RobotState, body: str, offset: Vector) -> Array:
+    """Return where a point of an object is, env frame `(n, 3)` [m]."""
+    positions = state.object_positions([body])[:, 0]
+    if not any(offset):
+        return positions
+    orientations = state.scene_object(body).get_poses()[1]
+    return positions + quat_rotate(orientations, state.constant(tuple(offset)) + state.xp.zeros_like(positions))
 
 
 def _in_base(state: RobotState, vector: Array) -> Array:

@@ -77,7 +77,7 @@ pure_term = partial(term, pure=True)
 
 def terms_of(learning: LearningCfg) -> list[tuple[Kind, str, RegisteredTerm]]:
     """Return the registered terms of those names, for `add_terms` in another process."""
-    lists = learning.observations, learning.critic_observations, learning.rewards, learning.terminations
+    lists = learning.terms(False), learning.terms(True), learning.rewards, learning.terminations
     others = learning.metrics.values(), learning.commands.values(), learning.randomizations, learning.curricula
     names = {cfg.term for configs in (*lists, *others) for cfg in configs}
     return [(kind, name, known[name]) for kind, known in _terms.items() for name in known if name in names]

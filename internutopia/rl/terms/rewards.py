@@ -59,6 +59,12 @@ def goal_reached(state: RobotState, name: CommandName, radius: float) -> Array:
 
 
 @term('reward')
+def left_area(state: RobotState, radius: float) -> Array:
+    """1 where the base is farther than `radius` [m] from the origin of its env."""
+    return state.xp.astype(length(state.base_position[:, :2]) > radius, state.xp.float32)
+
+
+@term('reward')
 def height(state: RobotState, target: float, tolerance: PositiveFloat = 0.1) -> Array:
     """exp(-(z - target)^2 / tolerance^2) of the base height [m]."""
     return state.xp.exp(-state.xp.square(state.base_position[:, 2] - target) / tolerance**2)

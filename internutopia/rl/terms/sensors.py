@@ -49,6 +49,20 @@ def camera(
     semantic one, with `categories`, 1 for what is of the first category, and so on, 0 for the rest. ValueError if
     there is no such camera.
     """
+    values = picture(state, name, data, max_depth, categories)
+    if data == 'rgb':
+        values = state.xp.astype(values, state.xp.float32) / 255.0
+    return values.reshape(state.env_num, -1)
+
+
+def picture(
+    state: RobotState,
+    name: str,
+    data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'],
+    max_depth: float,
+    categories: Sequence[str] | None,
+) -> Any:
+    """Render the camera sensor `name` in all envs, see `camera`: `(n, height, width, channels)`, colours as uint8."""
     if categories is not None and data != 'semantic_segmentation':
         raise ValueError(f"observation term 'camera': {data!r} has no categories, 'semantic_segmentation' has")
     sensors: dict[str, Any] = {
@@ -61,11 +75,7 @@ def camera(
         )
     if data in _SEGMENTATIONS:
         values = sensors[name].segmentation(data, None if categories is None else tuple(categories))
-        return values.reshape(state.env_num, -1)
+        return values[..., None]
     kind = _KINDS[data]
-    picture = sensors[name].pictures(kind)[kind]
-    if kind == 'depth':
-        values = state.xp.clip(picture, 0.0, max_depth)
-    else:
-        values = state.xp.astype(picture[..., :3], state.xp.float32) / 255.0
-    return values.reshape(state.env_num, -1)
+    rendered = sensors[name].pictures(kind)[kind]
+    return rendered[..., :3] if kind == 'rgba' else state.xp.clip(rendered, 0.0, max_depth)[..., None]

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gymnasium.spaces import Box
 
-from internutopia.config.learning import LearningCfg
-from internutopia.rl.batched_env import BatchedRLEnv
-from internutopia.rl.policy import PolicyMetadata, write_metadata
+from internutopia.config import Config
+from internutopia.config.learning import LearningCfg, ObservationTermCfg
+from internutopia.engines.views import LARGEST_NUMBER
+from internutopia.rl.action_format import ActionFormat
+from internutopia.rl.array_runner import ArrayRunner
+from internutopia.rl.policy import PolicyMetadata, TaskPolicyMetadata, write_metadata
 from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
 from internutopia.rl.training.run_folder import read_progress
@@ -23,7 +27,7 @@ from internutopia.rl.vector_env import VectorEnv
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 supports it
 
 
-def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
+def policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata:
     """Return the metadata to run the policy of these envs on a robot.
 
     ValueError unless it moves joint targets around a home pose on a command with a range.
@@ -38,8 +42,7 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
         joint_names=subset.joint_names,
         offset=core.state.action_offset.tolist(),
         scale=core.state.action_scale.tolist(),
-        # noise and delay, which a real sensor has by itself, are of training only
-        observations=[term.update(noise=0.0, delay=0) for term in learning.observations],
+        observations=_without_noise(learning),
         command=name,
         command_low=low,
         command_high=high,
@@ -48,19 +51,86 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
     )
 
 
+def task_policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> TaskPolicyMetadata:
+    """Return the metadata to run the policy of these envs by a `LearnedController`.
+
+    ValueError if its actions are choices, or its observations named groups.
+    """
+    learning, state = core.learning, core.state
+    if learning.action.choices is not None:
+        raise ValueError('learning.action.choices: only policies whose actions are numbers can be exported')
+    box = core.controller.action_space()
+    assert isinstance(box, Box)
+    limits = ActionFormat.of(learning, box).limits
+    low, high = (
+        (None, None) if limits is None else (limit.clip(-LARGEST_NUMBER, LARGEST_NUMBER).tolist() for limit in limits)
+    )
+    return TaskPolicyMetadata(
+        robot=state.robot.config.type,
+        step_dt=state.step_dt,
+        controller=core.controller.config.type,
+        offset=state.action_offset.tolist(),
+        scale=state.action_scale.tolist(),
+        low=low,
+        high=high,
+        observations=_without_noise(learning),
+        commands={name: values.shape[1] for name, values in state.commands.items()},
+        training=training,
+    )
+
+
+def _without_noise(learning: LearningCfg) -> list[ObservationTermCfg]:
+    """Return the terms of the observation without noise and delay, which a real sensor has by itself."""
+    return [term.update(noise=0.0, delay=0) for term in learning.one_group('a policy file')]
+
+
 def export_trained(trained: Trained, path: Path) -> None:
     """Write a trained policy as an ONNX file with its metadata.
 
+    One that moves joint targets on a velocity is for a walking controller (`PolicyMetadata`), any other one for a
+    `LearnedController` (`TaskPolicyMetadata`).
+
     Raises:
-        ValueError: it is a policy file already, it does not fit the task, or it cannot be exported (`policy_metadata`).
+        ValueError: it is a policy file already, it does not fit the task, or it cannot be exported.
         ImportError: onnx is missing.
     """
     if trained.network is None:
         raise ValueError(f'{trained.file} is a policy file already')
     with closing(VectorEnv(trained.config(1, threads=1), arrays=trained.arrays)) as envs:
         size = started(trained.act, envs).shape[1]
-        metadata = policy_metadata(envs.core, _provenance(trained))
+        metadata = _metadata(envs.core, _provenance(trained))
     export_onnx(trained.network, size, metadata, path)
+
+
+def export_network(network: torch.nn.Module, config: Config, path: Path) -> None:
+    """Write a network of one's own, observations to actions, as a policy file for a `LearnedController`.
+
+    Args:
+        network: takes `(n, dim)` float32 and gives `(n, k)`, on the CPU.
+        config: envs of the task that it has learned.
+        path: the ONNX file.
+
+    Raises:
+        ValueError: it does not fit the task, actions are choices, or observations are groups.
+        ImportError: onnx is missing.
+    """
+
+    def act(observations: Any) -> Any:
+        with torch.no_grad():
+            return network(torch.from_numpy(observations)).numpy()
+
+    with closing(VectorEnv(config.model_copy(update={'env_num': 1}))) as envs:
+        size = started(act, envs).shape[1]
+        metadata = task_policy_metadata(envs.core, {})
+    export_onnx(network, size, metadata, path)
+
+
+def _metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata | TaskPolicyMetadata:
+    """Return the metadata for a walking controller if the policy moves joint targets on a command, else the general."""
+    learning = core.learning
+    moves_joints = core.controller.get_joint_subset() is not None and learning.action.scale is not None
+    obeys = [cfg.term in ('velocity', 'uniform') for cfg in learning.commands.values()] == [True]
+    return (policy_metadata if moves_joints and obeys else task_policy_metadata)(core, training)
 
 
 def _provenance(trained: Trained) -> dict[str, Any]:
@@ -73,7 +143,12 @@ def _provenance(trained: Trained) -> dict[str, Any]:
     return trained.run.provenance(progress) | known
 
 
-def export_onnx(network: torch.nn.Module, observation_size: int, metadata: PolicyMetadata, path: Path) -> None:
+def export_onnx(
+    network: torch.nn.Module,
+    observation_size: int,
+    metadata: PolicyMetadata | TaskPolicyMetadata,
+    path: Path,
+) -> None:
     """Write a policy, observations `(n, observation_size)` to actions, as an ONNX file with its metadata."""
     draft = path.with_suffix('.part.onnx')
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

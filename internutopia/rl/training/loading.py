@@ -11,6 +11,7 @@ from internutopia.config import Config, TaskCfg
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.config.robot import ControllerCfg, MimicCfg
 from internutopia.rl.policy import PolicyMetadata, check_names_no_program, load_policy
+from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run
 from internutopia.rl.training.tasks import Task, find_task, look_up_task
@@ -229,15 +230,6 @@ def _with_mimic(config: Config, mimic: Mapping[str, MimicCfg]) -> Config:
             for robot in task.robots
         ]
         tasks.append(task.model_copy(update={'robots': robots}))
-    return config.model_copy(update={'task_configs': tasks})
-
-
-def with_learning(config: Config, **changes: Any) -> Config:
-    """Return the same envs with fields of their learning config changed."""
-    tasks = [
-        task.model_copy(update={'learning': None if task.learning is None else task.learning.update(**changes)})
-        for task in config.task_configs
-    ]
     return config.model_copy(update={'task_configs': tasks})
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
+from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import EnvPictures
 from internutopia.rendering import video
 from internutopia.rendering.video import Video
@@ -44,6 +45,8 @@ def play(
     *,
     seconds: float = 10.0,
     command: tuple[float, float, float] | None = None,
+    size: tuple[int, int] | None = None,
+    camera: Camera = None,
     arrays: Arrays = 'numpy',
     on_frame: Callable[[int, int], None] = lambda frame, frames: None,
 ) -> None:
@@ -58,6 +61,8 @@ def play(
         out: the file.
         seconds: duration [s].
         command: forward, lateral [m/s] and yaw rate [rad/s]; None means random ones.
+        size: width and height of an env [pixels]; None means as fits the kind of file.
+        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
         arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
             gives them.
         on_frame: called after each frame with its number and their number.
@@ -81,7 +86,7 @@ def play(
         every = max(1.0 / VIDEO_RATE / step_dt, 1.0)
     shown = sorted({round(i * every) for i in range(math.floor(steps / every + 1e-9) + 1)})
 
-    run = _tiles(policy, config, learning, shown, _TILE[out.suffix], arrays)
+    run = _tiles(policy, config, learning, shown, size or _TILE[out.suffix], arrays, camera)
 
     def frames() -> Iterator[tuple[float, list[Image]]]:
         for number, (step, tiles) in enumerate(run, start=1):
@@ -148,10 +153,13 @@ def _tiles(
     shown: list[int],
     size: tuple[int, int],
     arrays: Arrays,
-    camera: str | None = None,
+    camera: Camera = None,
 ) -> Iterator[tuple[int, list[Image]]]:
-    """Run; yields the numbers of the steps that are shown and the cameras' pictures."""
-    envs = VectorEnv(config, learning, autoreset_mode='SameStep', arrays=arrays)
+    """Run; yields the numbers of the steps that are shown and the cameras' pictures.
+
+    The step in which an episode ends shows its end, the next one how another episode begins.
+    """
+    envs = VectorEnv(config, learning, autoreset_mode='NextStep', arrays=arrays)
     try:
         obs = started(policy, envs)
         core = envs.core

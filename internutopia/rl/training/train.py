@@ -30,10 +30,10 @@ from internutopia.config import Config
 from internutopia.config.distribution import RayDistributionCfg
 from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.engine import Engine, choose_engine
 from internutopia.rl.training.export import export_onnx, policy_metadata
-from internutopia.rl.training.loading import with_learning
 from internutopia.rl.training.ranks import run_ranks
 from internutopia.rl.training.run_folder import (
     Progress,

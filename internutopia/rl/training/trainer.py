@@ -55,7 +55,7 @@ class Runner(OnPolicyRunner):
         self._core = envs.envs.core
         if settings.start_from is not None:
             with envs.envs.local_core() as core:
-                warm_start(self.alg.actor, settings.start_from, core.learning.observations)
+                warm_start(self.alg.actor, settings.start_from, core.learning.one_group('start_from'))
         if settings.mirror_samples:
             with envs.envs.local_core() as core:
                 self.alg.symmetry = MirroredSamples(core, envs.device)

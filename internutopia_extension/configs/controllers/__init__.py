@@ -47,6 +47,14 @@ class MoveBySpeedControllerCfg(ControllerCfg):
         return self.policy_weights_path if self.policy is None else self.policies[self.policy]
 
 
+class LearnedControllerCfg(ControllerCfg):
+    """A policy of any learning task; `sub_controllers` has the one controller that it learned to use."""
+
+    type: str = 'LearnedController'
+    policy_weights_path: PathStr
+    """The policy: an ONNX or TorchScript file with its metadata, such as `internutopia export` writes."""
+
+
 class H1MoveBySpeedControllerCfg(MoveBySpeedControllerCfg):
     """H1's walking policy."""
 

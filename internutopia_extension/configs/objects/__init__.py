@@ -41,4 +41,6 @@ class UsdObjCfg(ObjectCfg):
     usd_path: PathStr
     """Model file: USD, URDF (`.urdf`) or MJCF (`.xml`)."""
     collider: bool = True
-    """True for a rigid body that physics moves; otherwise it is visual only."""
+    """True if other things collide with it and physics moves it; otherwise it is visual only."""
+    fixed: bool = False
+    """True if it stays where it is put, with colliders, and the joints of its file move its parts."""

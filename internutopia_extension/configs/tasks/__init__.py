@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, Self
 
-from pydantic import NonNegativeInt, model_validator
+from pydantic import FiniteFloat, NonNegativeInt, model_validator
 
 from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, PositiveFloat
+from internutopia.config.fields import Count, PositiveFloat, Range
 from internutopia.config.robot import RobotCfg
 from internutopia.config.task import TaskCfg
 from internutopia.navigation.episodes import NavigationEpisode
@@ -49,11 +49,24 @@ class PlacementCfg(BaseCfg):
     object: str
     """Object that is brought there."""
     target: str
-    """Object or mark that it shall rest on."""
+    """Object or mark that it must rest on."""
     tolerance: PositiveFloat
     """Largest distance between their centres along the x and the y axis of the target, m."""
     highest: PositiveFloat | None = None
     """Height above its start that the object must not be lifted by, m; None means that it may be lifted."""
+
+
+class JointGoalCfg(BaseCfg):
+    """Goal of a manipulation task: a joint of an object is in a range."""
+
+    object: str
+    """Object with the joint, a model file."""
+    joint: str
+    """Joint; the part that it moves has the same name."""
+    range: Range
+    """Lowest and highest position that will do, m or rad."""
+    start: FiniteFloat = 0.0
+    """Position at the start of the episode, m or rad."""
 
 
 class TabletopTaskCfg(TaskCfg):
@@ -68,12 +81,14 @@ class TabletopTaskCfg(TaskCfg):
     """Number of the episode in its suite task."""
     instruction: str
     """Instruction to the robot, in words."""
-    goal: PlacementCfg
-    """Condition of success."""
+    goals: list[PlacementCfg | JointGoalCfg]
+    """Conditions of success: all of them."""
+    start_joints: list[FiniteFloat] | None = None
+    """Positions at the start of the first joints of the first robot, rad; None means its home pose."""
     max_steps: Count
-    """Step at which the episode ends if the goal was not reached."""
+    """Step at which the episode ends if the goals were not reached."""
     hold: Count = 5
-    """Number of steps in a row in which the goal has to hold; then the episode ends."""
+    """Number of steps in a row in which the goals have to hold; then the episode ends."""
 
 
 class NavigationTaskCfg(TaskCfg):

@@ -112,3 +112,71 @@ def test_they_are_kept_in_metres(stage: Path) -> None:
         'physxRigidBody:linearDamping counts on PhysX only: /World/damped',
         'physxJoint:maxJointVelocity counts on PhysX only: /World/arm/hinge',
     ]
+
+
+MATERIALS = """
+    def Material "{name}" (prepend apiSchemas = ["PhysicsMaterialAPI", "PhysxMaterialAPI"])
+    {{
+        float physics:staticFriction = {static}
+        float physics:dynamicFriction = {dynamic}
+        {own}
+    }}"""
+BOUND = 'def Cube "{name}" (prepend apiSchemas = [{bodies}"PhysicsCollisionAPI", "MaterialBindingAPI"])'
+
+
+def block(name: str, y: float, z: float, size: float, material: str, loose: bool) -> str:
+    bodies = '"PhysicsRigidBodyAPI", "PhysicsMassAPI", ' if loose else ''
+    mass = 'float physics:mass = 2000' if loose else ''  # grams
+    return f"""
+    {BOUND.format(name=name, bodies=bodies)}
+    {{
+        double size = {size}
+        double3 xformOp:translate = (0, {y}, {z})
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+        rel material:binding:physics = </World/{material}>
+        {mass}
+    }}"""
+
+
+SPRING = 'float physxMaterial:compliantContactStiffness = 1e6\nfloat physxMaterial:compliantContactDamping = 2e4'
+TILT = np.radians(30.0)
+MODED = 'uniform token physxMaterial:frictionCombineMode = "{}"'
+SLIPPERY = f"""#usda 1.0
+(
+    defaultPrim = "World"
+    metersPerUnit = 0.01
+    kilogramsPerUnit = 0.001
+    upAxis = "Z"
+)
+def Xform "World"
+{{
+    def PhysicsScene "physics"
+    {{
+        vector3f physics:gravityDirection = ({np.sin(TILT)}, 0, {-np.cos(TILT)})
+        float physics:gravityMagnitude = 981
+    }}
+    {MATERIALS.format(name='ground', static=0.5, dynamic=0.5, own='')}
+    {MATERIALS.format(name='sticky', static=1.0, dynamic=0.1, own=MODED.format('max'))}
+    {MATERIALS.format(name='slick', static=0.5, dynamic=0.5, own=MODED.format('multiply'))}
+    {MATERIALS.format(name='soft', static=0.5, dynamic=0.5, own=SPRING)}
+    {block('floor', 0, -2000, 4000, 'ground', False)}
+    {block('stays', 0, 10, 20, 'sticky', True)}
+    {block('slides', 100, 10, 20, 'slick', True)}
+    {block('sinks', 200, 10, 20, 'soft', True)}
+}}
+"""
+
+
+def test_materials_of_a_file_count(start: Callable[..., Any], tmp_path: Path) -> None:
+    """Static friction, combine modes and compliant contacts, on ground that is inclined."""
+    file = tmp_path / 'slippery.usda'
+    file.write_text(SLIPPERY)
+    world = start(scene=str(file))
+    for _ in range(240):
+        assert not world.step(np.array([0]))
+    place = {name: world.body(f'World/{name}', 0).get_poses()[0][0] for name in ('stays', 'slides', 'sinks')}
+    assert place['stays'] == pytest.approx([0, 0, 0.1], abs=1e-3), 'its static friction is twice its dynamic one'
+    slid = GRAVITY * (np.sin(TILT) - 0.25 * np.cos(TILT)) / 2
+    assert place['slides'][0] == pytest.approx(slid, rel=0.02), 'frictions are multiplied'
+    depth = 2.0 * GRAVITY * np.cos(TILT) / (4 * 1000.0)
+    assert 0.1 - place['sinks'][2] == pytest.approx(depth, rel=0.02), 'a spring of 1 N/mm at each of its corners'

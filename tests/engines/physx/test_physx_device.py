@@ -5,6 +5,7 @@ On torch's CPU device, or on what `INTERNUTOPIA_TEST_DEVICE` says.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +17,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from warp_device import DEVICE
 
+from internutopia.config import PhysxCfg
+from internutopia.core.runner.grid import env_origins
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.spec import Drives, ObjectSpec, Probe, RobotSpec, SceneSpec
 from internutopia.util.arrays import to_host
@@ -33,8 +36,9 @@ def make_device_world() -> Iterator[Callable[..., Any]]:
 
     worlds: list[PhysxDeviceWorld] = []
 
-    def make(env_num: int, substeps: int = 1) -> PhysxDeviceWorld:
-        worlds.append(PhysxDeviceWorld(env_num, np.zeros((env_num, 3)), 1 / 240, substeps, 1, device=DEVICE))
+    def make(env_num: int, substeps: int = 1, spacing: float = 5.0) -> PhysxDeviceWorld:
+        origins = env_origins(env_num, spacing)
+        worlds.append(PhysxDeviceWorld(env_num, origins, 1 / 240, substeps, 1, device=DEVICE))
         return worlds[-1]
 
     yield make
@@ -106,6 +110,38 @@ def test_the_same_as_on_the_host(make_world: Any, make_device_world: Any, scene:
         upwards = (..., 2) if one.ndim == 3 else ...
         np.testing.assert_allclose(other[upwards], one[upwards], atol=0.5)
     assert one[:, 0, 2].min() > 20, 'they lie on the ground'
+
+
+HUNG = (
+    '<worldbody><body name="plate" pos="0 0 1"><freejoint/><geom type="box" size="0.3 0.3 0.02" mass="2"/></body>'
+    '</worldbody><equality><connect body1="plate" body2="world" anchor="0.3 0 0"/></equality>'
+)
+
+
+def test_envs_stand_on_a_grid_and_on_one_ground(make_device_world: Any, scene: SceneSpec) -> None:
+    """States are as where all envs stand in one place, and the first env's are as if it were alone, to the bit."""
+    worlds = [make_device_world(*sizes) for sizes in ((6, 4, 5.0), (6, 4, 0.0), (1, 4, 5.0))]
+    views = [load(world, scene) for world in worlds]
+    for _ in range(45):
+        for world in worlds:
+            assert not world.step(np.arange(world.env_num))
+    apart, together, alone = (seen(*view) for view in views)
+    for one, other, single in zip(apart, together, alone, strict=True):
+        np.testing.assert_allclose(one, other, atol=NEAR)
+        np.testing.assert_array_equal(one[0], single[0])
+
+
+def test_joints_to_the_world_hold_where_an_env_stands(make_device_world: Any, write_model: WriteModel) -> None:
+    world = make_device_world(4)
+    hung = SceneSpec(write_model('hung', HUNG))
+    handle = world.prepare(hung)
+    world.load({env_id: (handle, hung) for env_id in range(4)})
+    for _ in range(240):
+        assert not world.step(np.arange(4))
+    places = to_host(world.body('plate', 0).get_poses()[0])
+    np.testing.assert_allclose(np.linalg.norm(places - [0.3, 0.0, 1.0], axis=1), 0.3, atol=1e-3)
+    assert places[:, 2].max() < 0.9, 'they swing'
+    np.testing.assert_allclose(places, places[:1].repeat(4, axis=0), atol=1e-3)
 
 
 def test_envs_that_are_not_stepped_stay_to_the_bit(make_device_world: Any, scene: SceneSpec) -> None:
@@ -180,28 +216,58 @@ def test_beside_worlds_of_other_kinds(make_world: Any, make_device_world: Any, s
     mujoco.close()
 
 
-def test_a_buffer_of_physx_that_is_too_small() -> None:
-    from internutopia.engines.physx.capacities import capacity_error
+SAID = {
+    'gpu_found_lost_aggregate_pairs_capacity': 'The application needs to increase '
+    'PxGpuDynamicsMemoryConfig::foundLostAggregatePairsCapacity to 5304 , otherwise, the simulation will miss some',
+    'gpu_max_rigid_patch_count': 'Patch buffer overflow detected, please increase its size to at least 5304 in the '
+    'scene desc!',
+    'gpu_max_rigid_contact_count': 'Contact buffer overflow detected, please increase its size to at least 5304 in it',
+    'gpu_collision_stack_size': 'PxGpuDynamicsMemoryConfig::collisionStackSize buffer overflow detected, please '
+    'increase its size to at least 5304 in the scene desc! Contacts have been dropped.',
+}
 
-    said = 'needs to increase PxGpuDynamicsMemoryConfig::foundLostAggregatePairsCapacity to 5304 , otherwise'
-    with pytest.raises(RuntimeError, match='gpuFoundLostAggregatePairsCapacity.*16 envs.*5,304'), capacity_error(16):
-        raise RuntimeError(said)
-    with pytest.raises(RuntimeError, match='^another one$'), capacity_error(16):
+
+@pytest.mark.parametrize('logged', [False, True])
+@pytest.mark.parametrize('field', SAID)
+def test_a_buffer_of_physx_that_is_too_small(field: str, logged: bool) -> None:
+    """Whether PhysX fails or only logs it: the error names the field to set, which there is, and the size."""
+    from internutopia.engines.physx.capacities import OverflowLog
+
+    assert field in PhysxCfg.model_fields
+    overflows, log = OverflowLog(), logging.getLogger('test of PhysX')
+    log.addHandler(overflows)
+    with pytest.raises(RuntimeError, match=rf'16 envs.*SimConfig\.physx\.{field}, to 5,304'), overflows.raised(16):
+        log.error('another one')
+        if not logged:
+            raise RuntimeError(SAID[field])
+        log.error(SAID[field])
+    with pytest.raises(RuntimeError, match='^another one$'), overflows.raised(16):
         raise RuntimeError('another one')
+    with overflows.raised(16):
+        log.error('another one')
 
 
-def test_buffers_of_physx_grow_with_envs(write_model: WriteModel) -> None:
-    """As many pairs as an H200 asked for: n (n - 1) / 2 of robots and n^2 of a robot and a plane."""
+def test_buffers_of_physx_follow_from_envs(write_model: WriteModel) -> None:
+    """In one place, n limbs are near one another and what is fixed in all envs; on a grid, of those around.
+
+    An H200 asked for n (n - 1) / 2 of robots and n^2 of a robot and a thing that each env has.
+    """
     from internutopia.engines.physx.capacities import capacities_of
     from internutopia.engines.physx.stage import write_stage
 
     floor = '<geom type="plane" size="0 0 1"/>'
     model = mujoco.MjModel.from_xml_path(write_model('floor', LIMB.replace('<worldbody>', f'<worldbody>{floor}', 1)))
     layout = write_stage(model, shared_scene=True)
-    for slots in (1024, 4096):
-        pairs = slots * (slots - 1) // 2 + slots**2
-        found = capacities_of(layout, slots)['gpuFoundLostPairsCapacity']
-        assert pairs < found < 5 * pairs
+
+    def pairs(envs: int, spacing: float, **chosen: Any) -> int:
+        return capacities_of([(layout, envs)], spacing, PhysxCfg(**chosen))['gpuFoundLostPairsCapacity']
+
+    for envs in (4096, 16384):
+        asked = envs * (envs - 1) // 2 + envs**2 + envs
+        assert asked < pairs(envs, 0.0) < 5 * asked
+    assert pairs(2**20, 5.0) == pytest.approx(4 * pairs(2**18, 5.0), rel=1e-6)
+    assert pairs(4096, 5.0) == 2**21, "Isaac Lab's default is enough"
+    assert pairs(4096, 5.0, gpu_found_lost_pairs_capacity=9) == 9
 
 
 def test_libraries_that_the_system_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,11 @@ from internutopia.engines.physx.bodies import MassSums, Movers
 from internutopia.engines.physx.contacts import contact_sensors
 from internutopia.engines.physx.drives import Drives
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.joints import joint_turn
+from internutopia.engines.physx.materials import friction_modes
 from internutopia.engines.physx.shapes import shape_text
-from internutopia.engines.physx.stage import friction_modes, joint_turn, write_stage
+from internutopia.engines.physx.stage import write_stage
+from internutopia.engines.physx.tensors import slot_places
 from internutopia.util.rotations import quat_rotate
 
 ROBOT = """
@@ -131,8 +134,16 @@ def test_text_of_a_stage(model: mujoco.MjModel) -> None:
 
 
 def test_frames_of_joints() -> None:
-    for axis in np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0.6, 0, -0.8]], float):
-        assert quat_rotate(joint_turn(axis), np.array([1.0, 0.0, 0.0])) == pytest.approx(axis)
+    axes = '1 0 0', '-1 0 0', '0 1 0', '0.6 0 -0.8'
+    joints = ''.join(f'<joint type="hinge" axis="{axis}"/>' for axis in axes[:3])
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><worldbody><body>{joints}<geom size="0.1"/><body><joint type="slide" axis="{axes[3]}"/>'
+        '<geom size="0.1"/><body><joint type="ball"/><geom size="0.1"/></body></body></body></worldbody></mujoco>'
+    )
+    for joint, axis in enumerate(axes):
+        turned = quat_rotate(joint_turn(model, joint), np.array([1.0, 0.0, 0.0]))
+        assert turned == pytest.approx(np.array(axis.split(), float))
+    assert joint_turn(model, 4) == pytest.approx([1, 0, 0, 0])
 
 
 def shape_of(size: str) -> tuple[str, str, str]:
@@ -164,3 +175,27 @@ def test_friction_of_higher_priority() -> None:
     assert friction_modes(model) == ['average', 'min', 'max']
     model.geom_condim[:] = 3
     assert friction_modes(model) == ['max'] * 3
+
+
+def test_level_planes_are_common_to_the_envs_of_a_shared_scene() -> None:
+    """But for those that tell envs apart, as they are inclined, or that a sensor or a filter is of."""
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>'
+        '<geom name="slope" type="plane" size="1 1 1" euler="0 10 0"/><body name="stage" pos="0 0 1">'
+        '<geom name="sensed" type="plane" size="1 1 1"/></body><body name="box" pos="0 0 2"><freejoint/>'
+        '<geom name="box" size="0.1" mass="1"/></body></worldbody><sensor><contact body1="stage" data="force" '
+        'reduce="netforce"/></sensor></mujoco>'
+    )
+    alone, shared = write_stage(model), write_stage(model, shared_scene=True)
+    geoms = {name: model.geom(name).id for name in ('floor', 'slope', 'sensed', 'box')}
+    assert not alone.common and 'Plane' in alone.text
+    assert shared.common.count('def Plane') == 1 and shared.text.count('def Plane') == 2
+    assert {name for name, geom in geoms.items() if shared.colliders[geom].startswith('$')} == {'floor'}
+    assert '<$/c0>' in shared.text, 'colliders of envs touch it'
+
+
+def test_copies_stand_on_a_grid_that_floats_resolve() -> None:
+    near, far = slot_places(9, 10.0), slot_places(1024, 100.0)
+    np.testing.assert_array_equal(near[:4, :2], [[0, 0], [0, 10], [0, 20], [10, 0]])
+    assert not slot_places(1, 10.0).any() and not slot_places(3, 0.0).any()
+    assert np.spacing(np.float32(far.max())) < 4e-5 and np.unique(far, axis=0).shape == far.shape

@@ -289,6 +289,47 @@ def test_response_of_an_arm_is_that_of_mujoco_at_finer_steps(start: Any, models:
     mujoco.close()
 
 
+BALLS = (
+    '<worldbody><body name="mast" pos="0 0 2" euler="0 20 40"><joint name="shoulder" type="ball" damping="0.05"/>'
+    '<geom type="box" size="0.25 0.04 0.02" pos="0.25 0 0" mass="1"/><body name="fore" pos="0.5 0 0" euler="30 0 70">'
+    '<joint name="elbow" type="ball" pos="0 0.02 0" stiffness="3" damping="0.02" armature="0.001"/>'
+    '<geom type="box" size="0.2 0.03 0.05" pos="0.2 0.05 0" mass="0.6"/><body name="hand" pos="0.4 0 0">'
+    '<joint name="wrist" axis="0 1 1" damping="0.01"/><geom type="box" size="0.1 0.05 0.01" pos="0.1 0 0" mass="0.2"/>'
+    '</body></body></body>{loose}</worldbody>'
+)
+LOOSE = (
+    '<body name="disc" pos="5 0 9"><freejoint/><geom type="box" size="0.3 0.2 0.1" mass="2"/><body name="tail" '
+    'pos="0.3 0 0"><joint name="tail" type="ball"/><geom type="capsule" fromto="0 0 0 0.5 0.2 0" size="0.03" mass="1"/>'
+    '</body></body>'
+)
+
+
+def test_ball_joints_are_those_of_mujoco_at_finer_steps(start: Any, write_model: WriteModel) -> None:
+    """Anchors and references of all kinds, springs, damping, and a state that is put back."""
+    from internutopia.engines.mujoco.world import MujocoWorld
+
+    scene = SceneSpec(write_model('balls', BALLS.replace('{loose}', LOOSE)))
+    physx, mujoco = start(scene=scene.asset, dt=1 / 480, env_num=2), MujocoWorld(2, np.zeros((2, 3)), 1 / 4800, 10, 1)
+    mujoco.load({env_id: (mujoco.prepare(scene), scene) for env_id in range(2)})
+    worlds, names = (physx, mujoco), ('mast', 'fore', 'hand', 'disc', 'tail')
+    for world in worlds:
+        world.body('disc', 0).set_velocities(np.array([0]), linear=[[0.0, 0.0, 4.0]], angular=[[3.0, 2.0, 1.0]])
+    for step in range(240):
+        if step == 120:
+            for world in worlds:
+                world.set_state(1, world.get_state(0))
+        for world in worlds:
+            assert not world.step(np.arange(2))
+        for name in names if step % 24 == 23 else ():
+            one, other = ([values[:1] for values in world.body(name, 0).get_poses()] for world in worlds)
+            assert one[0] == pytest.approx(other[0], abs=0.015), (name, step)
+            assert np.abs((one[1] * other[1]).sum(axis=-1)) == pytest.approx(1.0, abs=1e-3), (name, step)
+    for name in names:
+        places = physx.body(name, 0).get_poses()[0]
+        assert places[1] == pytest.approx(places[0], abs=1e-3)
+    mujoco.close()
+
+
 def test_rays_are_cast_at_the_poses_of_physx(start: Any, run: Any, write_model: WriteModel) -> None:
     box = RobotSpec('box', write_model('box', BOX), position=(0.0, 0.0, 1.0))
     crate = ObjectSpec('crate', position=(1.0, 0.0, 3.0), scale=(0.5, 0.5, 0.5), mass=1.0)

@@ -303,12 +303,13 @@ def test_meshes_and_height_fields(start: Any, run: Any) -> None:
 
 def test_what_physx_cannot_do_is_refused(make_world: Any, write_model: WriteModel, hopper: RobotSpec) -> None:
     world = make_world()
-    ball = '<worldbody><body name="b"><joint name="hip" type="ball"/><geom size="0.1" mass="1"/></body></worldbody>'
+    hip = '<joint name="hip" type="ball" limited="true" range="0 1"/>'
+    ball = f'<worldbody><body name="b">{hip}<geom size="0.1" mass="1"/></body></worldbody>'
     tendon = (
         '<worldbody><body name="b"><joint name="j"/><geom size="0.1" mass="1"/></body></worldbody>'
         '<tendon><fixed><joint joint="j" coef="1"/></fixed></tendon>'
     )
-    for name, body, words in (('ball', ball, "ball joints.*'scene/hip'"), ('tendon', tendon, 'tendons')):
+    for name, body, words in (('ball', ball, "limits of ball joints.*'scene/hip'"), ('tendon', tendon, 'tendons')):
         with pytest.raises(NotImplementedError, match=words):
             world.prepare(SceneSpec(write_model(name, body)))
     probe = Probe('wrench', 'torso', sensor='feeler')

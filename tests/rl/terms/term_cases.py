@@ -26,11 +26,12 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('observation', 'height_scan'): [{'forward': [0.0, 0.3], 'left': [-0.1, 0.1]}],
     ('observation', 'nearest_objects'): [{'objects': OBJECTS, 'count': 2}],
     ('observation', 'target_offset'): [{**TIP, 'name': 'target'}],
-    ('observation', 'object_offset'): [{**TIP, 'body': 'a'}],
+    ('observation', 'object_offset'): [{**TIP, 'body': 'a'}, {**TIP, 'body': 'a', 'offset': (0.1, 0.0, -0.2)}],
     ('reward', 'track_linear_velocity'): [GO, {**GO, 'final': 0.2}],
     ('reward', 'track_yaw_rate'): [GO, {**GO, 'final': 0.2}],
     ('reward', 'goal_progress'): [GOAL],
     ('reward', 'goal_reached'): [{**GOAL, 'radius': 1.5}],
+    ('reward', 'left_area'): [{'radius': 0.25}],
     ('reward', 'height'): [{'target': 0.3}],
     ('reward', 'posture_cost'): [{}, {'joints': ['tail']}],
     ('reward', 'joint_limit_cost'): [{'margin': 1.0}],
@@ -39,6 +40,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('reward', 'target_distance'): [{**TIP, 'name': 'target'}],
     ('reward', 'target_near'): [{**TIP, 'name': 'target', 'tolerance': 0.5}],
     ('reward', 'object_near'): [{**TIP, 'body': 'a', 'tolerance': 0.5}],
+    ('reward', 'object_reached'): [{**TIP, 'body': 'a', 'radius': 0.5}],
     ('reward', 'object_lifted'): [{'body': 'a', 'low': 0.0, 'high': 0.2}],
     ('reward', 'gait_contact'): [GAIT],
     ('reward', 'swing_height_cost'): [STEPS, {**STEPS, 'ahead': [0.0, 0.1]}],
@@ -57,6 +59,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('termination', 'goal_reached'): [{**GOAL, 'radius': 1.5}],
     ('termination', 'left_area'): [{'radius': 0.25}],
     ('termination', 'near_object'): [{'objects': OBJECTS, 'distance': 1.0}],
+    ('termination', 'object_reached'): [{**TIP, 'body': 'a', 'radius': 0.5}],
     ('termination', 'object_away'): [{'body': 'a', 'distance': 1.0}],
     ('command', 'uniform'): [{'low': [0.0, -1.0], 'high': [1.0, 2.0]}],
     ('command', 'velocity'): [{}, {'standing': 0.3, 'turning': 0.4}, {'standing': 0.3, 'by_level': True}],
@@ -80,7 +83,16 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('randomization', 'scatter'): [{'objects': OBJECTS, 'distance': (1.0, 2.0)}],
     ('randomization', 'place_object'): [{'body': 'a', 'x': (0.0, 1.0), 'y': (-1.0, 0.0), 'z': 0.3}],
 }
-ELSEWHERE = {('observation', 'camera'), ('observation', 'sensor')}  # need a world that takes pictures, a sensor
+# need a world that takes pictures, a sensor, another robot
+ELSEWHERE = {
+    ('observation', 'camera'),
+    ('observation', 'sensor'),
+    ('observation', 'robot_offset'),
+    ('observation', 'robot_velocity'),
+    ('reward', 'robot_near'),
+    ('reward', 'robot_within'),
+    ('termination', 'robot_within'),
+}
 BUILT_IN: list[tuple[Any, str]] = [
     (kind, name)
     for kind in KINDS

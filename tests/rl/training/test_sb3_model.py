@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from internutopia.cli.commands import app
 from internutopia.config import Config
 from internutopia.rl import ActionCfg
-from internutopia.rl.policy import load_policy
+from internutopia.rl.policy import TaskPolicyMetadata, load_policy
 from internutopia.rl.sb3 import SB3VecEnv
 from internutopia.rl.sb3_model import save_model
 from internutopia.rl.training.loading import load_trained
@@ -128,9 +128,18 @@ def test_what_cannot_be_used_says_why(toy: Path, tmp_path: Path) -> None:
         (('evaluate', broken), 'holds no model of Stable-Baselines3 that can be read here'),
         (('evaluate', tmp_path / 'none.zip'), 'not found'),
         (('evaluate', toy, '--id', CART_POLE), 'does not take the 4 observations of this task'),
-        (('export', cart), 'only policies that move the targets of joints'),
         (('export', toy, '--out', tmp_path / 'policy.pt'), 'ends in .onnx'),
     ]:
         result = call(*arguments)
         assert result.exit_code == 2 and message in result.stderr, (arguments, result.output)
     assert call('evaluate', plain, '--id', CART_POLE, '--env-num', 2, '--seconds', 0.1).exit_code == 0
+
+
+def test_a_model_of_any_task_is_exported_for_a_learned_controller(tmp_path: Path) -> None:
+    with closing(SB3VecEnv(cart_pole.config(2, threads=1))) as envs:
+        save_model(A2C('MlpPolicy', envs, device='cpu'), tmp_path / 'cart.zip', CART_POLE)
+    assert call('export', tmp_path / 'cart.zip', '--out', tmp_path / 'cart.onnx').exit_code == 0
+    metadata = load_policy(tmp_path / 'cart.onnx', kind=TaskPolicyMetadata).metadata
+    assert metadata.controller == 'ActuatorController' and metadata.training['id'] == CART_POLE
+    with pytest.raises(ValueError, match='it is one for a LearnedController, not for a MoveBySpeedController'):
+        load_policy(tmp_path / 'cart.onnx')

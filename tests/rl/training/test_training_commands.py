@@ -160,6 +160,18 @@ def test_play_draws_a_row_of_pictures_for_each_env(run, tmp_path, opengl):
     assert os.listdir(tmp_path) == ['two.png']
 
 
+def test_play_draws_in_the_wanted_size_by_the_wanted_camera(run, tmp_path, opengl):
+    pictures = []
+    for camera in ('top', 'side'):
+        file = tmp_path / f'{camera}.gif'
+        result = call('play', run, '--seconds', 0.1, '--out', file, '--size', 64, 48, '--camera', camera)
+        assert result.exit_code == 0, result.output
+        with Image.open(file) as video:
+            assert video.size == (64, 48)
+            pictures.append(np.asarray(video.convert('L'), int))
+    assert np.abs(pictures[0] - pictures[1]).mean() > 1.0
+
+
 def test_play_makes_a_video_in_real_time(run, tmp_path, opengl):
     file = tmp_path / 'video' / 'floater.gif'
     result = call('play', run / 'policy.onnx', '--seconds', 0.4, '--command', '0.5,0,0', '--out', file)

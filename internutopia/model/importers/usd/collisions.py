@@ -34,6 +34,7 @@ from internutopia.model.contacts import (
 )
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.values import bound_material, value
+from internutopia.model.physx_attributes import COMBINE_MODES
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd
@@ -43,7 +44,6 @@ _BITS = 31  # of contype and conaffinity that are not a sign
 
 _Sides = tuple[set[str], set[str]]  # colliders that do not meet those of the other side, by path
 MAX_PAIRS = 256  # MuJoCo tests each of them in each step
-_MODES = ('average', 'min', 'multiply', 'max')  # PhysX's order: of two materials, the later mode counts
 
 
 class CollisionFilter:
@@ -200,7 +200,7 @@ def physics_material(prim: Usd.Prim, warnings: FileWarnings) -> PhysicsMaterial 
     if not (np.isfinite(given).all() and min(given) >= 0):
         raise ValueError(f'{owner.GetPath()}: friction and restitution cannot be negative')
     if static != dynamic:
-        warnings.add('static friction that differs from the dynamic one', owner)
+        warnings.add('static friction that differs from the dynamic one counts on PhysX only', owner)
     if restitution > 1:
         warnings.add('restitution above 1 counts as 1', owner)
     return PhysicsMaterial(dynamic, min(restitution, 1.0), _mode(owner, 'friction'), _mode(owner, 'restitution'))
@@ -248,13 +248,13 @@ def apply_materials(
 def _mode(material: Usd.Prim, kind: str) -> str:
     name = f'physxMaterial:{kind}CombineMode'
     mode = str(value(material, name) or 'average')
-    if mode not in _MODES:
-        raise ValueError(f'{material.GetPath()}: {name} must be one of {", ".join(_MODES)}, it is {mode!r}')
+    if mode not in COMBINE_MODES:
+        raise ValueError(f'{material.GetPath()}: {name} must be one of {", ".join(COMBINE_MODES)}, it is {mode!r}')
     return mode
 
 
 def _combine(one: float, other: float, *modes: str) -> float:
-    mode = max(modes, key=_MODES.index)
+    mode = max(modes, key=COMBINE_MODES.index)
     return {'average': (one + other) / 2, 'min': min(one, other), 'multiply': one * other, 'max': max(one, other)}[mode]
 
 

@@ -172,11 +172,13 @@ class Mechanics:
         self._spec.option.gravity = magnitude * direction
 
     def _add_physx_attributes(self, colliders: Sequence[Collider], articulations: Mapping[str, Trees]) -> None:
-        attributes, stage = PhysxPrims(self._transforms.metres, self._warnings), self._found[0].GetStage()
+        transforms, stage = self._transforms, self._found[0].GetStage()
+        attributes = PhysxPrims(transforms.metres, transforms.kilograms, self._warnings)
         for path, prim in self._prims.items():
             attributes.read(prim, 'physxRigidBody', self._names[path])
         for prim, geom in colliders:
             attributes.read(prim, 'physxCollision', geom.name)
+            attributes.read_material(prim, geom.name)
         for root, trees in articulations.items():
             for tree in trees:
                 attributes.read(stage.GetPrimAtPath(root), 'physxArticulation', self._names[tree[0]])

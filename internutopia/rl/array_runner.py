@@ -1,16 +1,16 @@
-"""Batched RL env: the learner's view of the envs, batched from end to end.
+"""Array runner: the envs of the array API in this process, batched from end to end.
 
-`BatchedRLEnv` is what all array APIs share: it commands robots by arrays and evaluates terms. It has no autoreset mode:
+`ArrayRunner` is what all array APIs share: it commands robots by arrays and evaluates terms. It has no autoreset mode:
 envs that ended stand still until they are reset. Nothing in a step loops over envs, except for tasks that end
 themselves (`BaseTask.ends_itself`). Its calls are for one thread at a time: `VectorEnv` guards them.
 
-Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
+Arrays are those of the world, `arrays`: of numpy, or tensors (`device_array_runner.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ from internutopia.rl.managers import (
     TerminationManager,
     evaluate_step,
 )
+from internutopia.rl.observation_groups import Observations, each_group, where_envs
 from internutopia.rl.observer import Faults, Observer
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import masked_assign, to_host
@@ -70,23 +71,34 @@ class EnvShare:
     origins: NDArray[np.float64]
 
 
-class BatchedRLEnv:
+class ArrayRunner:
     """`config.env_num` envs with one robot each as the learner.
 
     Args:
         config: what to run, in this process; every task's robot must be built and configured alike (poses aside).
         learning: what is learned; None takes that of the tasks, which must agree.
         share: the envs, if these are some of the envs of a run; None means all.
+        leader: the same envs with another robot as the learner, which has the runner; None for these themselves. What
+            is random of this robot is the stream of this number.
     """
 
     device_arrays = False  # whether arrays are tensors on the engine's device
 
-    def __init__(self, config: Config, learning: LearningCfg | None = None, share: EnvShare | None = None):
+    def __init__(
+        self,
+        config: Config,
+        learning: LearningCfg | None = None,
+        share: EnvShare | None = None,
+        leader: tuple[ArrayRunner, int] | None = None,
+    ):
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
         self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))
         self.learning = checked_learning(config, learning)
         self.env_num = config.env_num
-        if share is None:
+        self._stream = np.uint64(0 if leader is None else leader[1])
+        if leader is not None:
+            self.queue, self.runner = leader[0].queue, leader[0].runner
+        elif share is None:
             self.queue = EpisodeQueue(tasks_of_episodes(config), config.episode_order, config.seed)
             self.runner = SimulatorRunner(config, self.queue, device_arrays=self.device_arrays)
         else:
@@ -148,8 +160,11 @@ class BatchedRLEnv:
 
     def reset(self, envs: EnvSelection) -> None:
         """Start the next episodes in these envs; those that get none stop running."""
+        self.on_reset(envs, self.runner.reset(envs.host_ids.tolist(), self.begin, shown=False))
+
+    def on_reset(self, envs: EnvSelection, prepared: Collection[int]) -> None:
+        """Note that these envs were reset, of which the `prepared` ones have an episode."""
         env_ids = envs.host_ids
-        prepared = self.runner.reset(env_ids.tolist(), self.begin, shown=False)
         if len(prepared) < len(env_ids):
             where = self.arrays.asarray([i for i in env_ids.tolist() if i not in prepared], 'int64')
             self.episode_ids[where] = -1
@@ -164,27 +179,20 @@ class BatchedRLEnv:
 
         Envs of `starting` start their next episode when the others have moved, and see nothing of these actions.
         """
-        runner, state, compiled = self.runner, self.state, self._compiled
-        compiled_commands = compiled if compiled is not None and compiled.commands else None
-        if compiled_commands is not None:
-            compiled_commands.take(actions)
-        else:
-            masked_assign(state.last_actions, self.running, state.actions)
-            masked_assign(state.actions, self.running, actions)
+        runner = self.runner
+        self.take(actions)
         with runner.stepping() as envs:
             failures = Failures(self._invalid_actions(envs) if self.device_arrays else None)
             healthy = envs if failures.mask is None else envs.without(failures.mask)
             for _ in range(self.action_repeat):
-                if compiled_commands is not None:
-                    compiled_commands.command()
-                else:
-                    with healthy.masked_writes():
-                        command(state, self._controller, self._action_shape, self._scaled, healthy)
+                self.command(healthy)
                 healthy = runner.advance(healthy, failures)
             runner.count_step()
-            state.changed()  # terms compute again what they need
             try:
-                outcome = self._evaluate(envs, failures, state)
+                outcome = self.evaluate(envs, failures)
+                if outcome.ended.any:
+                    self.finish(outcome.ended)
+                    self._record(outcome)
             finally:  # an error in one term must not cost the results that are known
                 runner.results.flush()
         if starting is not None and starting.any:
@@ -192,6 +200,23 @@ class BatchedRLEnv:
             if not self.arrays.on_device:  # there, observations are computed when they are read
                 self.observer.observe_started(starting)
         return outcome
+
+    def take(self, actions: NDArray[np.float32]) -> None:
+        """Take the actions `(n, k)` of the next step; rows of envs that do not run do not count."""
+        state, compiled = self.state, self._compiled
+        if compiled is not None and compiled.commands:
+            compiled.take(actions)
+        else:
+            masked_assign(state.last_actions, self.running, state.actions)
+            masked_assign(state.actions, self.running, actions)
+
+    def command(self, envs: EnvSelection) -> None:
+        """Command the robots in these envs by the actions that were taken."""
+        if self._compiled is not None and self._compiled.commands:
+            self._compiled.command()
+        else:
+            with envs.masked_writes():
+                command(self.state, self._controller, self._action_shape, self._scaled, envs)
 
     def begin(self, env_ids: Sequence[int]) -> None:
         """Start episodes in these envs: bind the robot to the terms, randomize, sample commands."""
@@ -204,12 +229,13 @@ class BatchedRLEnv:
             tasks[env_id], prepared = slot.task, slot.prepared
             episode, limit = prepared.episode, prepared.task_config.max_episode_steps
             numbers.append((episode.id, episode.task_index, _NEVER if limit is None else limit))
-            (self._self_ending.add if slot.task.ends_itself else self._self_ending.discard)(env_id)
+            leads = not self._stream  # and calls the task
+            (self._self_ending.add if leads and slot.task.ends_itself else self._self_ending.discard)(env_id)
         columns, where = self.arrays.asarray(numbers, 'int64').T, self.arrays.asarray(started)
         self.episode_ids[where], self._task_ids[where], self._episodes.limits[where] = columns
         self._bind(tasks)
         if isinstance(self._rng, EnvRandom):
-            self._rng.start(started, self.runner.world.noise_keys[started])
+            self._rng.start(started, self.runner.world.noise_keys[started] + self._stream)
         mask = np.zeros(self.env_num, bool)
         mask[started] = True
         self._begin(self.select(mask))
@@ -218,9 +244,10 @@ class BatchedRLEnv:
         """Return the envs whose action cannot be applied, bool `(n,)`: those of a device; others were refused."""
         raise NotImplementedError
 
-    def _evaluate(self, envs: EnvSelection, failures: Failures, state: RobotState) -> StepOutcome:
-        """Compute rewards and ends, observe, and record the episodes that are over."""
-        none = self._none
+    def evaluate(self, envs: EnvSelection, failures: Failures) -> StepOutcome:
+        """Compute rewards and ends of a step of these envs, and observe."""
+        state, none = self.state, self._none
+        state.changed()  # terms compute again what they need
         if not envs.any:
             terminated, truncated = self.arrays.zeros((2, self.env_num), 'bool')
             return StepOutcome(self.arrays.zeros(self.env_num), terminated, truncated, none, none, {}, envs, {})
@@ -253,35 +280,34 @@ class BatchedRLEnv:
             rewards[rows], truncated[rows], stuck[rows] = 0.0, False, False
             terminated[rows] = failed[rows] = True
         ended = select_envs(self.runner.world, terminated | truncated)
-        outcome = StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
-        if ended.any:
-            self.curriculum.update(ended)
-            ended.put(self.running, False)
-            self._record(outcome)
-        return outcome
+        return StepOutcome(rewards, terminated, truncated, failed, stuck, errors, ended, metrics)
 
-    def compute_observations(self) -> NDArray[np.float32]:
-        """Compute observations `(n, dim)`, the caller's own; zero for envs without an episode."""
-        return self._copied(self.observer.observations())
+    def finish(self, ended: EnvSelection) -> None:
+        """Note that the episodes of these envs are over."""
+        self.curriculum.update(ended)
+        ended.put(self.running, False)
 
-    def compute_first_observations(self, envs: EnvSelection) -> NDArray[np.float32]:
-        """Compute observations `(m, dim)` of envs that have just started, without touching those of the others."""
-        obs = self.observer.first(envs)
-        return self.arrays.xp.where((envs.take(self.episode_ids) < 0)[:, None], 0.0, obs)
+    def compute_observations(self) -> Observations:
+        """Compute observations `(n, ...)`, the caller's own; zero for envs without an episode."""
+        return each_group(self._copied, self.observer.observations())
 
-    def last_observations(self) -> NDArray[np.float32]:
-        """Return a copy of the last observations `(n, dim)`."""
-        return self._copied(self.observer.policy.last)
+    def compute_first_observations(self, envs: EnvSelection) -> Observations:
+        """Compute observations `(m, ...)` of envs that have just started, without touching those of the others."""
+        has_episode = envs.take(self.episode_ids) >= 0
+        return each_group(lambda obs: where_envs(has_episode, obs), self.observer.first(envs))
 
-    def compute_critic_observations(self) -> NDArray[np.float32]:
+    def last_observations(self) -> Observations:
+        """Return a copy of the last observations `(n, ...)`."""
+        return each_group(self._copied, self.observer.last())
+
+    def compute_critic_observations(self) -> Observations:
         """Compute the observations of the critic `(n, dim)`: those of the policy, then the privileged ones.
 
-        The same until the next step or reset. RuntimeError before the first reset.
+        Of named groups all, as a dict. The same until the next step or reset. RuntimeError before the first reset.
         """
         if self._state is None:
             raise RuntimeError('reset the envs first')
-        beyond = self.observer.critic_observations()
-        return self._copied(self.arrays.xp.concat([self.observer.policy.last, beyond], axis=-1))
+        return each_group(self._copied, self.observer.critic_observations())
 
     def close(self) -> None:
         """Free everything."""
@@ -332,7 +358,7 @@ class BatchedRLEnv:
         if cfg.compiled:
             from internutopia.rl.compiled.step import compile_step
 
-            observers = (self.observer.policy, cfg.observations), (self.observer.critic, cfg.critic_observations)
+            observers = [(self.observer.policy, cfg.terms(False)), (self.observer.critic, cfg.terms(True))]
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
             self.observer.compiled = None if self._compiled is None else self._compiled.observe
 
