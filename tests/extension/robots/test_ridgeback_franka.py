@@ -65,6 +65,15 @@ def test_stands_on_the_ground_where_its_config_says(start: Start) -> None:
     assert np.abs(robot['joint_velocities']).max() < 1e-3
 
 
+@pytest.mark.parametrize(('command', 'column', 'due'), [((5.0, 0.0, 0.0), 0, 1.0), ((0.0, 0.0, -100.0), 2, -4.0)])
+def test_speeds_beyond_those_of_ridgeback_are_clamped(
+    start: Start, command: tuple[float, ...], column: int, due: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    (robot,) = drive(start(MOVES), {MOVES.name: command})
+    assert robot['joint_velocities'][column] == pytest.approx(due, abs=0.02)
+    assert 'speeds beyond (1.0, 1.0, 4.0) are clamped' in caplog.text
+
+
 @pytest.mark.parametrize(
     'command', [(0.8, 0.0, 0.0), (-0.5, 0.0, 0.0), (0.0, 0.4, 0.0), (0.0, 0.0, -1.5), (0.5, -0.2, 0.8)]
 )
