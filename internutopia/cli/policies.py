@@ -171,6 +171,8 @@ def evaluate_policy(
         json_file.parent.mkdir(parents=True, exist_ok=True)
         figures = conditions | {'survived': result.survived} | asdict(result)
         json_file.write_text(json.dumps(figures, indent=2) + '\n')
+    for written in filter(None, (json_file, record)):
+        print(written)
     return 0
 
 
