@@ -9,22 +9,27 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from multiprocessing.util import get_temp_dir
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
 from markers import slow_but
 from numpy.typing import NDArray
+from policy_files import write_onnx
 
 from internutopia.config import Config, ControllerCfg, RobotCfg, SimConfig
 from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.controller import BaseController
 from internutopia.core.vec_env import Env
 from internutopia.engines.views import LARGEST_NUMBER
+from internutopia.rl.policy import TaskPolicyMetadata, write_metadata
 from internutopia_extension import import_extensions
 from internutopia_extension.configs import robots
 from internutopia_extension.configs.controllers import (
     ActuatorControllerCfg,
+    LearnedControllerCfg,
     MoveBySpeedControllerCfg,
     RecoverControllerCfg,
 )
@@ -56,8 +61,33 @@ def _walking(config: ControllerCfg) -> MoveBySpeedControllerCfg:
     return MoveBySpeedControllerCfg.model_validate(fields)
 
 
+def _learned() -> LearnedControllerCfg:
+    """A policy that turns both motors as it is commanded, by the controller of actuators."""
+    file = Path(get_temp_dir()) / 'motors.onnx'
+    rng = np.random.default_rng(0)
+    write_onnx(file, [(rng.normal(0.0, 0.1, (4, 2)).astype(np.float32), np.zeros(2, np.float32))])
+    metadata = {
+        'robot': 'GenericRobot',
+        'step_dt': 0.05,
+        'controller': 'ActuatorController',
+        'offset': [-0.05, 0.05],
+        'scale': [0.15, 0.05],
+        'low': [-1.0, -1.0],
+        'high': [1.0, 1.0],
+        'observations': [{'term': 'command', 'params': {'name': 'turn'}}, {'term': 'last_action'}],
+        'commands': {'turn': 2},
+    }
+    write_metadata(file, TaskPolicyMetadata.model_validate(metadata))
+    return LearnedControllerCfg(
+        name='learned', policy_weights_path=str(file), sub_controllers=[ActuatorControllerCfg()]
+    )
+
+
 _ON_OTHER_ROBOTS: dict[str, tuple[type[RobotCfg], list[ControllerCfg]]] = {
-    'motors': (GenericRobotCfg, [ActuatorControllerCfg(), RecoverControllerCfg(name='recover', recover_height=0.5)]),
+    'motors': (
+        GenericRobotCfg,
+        [ActuatorControllerCfg(), RecoverControllerCfg(name='recover', recover_height=0.5), _learned()],
+    ),
     'h1': (h1.H1RobotCfg, [_walking(h1.move_by_speed_cfg)]),
 }
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TerminationTermCfg,
     )
     from internutopia.rl.single_env import SingleEnv
+    from internutopia.rl.state import RobotState
     from internutopia.rl.symmetry import Mirror
     from internutopia.rl.terms import term
     from internutopia.rl.training.settings import TrainingCfg
@@ -44,6 +45,7 @@ __all__ = [
     'PictureGroupCfg',
     'RandomizationTermCfg',
     'RewardTermCfg',
+    'RobotState',
     'SingleEnv',
     'TermCfg',
     'TerminationTermCfg',
@@ -62,6 +64,7 @@ __getattr__, __dir__ = lazy(
     {
         **dict.fromkeys(_CONFIGS, 'internutopia.config.learning'),
         'Mirror': 'internutopia.rl.symmetry',
+        'RobotState': 'internutopia.rl.state',
         'SingleEnv': 'internutopia.rl.single_env',
         'TrainingCfg': 'internutopia.rl.training.settings',
         'VectorEnv': 'internutopia.rl.vector_env',

@@ -13,13 +13,13 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.observer import ObservationManager
 from internutopia.rl.policy import TaskPolicyMetadata, load_policy
 from internutopia.rl.state import RobotState
 from internutopia_extension.configs.controllers import LearnedControllerCfg
 
+_LIMIT = 100.0  # of the space of commands
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
 
 
@@ -72,8 +72,8 @@ class LearnedController(BaseController):
 
     @override
     def action_space(self) -> Space[Any]:
-        """Return the space of the commands."""
-        return Box(-LARGEST_NUMBER, LARGEST_NUMBER, self.action_shape, np.float32)
+        """Return the space of the commands, up to 100 each way: metres, speeds and angles are within."""
+        return Box(-_LIMIT, _LIMIT, self.action_shape, np.float32)
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -109,7 +109,8 @@ class LearnedController(BaseController):
     def _decide(self, rows: NDArray[np.intp], commands: NDArray[np.float32], now: NDArray[np.float64]) -> None:
         """Run the policy in these envs on commands `(m, k)`, at times `(m,)` [s]."""
         state, metadata = self._state, self._metadata
-        state.bind(self.robot, int(rows[0]))  # an env that has an episode, with all that terms look at
+        robot: Any = self.robot
+        state.bind(robot, int(rows[0]))  # an env that has an episode, with all that terms look at
         ends = np.cumsum(list(metadata.commands.values()))[:-1]
         for name, values in zip(metadata.commands, np.split(commands, ends, axis=1), strict=False):
             state.commands[name][rows] = values

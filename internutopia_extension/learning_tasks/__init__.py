@@ -12,6 +12,7 @@ _WALKERS = {  # names in ids, and in `walkers.WALKERS`
     'GR1': 'gr1',
 }
 _LEARNERS = _WALKERS | {'Go2': 'go2'}  # those without a policy, too
+_GYMNASIUM = {'HalfCheetah': 'half_cheetah', 'Hopper': 'hopper', 'Walker2d': 'walker2d', 'Ant': 'ant'}
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': (f'{__name__}.cart_pole', {}),
     'InternUtopia/CartPole-Discrete-v0': (f'{__name__}.cart_pole', {'discrete': True}),
@@ -20,6 +21,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/Franka-Reach-v0': (f'{__name__}.reach', {}),
     'InternUtopia/Franka-ReachBlock-v0': (f'{__name__}.reach_block', {}),
     'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
+    **{f'InternUtopia/{name}-v0': (f'{__name__}.gym_mujoco', {'robot': robot}) for name, robot in _GYMNASIUM.items()},
     **{
         f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})
         for name, robot in _LEARNERS.items()

@@ -41,7 +41,8 @@ def sb3(config: Config, action: float) -> np.ndarray:
 def rsl_rl(config: Config, action: float) -> np.ndarray:
     envs = RslRlVecEnv(config)
     envs.seed(0)
-    return envs.step(torch.full((1, 1), action))[0]['policy'].numpy()
+    policy: Any = envs.step(torch.full((1, 1), action))[0]['policy']
+    return policy.numpy()
 
 
 def buffers(config: Config, action: float) -> np.ndarray:

@@ -32,6 +32,7 @@ def listed(config: Config, file: Path, **changes: Any) -> Env:
     """An `Env` of the same task, with the policy in front of the controller that it has learned to use."""
     task = config.task_configs[0]
     robot = task.robots[0]
+    assert robot.controllers is not None
     sub = robot.controllers[0]
     learned = LearnedControllerCfg(name='learned', policy_weights_path=str(file), sub_controllers=[sub])
     fields = {'robots': [robot.update(controllers=[learned])], 'scene_asset_path': task.scene_asset_path}
