@@ -35,13 +35,13 @@ def test_imports_by_string_are_found(trees: dict[str, ast.Module]) -> None:
 
 def test_2x_is_a_guest(trees: dict[str, ast.Module]) -> None:
     importers, branches = structure['hosts'](trees)
-    robot, util = 'internutopia.core.robot.isaacsim', 'internutopia.core.util'
-    thin = {
+    robot, joint = 'internutopia.core.robot.isaacsim', 'internutopia.core.util.joint'
+    assert set(importers) == {
+        'internutopia',
         f'{robot}.articulation',
         f'{robot}.rigid_body',
-        *(f'{util}.{n}' for n in ('gym', 'joint', 'math', 'physics')),
-    }
-    assert set(importers) == {'internutopia', *thin}  # the package itself, and paths of 2.x
+        joint,
+    }  # the package itself, and paths of 2.x
     assert branches == []  # what differs is in hooks: internutopia.util.conventions
 
 

@@ -20,6 +20,7 @@ PAGES = [
     *sorted((ROOT / 'docs').rglob('*.md')),
 ]
 
+TUTORIALS = sorted((ROOT / 'docs' / 'tutorials').glob('*.md'))  # run from top to bottom, snippets and commands
 QUICK = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'docs' / 'quickstart.md']
 
 FENCE = re.compile(r'^```(\w*)\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -32,7 +33,7 @@ def blocks(page: Path, language: str) -> list[re.Match[str]]:
 
 
 def pages_with(language: str) -> list[Path]:
-    return [page for page in PAGES if blocks(page, language)]
+    return [page for page in PAGES if page not in TUTORIALS and blocks(page, language)]
 
 
 def name_of(value: object) -> str | None:
@@ -96,7 +97,7 @@ def test_python_snippets_run_one_after_the_other(page: Path, tmp_path: Path):
 
 COMMANDS = [
     pytest.param(page, commands, marks=() if page in QUICK else pytest.mark.slow)
-    for page, commands in sorted({(page, block[2]) for page in PAGES for block in blocks(page, 'bash')})
+    for page, commands in sorted({(page, block[2]) for page in pages_with('bash') for block in blocks(page, 'bash')})
 ]
 
 
@@ -119,6 +120,18 @@ def test_commands_work_one_after_the_other(
             need_physx()
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f'{command}: {result.output}'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('page', TUTORIALS, ids=name_of)
+def test_tutorials_can_be_followed(page: Path, tmp_path: Path):
+    if not can_render():
+        pytest.skip('they draw pictures')
+    tool = [sys.executable, ROOT / 'tools' / 'make_tutorials.py', page.stem, '--quick', '--out', tmp_path]
+    result = subprocess.run(tool, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f'{name_of(page)}, same line numbers:\n{result.stderr}'
+    pictures = {file.name for file in tmp_path.iterdir()}
+    assert pictures == set(re.findall(r'images/tutorials/([^)]+)', page.read_text()))
 
 
 @pytest.mark.parametrize('page', PAGES, ids=name_of)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import inspect
 import signal
 import sys
 import traceback
 from collections.abc import Callable
-from typing import NoReturn, ParamSpec
+from typing import Any, NoReturn, ParamSpec
 
 import typer
 
@@ -25,16 +27,40 @@ def command(title: str) -> Callable[[Callable[ArgumentsT, int]], Callable[Argume
 
     The extensions are loaded first. Mistakes are printed behind the title, in which `{name}` stands for an argument;
     crashes are raised. The signals that stop a command are those of `interrupts`.
+
+    A parameter whose type is a dataclass stands for options: those of the fields, which are declared as parameters of a
+    command are.
     """
 
-    def decorate(body: Callable[ArgumentsT, int]) -> Callable[ArgumentsT, NoReturn]:
-        @functools.wraps(body)
-        def run(*args: ArgumentsT.args, **kwargs: ArgumentsT.kwargs) -> NoReturn:
-            raise typer.Exit(_exit_code(title.format(**kwargs), lambda: body(*args, **kwargs)))
+    def decorate(body: Callable[ArgumentsT, int]) -> Callable[..., NoReturn]:
+        signature, groups = _spread(body)
 
+        @functools.wraps(body)
+        def run(**given: Any) -> NoReturn:
+            name = title.format(**given)
+            for parameter, group in groups.items():
+                fields = {field.name: given.pop(field.name) for field in dataclasses.fields(group)}
+                given[parameter] = group(**fields)
+            raise typer.Exit(_exit_code(name, functools.partial(body, **given)))
+
+        vars(run)['__signature__'] = signature
         return run
 
     return decorate
+
+
+def _spread(body: Callable[..., int]) -> tuple[inspect.Signature, dict[str, type[Any]]]:
+    """Return the signature of a command with the fields of its dataclasses, and these by parameter."""
+    groups: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(body, eval_str=True).parameters.values():
+        if dataclasses.is_dataclass(group := parameter.annotation):
+            groups[parameter.name] = group
+            parameters += inspect.signature(group, eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter)
+    by_keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    return inspect.Signature(by_keyword), groups
 
 
 def _exit_code(title: str, body: Callable[[], int]) -> int:

@@ -10,27 +10,19 @@ import typer
 from internutopia.cli.command import command
 from internutopia.cli.options import (
     ENV_NUM,
-    Backend,
-    Device,
     JsonFile,
+    PolicyOptions,
     Seed,
-    Source,
-    TaskId,
-    TaskOptions,
     Threads,
-    Trust,
     number_option,
-    parse_key_values,
+    write_json,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS
 
 
 @command('evaluate gait {source}')
 def evaluate_gait(
-    source: Source,
-    env_id: TaskId = None,
-    option: TaskOptions = None,
-    trust: Trust = False,
+    policy: PolicyOptions,
     envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = 32,
     stand: Annotated[
         float, number_option(min=4.0, max=MAX_SECONDS, help='Seconds to stand, before a push and after it.')
@@ -38,8 +30,6 @@ def evaluate_gait(
     push: Annotated[float, number_option(min=0.0, max=MAX_COUNT, help='Velocity of the push, in m/s.')] = 0.5,
     seed: Seed = 0,
     threads: Threads = None,
-    device: Device = None,
-    backend: Backend = None,
     json_file: JsonFile = None,
     sheet: Annotated[
         Path | None,
@@ -47,23 +37,22 @@ def evaluate_gait(
     ] = None,
 ) -> int:
     """Report on how a policy stands, also after a push, and walks ahead; exit code 1 if a bound is exceeded."""
-    import json
-
-    from internutopia.rl.training.engine import choose_engine
-    from internutopia.rl.training.gait_report import exceeded, gait_report
-    from internutopia.rl.training.loading import load_trained
+    from internutopia.cli.report import print_figures
+    from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
     from internutopia.rl.training.playback import contact_sheet
     from internutopia_extension.learning_tasks.gait_bounds import bounds_of
 
-    engine = choose_engine(backend, device)
-    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    trained, engine = policy.load()
     config = trained.config(envs, seed, threads, engine)
     figures = gait_report(trained.act, config, stand=stand, push=push, seed=seed, arrays=trained.arrays)
     bounds = bounds_of(trained.task.arguments)
-    _print(figures, bounds, f'{trained.file}, {trained.task.id}')
+    rows = [
+        (FIGURES[name], f'{value:.3g}', f'{bounds[name]:g}' if name in bounds else '')
+        for name, value in figures.items()
+    ]
+    print_figures(f'{trained.file}, {trained.task.id}', ['', '', 'bound' if bounds else ''], rows)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(figures, indent=2) + '\n')
+        write_json(json_file, figures)
     if sheet is not None:
         contact_sheet(trained.act, trained.config(1, seed, threads, engine), sheet, arrays=trained.arrays)
         print(sheet)
@@ -71,21 +60,3 @@ def evaluate_gait(
     for fault in beyond:
         print(fault)
     return int(bool(beyond))
-
-
-def _print(figures: dict[str, float], bounds: dict[str, float], title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from internutopia.rl.training.gait_report import FIGURES
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column('')
-    table.add_column('', justify='right')
-    table.add_column('bound' if bounds else '', justify='right')
-    for name, value in figures.items():
-        table.add_row(Text(FIGURES[name]), f'{value:.3g}', f'{bounds[name]:g}' if name in bounds else '')
-    console = Console(highlight=False, markup=False)
-    console.print(title, soft_wrap=True)
-    console.print(table)

@@ -10,21 +10,18 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
+    NOT_RECORDED,
     Envs,
     Overwrite,
     Processes,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
     Resume,
     Seed,
     Threads,
     number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed, print_figures
+from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed
 from internutopia.util import log
 from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
@@ -94,10 +91,7 @@ def evaluate_nav(
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.evaluation.policy import FunctionPolicy
@@ -106,7 +100,6 @@ def evaluate_nav(
     from internutopia_extension.navigation import evaluation, robots
     from internutopia_extension.navigation.evaluation import episode_name
 
-    recording = RecordOptions(record, record_format, only, record_fps)
     folder = out or Path('out') / source.stem
     evaluated = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
     evaluated.check(overwrite, films=video > 0)
@@ -163,6 +156,7 @@ def _policy(name: str, seed: int) -> StartFunction:
 
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     """Print a row for each scene and one for all, with the confidence interval below each figure."""
+    from internutopia.cli.report import print_figures
     from internutopia.navigation.summary import ALL, RATES
 
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}

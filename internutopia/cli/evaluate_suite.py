@@ -10,20 +10,17 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
+    NOT_RECORDED,
     Envs,
     Overwrite,
     Processes,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
     Resume,
     Threads,
     number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, print_figures
+from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode
 from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
@@ -89,10 +86,7 @@ def evaluate_suite(
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate a policy on a suite of tasks: success rates with confidence intervals, by task and perturbation."""
     from internutopia.evaluation.arm_mapper import ArmMapper
@@ -100,7 +94,6 @@ def evaluate_suite(
     from internutopia.evaluation.suite_report import read_results, report, summarize
     from internutopia.evaluation.suites import episode_name, find_suite
 
-    recording = RecordOptions(record, record_format, only, record_fps)
     suite = find_suite(name)
     folder = out or Path('out') / suite.name.rpartition('/')[2].lower()
     evaluation = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
@@ -109,9 +102,9 @@ def evaluate_suite(
     mapper = ArmMapper(mapped, suite.arm)
     chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
     try:
-        every = 1 if record is not None or horizon is None else horizon
+        every = 1 if recording.record is not None or horizon is None else horizon
         axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
-        shown = client is not None or mapping is not None or record is not None
+        shown = client is not None or mapping is not None or recording.record is not None
         cameras = mapper.cameras if shown else {}
         configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every)
         evaluated = {
@@ -175,6 +168,8 @@ def _policy(
 
 def _print(rows: Sequence[SuiteRow], title: str, times: RunTimes) -> None:
     """Print a row for each task and perturbation, with the confidence interval below each figure."""
+    from internutopia.cli.report import print_figures
+
     ends = {end: label for end, label in _ENDS.items() if any(end in row.ends for row in rows)}
     columns = ['task', 'perturbation', 'episodes', 'success', 'steps', *ends.values()]
     lines = [

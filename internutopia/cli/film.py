@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -71,10 +71,8 @@ class Film:
     def __enter__(self) -> Film:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._video.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._video.__exit__(*raised)
 
 
 def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int | None) -> Callable[[], Image]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import socket
@@ -18,6 +19,8 @@ from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEC
 if TYPE_CHECKING:
     from internutopia.config import Config
     from internutopia.recording import Recorder
+    from internutopia.rl.training.engine import Engine
+    from internutopia.rl.training.loading import Trained
     from internutopia.viewer.viewer import Viewer as OpenViewer
 
 ENV_NUM = '--env-num', '--envs', '--num-envs'
@@ -95,16 +98,6 @@ Velocity = Annotated[
     typer.Option('--command', help='Velocity command in m/s, m/s and rad/s; default: random.', metavar='VX,VY,WZ'),
 ]
 
-Record = Annotated[Path | None, typer.Option(help='Record the episodes as a dataset in this folder.', metavar='FOLDER')]
-RecordFormat = Annotated[
-    Literal['lerobot', 'hdf5'], typer.Option('--format', help='Dataset format: LeRobot v3.0 or robomimic HDF5.')
-]
-RecordOnly = Annotated[Literal['all', 'success'], typer.Option('--only', help='Episodes to record.')]
-RecordRate = Annotated[
-    int | None,
-    number_option('--record-fps', min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: every step.'),
-]
-
 Viewer = Annotated[
     bool, typer.Option('--viewer', help='Open a live viewer for browsers on this machine and print its URL.')
 ]
@@ -115,17 +108,45 @@ ViewerAddress = Annotated[
 
 
 @dataclass(frozen=True)
-class RecordOptions:
-    """Options of the dataset to record; `folder` is None if none is recorded."""
+class PolicyOptions:
+    """Options of a trained policy, for `command`."""
 
-    folder: Path | None
-    format: Literal['lerobot', 'hdf5'] = 'lerobot'
-    only: Literal['all', 'success'] = 'all'
-    fps: int | None = None
+    source: Source
+    env_id: TaskId = None
+    option: TaskOptions = None
+    trust: Trust = False
+    device: Device = None
+    backend: Backend = None
+
+    def load(self) -> tuple[Trained, Engine | None]:
+        """Load the policy; returns it, and the engine that it runs on. Errors are those of `load_trained`."""
+        from internutopia.rl.training.engine import choose_engine
+        from internutopia.rl.training.loading import load_trained
+
+        engine = choose_engine(self.backend, self.device)
+        options = parse_key_values(self.option or [], '--option')
+        return load_trained(self.source, self.env_id, engine, options, self.trust), engine
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """Options of the dataset to record, for `command`; `record` is None if none is recorded."""
+
+    record: Annotated[
+        Path | None, typer.Option(help='Record the episodes as a dataset in this folder.', metavar='FOLDER')
+    ] = None
+    format: Annotated[
+        Literal['lerobot', 'hdf5'], typer.Option(help='Dataset format: LeRobot v3.0 or robomimic HDF5.')
+    ] = 'lerobot'
+    only: Annotated[Literal['all', 'success'], typer.Option(help='Episodes to record.')] = 'all'
+    record_fps: Annotated[
+        int | None,
+        number_option(min=1, max=MAX_COUNT, help='Frames per second of the dataset; default: every step.'),
+    ] = None
 
     def check(self) -> None:
         """Check the options. ValueError if one is given without `--record`."""
-        if self.folder is None and self != RecordOptions(None):
+        if self.record is None and self != RecordOptions():
             raise ValueError('--format, --only and --record-fps are options of a dataset: they need --record FOLDER')
 
     def recorder(self, config: Config | None) -> Recorder | None:
@@ -135,10 +156,10 @@ class RecordOptions:
         """
         from internutopia.recording import Recorder
 
-        if self.folder is None:
+        if self.record is None:
             return None
         resume = config is not None and bool(config.resume)
-        return Recorder(self.folder, config, self.format, self.only, self.fps, resume)
+        return Recorder(self.record, config, self.format, self.only, self.record_fps, resume)
 
     @contextmanager
     def attached(self, envs: Any, recorder: Recorder | None = None) -> Iterator[None]:
@@ -153,6 +174,9 @@ class RecordOptions:
             except NotImplementedError as error:
                 raise ValueError(f'--record: {error}') from error
             yield
+
+
+NOT_RECORDED = RecordOptions()
 
 
 def open_viewer(env: Any, address: str, paused: bool = True) -> OpenViewer:
@@ -202,6 +226,13 @@ def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
         except yaml.YAMLError as error:
             raise ValueError(f'{option} {text}: the value is no YAML: {error}') from None
     return values
+
+
+def write_json(file: Path, figures: Any) -> Path:
+    """Write figures as JSON; returns the file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(figures, indent=2) + '\n')
+    return file
 
 
 def check_results(file: Path, resume: bool | Literal['force'], overwrite: bool) -> None:

@@ -14,18 +14,13 @@ from internutopia.cli.command import command
 from internutopia.cli.options import (
     ENV_NUM,
     LOOPBACK,
-    Backend,
-    Device,
+    NOT_RECORDED,
     JsonFile,
-    Record,
-    RecordFormat,
-    RecordOnly,
+    PolicyOptions,
     RecordOptions,
-    RecordRate,
     Seed,
     Source,
     TaskId,
-    TaskOptions,
     Threads,
     Trust,
     Velocity,
@@ -33,7 +28,7 @@ from internutopia.cli.options import (
     ViewerAddress,
     number_option,
     open_viewer,
-    parse_key_values,
+    write_json,
 )
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_SECONDS, MAX_SIDE
 from internutopia.util.imports import install_hint
@@ -50,10 +45,7 @@ _NAMED = 4  # links, at most
 
 @command('play {source}')
 def play(
-    source: Source,
-    env_id: TaskId = None,
-    option: TaskOptions = None,
-    trust: Trust = False,
+    policy: PolicyOptions,
     envs: Annotated[int, number_option(*ENV_NUM, min=1, max=64, help='Number of envs.')] = 1,
     seconds: Annotated[
         float | None,
@@ -76,18 +68,13 @@ def play(
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
     seed: Seed = 0,
-    device: Device = None,
-    backend: Backend = None,
 ) -> int:
     """Watch a policy: in a picture over time, a video, or live in a browser."""
-    from internutopia.rl.training.engine import choose_engine
-    from internutopia.rl.training.loading import load_trained
     from internutopia.rl.training.playback import play as write
     from internutopia.rl.training.playback import run
 
     speeds = _parsed_velocity(velocity)
-    engine = choose_engine(backend, device)
-    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    trained, engine = policy.load()
     config = trained.config(envs, seed, engine=engine)
     if viewer or viewer_address:
         if out is not None or size is not None or camera is not None:
@@ -106,10 +93,7 @@ def play(
 
 @command('evaluate {source}')
 def evaluate_policy(
-    source: Source,
-    env_id: TaskId = None,
-    option: TaskOptions = None,
-    trust: Trust = False,
+    policy: PolicyOptions,
     envs: Annotated[
         int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs, with one episode each.')
     ] = 256,
@@ -124,26 +108,15 @@ def evaluate_policy(
     velocity: Velocity = None,
     seed: Seed = 0,
     threads: Threads = None,
-    device: Device = None,
-    backend: Backend = None,
     json_file: JsonFile = None,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate a policy on one episode in each of many envs."""
-    import json
-
-    recording = RecordOptions(record, record_format, only, record_fps)
     recording.check()
-    from internutopia.rl.training.engine import choose_engine
     from internutopia.rl.training.evaluation import evaluate
-    from internutopia.rl.training.loading import load_trained
 
     speeds = _parsed_velocity(velocity)
-    engine = choose_engine(backend, device)
-    trained = load_trained(source, env_id, engine, parse_key_values(option or [], '--option'), trust)
+    trained, engine = policy.load()
     config = trained.config(envs, seed, threads, engine)
     result = evaluate(
         trained.act,
@@ -168,9 +141,8 @@ def evaluate_policy(
         conditions |= {'push': push, 'push_every': push_every, 'command': speeds}
     _print(result, f'{trained.file}, {trained.task.id}')  # first: a file that cannot be written loses nothing then
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         figures = conditions | {'survived': result.survived} | asdict(result)
-        json_file.write_text(json.dumps(figures, indent=2) + '\n')
+        write_json(json_file, figures)
     return 0
 
 
@@ -221,18 +193,14 @@ def _contacts(gait: Gait) -> str:
 
 
 def _print(result: Evaluation, title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from internutopia.cli.report import print_figures
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column()
-    table.add_column(justify='right')
     rows = {
         f'episodes of up to {result.seconds:.1f} s': str(result.episodes),
         'mean return': f'{result.mean_return:.2f}',
         'mean length [steps]': f'{result.mean_length:.1f}',
     }
+    rows |= {name: f'{value:.3g}' for name, value in result.metrics.items()}
     if result.tracking is None:
         rows['terminated'] = f'{result.terminated:.1%}'
     else:
@@ -271,8 +239,4 @@ def _print(result: Evaluation, title: str) -> None:
             )
     if result.failed:
         rows['simulation diverged'] = f'{result.failed:.1%}'
-    for name, figure in rows.items():
-        table.add_row(Text(name), figure)
-    console = Console(highlight=False, markup=False)
-    console.print(title, soft_wrap=True)
-    console.print(table)
+    print_figures(title, ['', ''], rows.items())

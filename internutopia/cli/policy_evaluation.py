@@ -1,8 +1,7 @@
-"""Parts of the commands that evaluate a policy on a list of episodes: the run, and how figures are printed."""
+"""Parts of the commands that evaluate a policy on a list of episodes: the run, its report and films."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -10,11 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from internutopia.cli.options import RecordOptions, check_results, interruption_hint
+from internutopia.cli.options import RecordOptions, check_results, interruption_hint, write_json
 from internutopia.cli.run import PATIENCE
 from internutopia.util.interrupts import Interruption, interrupts
 
@@ -108,9 +103,7 @@ class PolicyEvaluation:
 
     def write_report(self, report: Mapping[str, Any]) -> Path:
         """Write the report; returns the file."""
-        file = self.folder / 'report.json'
-        file.write_text(json.dumps(report, indent=2) + '\n')
-        return file
+        return write_json(self.folder / 'report.json', report)
 
     def conclude(self, run: PolicyRun, interruption: Interruption, missing: int, total: int) -> int:
         """Print what went wrong and how to go on; returns the exit code: 1 too if the policy failed in all episodes."""
@@ -160,24 +153,6 @@ def film_episode(
                 return True
 
             PolicyRun(env, policy, name).run(on_step)
-
-
-def print_figures(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], names: int = 1
-) -> None:
-    """Print a table of figures, whose first columns hold names; notes stand below it."""
-    table = Table(box=None, header_style='bold', padding=(0, 2, 0, 0), pad_edge=False)
-    for number, header in enumerate(columns):
-        table.add_column(header, justify='left' if number < names else 'right', overflow='fold')
-    for row in rows:
-        table.add_row(*(Text(each) for each in row[:names]), *row[names:])
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = 160  # a log has room for all columns
-    console.print(title, soft_wrap=True)
-    console.print(table)
-    for note in notes:
-        console.print(note, soft_wrap=True)
 
 
 def figure(estimate: Estimate | None, is_rate: bool) -> str:

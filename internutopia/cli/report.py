@@ -1,14 +1,15 @@
-"""Report of a run on the terminal: a progress bar while it runs, a table at its end."""
+"""Reports on the terminal: a progress bar while a run goes on, tables of figures at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from internutopia.cli.loop import Result, RunStats
 
@@ -114,3 +115,20 @@ def make_table(*texts: str, numbers: Iterable[str]) -> Table:
     for header in numbers:
         table.add_column(header, justify='right')
     return table
+
+
+def print_figures(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = (), names: int = 1
+) -> None:
+    """Print a table of figures, whose first columns hold names; notes stand below it."""
+    table = make_table(*columns[:names], numbers=columns[names:])
+    table.show_header = any(columns)
+    for row in rows:
+        table.add_row(*(Text(each) for each in row[:names]), *row[names:])
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 160  # a log has room for all columns
+    console.print(title, soft_wrap=True)
+    console.print(table)
+    for note in notes:
+        console.print(note, soft_wrap=True)

@@ -17,15 +17,12 @@ from internutopia.cli.command import command
 from internutopia.cli.options import (
     ENV_NUM,
     LOOPBACK,
+    NOT_RECORDED,
     MaxSteps,
     Overwrite,
     Processes,
     Quiet,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
     RunSeed,
     Viewer,
     ViewerAddress,
@@ -101,10 +98,7 @@ def run(
     ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
     no_picture: Annotated[bool, typer.Option('--no-picture', help='Do not write overview.png.')] = False,
     processes: Processes = None,
     head_address: Annotated[
@@ -126,7 +120,6 @@ def run(
         )
     if quiet:
         log.setLevel(logging.ERROR)
-    recording = RecordOptions(record, record_format, only, record_fps)
     recording.check()
     overrides: dict[str, Any] = {'env_num': env_num, 'seed': seed}
     run_file = read_run_file(config, **{name: value for name, value in overrides.items() if value is not None})
@@ -211,7 +204,7 @@ def _run(
         stack.close()
         if not quiet:
             assert config.results_file is not None
-            written = (picture, video and video.keywords['path'], record.folder)
+            written = (picture, video and video.keywords['path'], record.record)
             print_summary(stats, [Path(config.results_file), *(file for file in written if file and stats.steps)])
             if not env.done:
                 print(hint, flush=True)

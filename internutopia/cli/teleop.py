@@ -14,13 +14,10 @@ import internutopia
 from internutopia.cli.command import command
 from internutopia.cli.options import (
     LOOPBACK,
+    NOT_RECORDED,
     MaxSteps,
     Overwrite,
-    Record,
-    RecordFormat,
-    RecordOnly,
     RecordOptions,
-    RecordRate,
     RunSeed,
     open_viewer,
 )
@@ -63,10 +60,7 @@ def teleop(
             help='Address of the page; default: this machine only, with phone all machines.', metavar='HOST:PORT'
         ),
     ] = None,
-    record: Record = None,
-    record_format: RecordFormat = 'lerobot',
-    only: RecordOnly = 'all',
-    record_fps: RecordRate = None,
+    recording: RecordOptions = NOT_RECORDED,
     seed: RunSeed = None,
     out: Annotated[Path | None, typer.Option(help='Folder for results.jsonl; default: out/<file name>.')] = None,
     steps: MaxSteps = None,
@@ -78,7 +72,6 @@ def teleop(
     from internutopia.core.vec_env import Env
     from internutopia.teleoperation import Session
 
-    recording = RecordOptions(record, record_format, only, record_fps)
     recording.check()
     overrides: dict[str, Any] = {'env_num': 1} | ({} if seed is None else {'seed': seed})
     run_file = read_run_file(config, **overrides)

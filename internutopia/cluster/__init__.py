@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the reaper imports nothing
-    from internutopia.cluster.rl_env import DistributedRLEnv
+    from internutopia.cluster.ray_array_runner import RayArrayRunner
     from internutopia.config import DistributedConfig
     from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
     from internutopia.config.learning import LearningCfg
@@ -29,13 +29,13 @@ def create_runner(config: DistributedConfig, distribution: DistributionCfg, queu
     return RayRunner(config, checked, queue)
 
 
-def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe: EnvProbe) -> DistributedRLEnv:
+def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe: EnvProbe) -> RayArrayRunner:
     """Create the runner of a distributed config for the array API; errors are those of `create_runner`."""
     assert config.distribution_config is not None
     checked = _checked(config.distribution_config)
-    from internutopia.cluster.rl_env import DistributedRLEnv
+    from internutopia.cluster.ray_array_runner import RayArrayRunner
 
-    return DistributedRLEnv(config, checked, learning, probe)
+    return RayArrayRunner(config, checked, learning, probe)
 
 
 def _checked(distribution: DistributionCfg) -> RayDistributionCfg:

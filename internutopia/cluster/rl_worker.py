@@ -22,7 +22,7 @@ from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.runner.grid import env_origins
-from internutopia.rl.batched_env import BatchedRLEnv, EnvShare, StepOutcome, tasks_of_episodes
+from internutopia.rl.array_runner import ArrayRunner, EnvShare, StepOutcome, tasks_of_episodes
 from internutopia.rl.probe import EnvProbe
 from internutopia.rl.terms.registry import add_terms
 from internutopia.util.errors import EnvError, located
@@ -92,7 +92,7 @@ class RLWorker(PipeServer):
     def __init__(self) -> None:  # an actor whose constructor fails could not say why
         self._results = CollectedResults()
         self._queue: _AssignedEpisodes
-        self._core: BatchedRLEnv
+        self._core: ArrayRunner
         self._first = 0  # id of the first env in the whole run
         self._place = ''
         self._rows: Rows
@@ -111,7 +111,7 @@ class RLWorker(PipeServer):
         self._queue = _AssignedEpisodes(tasks_of_episodes(config))
         results = self._results if spec.recorded else ResultsWriter(config)
         origins = env_origins(spec.total, config.env_offset_size)[rows]
-        self._core = BatchedRLEnv(config, None, EnvShare(self._queue, results, origins))
+        self._core = ArrayRunner(config, None, EnvShare(self._queue, results, origins))
         self._place = f'worker {number} ({this_place()}, envs {rows.start} to {rows.stop - 1})'
         return this_place()
 

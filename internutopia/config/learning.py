@@ -62,7 +62,7 @@ class PictureGroupCfg(BaseCfg):
     data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'] = 'rgb'
     """Content, see the term `camera`: colours in three channels; in one, ids or distances, 255 being `max_depth`."""
     max_depth: PositiveFloat = 10.0
-    """Largest distance that is told, m."""
+    """Largest distance in the picture, m."""
     categories: list[str] | None = None
     """Of the semantic segmentation: categories whose pixels are 1, 2, ...; None means ids, which scenes differ in."""
     layout: Literal['hwc', 'chw'] = 'hwc'

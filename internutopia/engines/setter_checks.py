@@ -52,7 +52,8 @@ def check_numbers(
         allowed: range of the numbers; None: any that are finite.
         optional: whether None is right as well.
     """
-    if not isinstance(values, np.ndarray) and ((optional and values is None) or is_tensor(values) or is_traced(values)):
+    plain = type(values) is np.ndarray  # a traced array is a subclass
+    if not plain and ((optional and values is None) or is_tensor(values) or is_traced(values)):
         return
     try:
         numbers = np.asarray(values, np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Integral
 from typing import Any, Protocol, cast
 
 from internutopia.config import TaskCfg
@@ -111,9 +111,9 @@ class _FunctionActor:
         return self._act, obs
 
     def receive(self, answer: Any) -> None:
-        if not isinstance(answer, Mapping | Number):
+        if not isinstance(answer, Mapping | Integral):
             raise PolicyError(f'expected an action, {{controller: ...}} or the number of one, got {answer!r:.80}')
-        self._given = answer
+        self._given = answer if isinstance(answer, Mapping) else int(answer)
 
     def action(self, obs: Observe) -> dict[str, Any]:
         if isinstance(self._given, Mapping):

@@ -15,17 +15,21 @@ from internutopia.util import did_you_mean
 
 @dataclass(frozen=True)
 class CameraLayout:
-    """Address of a camera in `MjModel`; `body` is the one that it is mounted on."""
+    """Address of a camera in `MjModel`; `body` is the one that it is mounted on, `follows`: but for its turns."""
 
     name: str
     camera: int
     body: int
+    follows: bool
 
 
 def camera_layouts(model: mujoco.MjModel) -> dict[str, CameraLayout]:
     """Return the cameras of a model by name."""
     names = (model.camera(i).name for i in range(model.ncam))
-    return {name: CameraLayout(name, i, int(model.cam_bodyid[i])) for i, name in enumerate(names) if name}
+    tracks = model.cam_mode == mujoco.mjtCamLight.mjCAMLIGHT_TRACK
+    return {
+        name: CameraLayout(name, i, int(model.cam_bodyid[i]), bool(tracks[i])) for i, name in enumerate(names) if name
+    }
 
 
 def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robot: str | None, path: str) -> str:
@@ -74,4 +78,8 @@ def add_cameras(spec: mujoco.MjSpec, robots: Iterable[RobotSpec]) -> None:
             body = spec.body(prefix + link.rpartition('/')[2]) or next(
                 body for body in spec.bodies if body.name.startswith(prefix.rstrip('/'))
             )
-            body.add_camera(name=prefix + camera.path, pos=camera.position, quat=camera.orientation, fovy=camera.fovy)
+            carrier = spec.worldbody if camera.mount == 'env' else body
+            added = carrier.add_camera(name=prefix + camera.path, pos=camera.position, quat=camera.orientation)
+            added.fovy = camera.fovy
+            if camera.mount == 'follow':
+                added.mode = mujoco.mjtCamLight.mjCAMLIGHT_TRACK

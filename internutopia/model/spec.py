@@ -94,14 +94,15 @@ class CameraSpec:
     """A camera of a robot besides those of its asset.
 
     `path` is its prim path below the robot, its parent the link that carries it: the root where there is no such link.
-    `position` and `orientation` are relative to the link; it faces its -z axis. `fovy` is its vertical field of view
-    [degrees].
+    `position` and `orientation` are relative to its `mount`: the link, the env, or the axes of the env at the link; it
+    faces its -z axis. `fovy` is its vertical field of view [degrees].
     """
 
     path: str
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
     fovy: float = 60.0
+    mount: Literal['link', 'env', 'follow'] = 'link'
 
 
 @dataclass(frozen=True)

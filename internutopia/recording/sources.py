@@ -15,7 +15,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import DeviceWorld
 from internutopia.recording.leaves import Gathered, gathered_leaves
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.vector_env import VectorEnv
 
 Api = Literal['list', 'array']
@@ -54,7 +54,7 @@ def source_of(env: Any) -> StepSource:
         NotImplementedError: the envs are on a device, or those of an `rl.VectorEnv` in other processes.
     """
     if isinstance(env, VectorEnv):
-        if not isinstance(env.core, BatchedRLEnv):
+        if not isinstance(env.core, ArrayRunner):
             raise NotImplementedError(
                 'recording needs the envs of a VectorEnv in this process, these are in workers: leave out distribute()'
             )

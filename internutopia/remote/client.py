@@ -16,7 +16,6 @@ import random
 import re
 import time
 import uuid
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -130,9 +129,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _call(self, method: str, path: str, content: bytes, reply: type[ReplyT], timeout: float) -> ReplyT:

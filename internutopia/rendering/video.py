@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -59,9 +58,7 @@ class Video:
     def __enter__(self) -> Video:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None or issubclass(kind, KeyboardInterrupt):
                 self.close()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from internutopia.rl.state import RobotState
     from internutopia.rl.symmetry import Mirror
     from internutopia.rl.terms import term
+    from internutopia.rl.training.settings import TrainingCfg
     from internutopia.rl.vector_env import VectorEnv
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     'SingleEnv',
     'TermCfg',
     'TerminationTermCfg',
+    'TrainingCfg',
     'VectorEnv',
     'list_tasks',
     'make',
@@ -64,6 +66,7 @@ __getattr__, __dir__ = lazy(
         'Mirror': 'internutopia.rl.symmetry',
         'RobotState': 'internutopia.rl.state',
         'SingleEnv': 'internutopia.rl.single_env',
+        'TrainingCfg': 'internutopia.rl.training.settings',
         'VectorEnv': 'internutopia.rl.vector_env',
         'term': 'internutopia.rl.terms',
     },

@@ -104,13 +104,13 @@ class ActionFormat:
             raise EnvValueError(env_id, f'action of env {env_id} {fault}: {actions[row]}')
 
     def decode(self, actions: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the actions `(n, k)` for `BatchedRLEnv.step`, clipped; rows that are no choice become one."""
+        """Return the actions `(n, k)` for `ArrayRunner.step`, clipped; rows that are no choice become one."""
         if self.choices is not None:
             return self.choices.take(actions, axis=0, mode='clip')
         return actions if self.limits is None else np.clip(actions, *self.limits)
 
     def on_device(self, actions: Any, arrays: ArrayMaker, *batch: int) -> Any:
-        """Return actions as a tensor `(*batch, k)` for `BatchedRLEnv.step`; NaN where they are none of the choices.
+        """Return actions as a tensor `(*batch, k)` for `ArrayRunner.step`; NaN where they are none of the choices.
 
         ValueError for another shape or what are no real numbers (integers), but their values are not read.
         """

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from internutopia.core.runner.env_pictures import EnvMarkers
 from internutopia.core.runner.robot_camera import RobotCamera
 from internutopia.rendering.markers import Colour, Marker
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import look_up_marker
 from internutopia.util.arrays import to_host
@@ -31,7 +31,7 @@ _SLOW = 0.02  # m/s, rad/s: shown as nothing
 _HEAD = 0.75  # height of arrows above the robot's middle, in its radii
 
 
-def command_markers(core: BatchedRLEnv, env_id: int, robot: RobotCamera) -> EnvMarkers:
+def command_markers(core: ArrayRunner, env_id: int, robot: RobotCamera) -> EnvMarkers:
     """Return markers of the current commands of the robot in an env; none for commands whose terms have no marker."""
     state = core.state
     markers: list[Marker] = []

@@ -29,7 +29,7 @@ from internutopia.config.config import check_config
 from internutopia.config.learning import LearningCfg
 from internutopia.core.runner.interfaces import Failures
 from internutopia.engines.env_selection import EnvSelection
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.managers import StepOutcome
 from internutopia.rl.observation_groups import each_group, where_envs
@@ -82,9 +82,9 @@ class MultiAgentEnv:
         self._formats = {agent: probe.action_format for agent, probe in probes.items()}
         self.single_observation_spaces = {agent: probe.observation_space for agent, probe in probes.items()}
         self.single_action_spaces = {agent: format.space for agent, format in self._formats.items()}
-        self._leader = BatchedRLEnv(config, learning[self.agents[0]])
+        self._leader = ArrayRunner(config, learning[self.agents[0]])
         self._cores = {
-            agent: BatchedRLEnv(config, cfg, leader=(self._leader, number)) if number else self._leader
+            agent: ArrayRunner(config, cfg, leader=(self._leader, number)) if number else self._leader
             for number, (agent, cfg) in enumerate(learning.items())
         }
         self._runner = self._leader.runner
@@ -246,7 +246,7 @@ class MultiAgentEnv:
             infos[agent] = {**infos[agent], **self._info(), 'final_obs': final_obs, 'final_info': infos[agent]}
             each_group(starting.put, observations[agent], core.compute_first_observations(starting))
 
-    def _info(self, core: BatchedRLEnv | None = None, outcome: StepOutcome | None = None) -> dict[str, Any]:
+    def _info(self, core: ArrayRunner | None = None, outcome: StepOutcome | None = None) -> dict[str, Any]:
         ids = self._leader.episode_ids
         info: dict[str, Any] = {'active': ids >= 0, 'episode_id': ids.copy()}
         if core is None or outcome is None:

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
 from internutopia.rl.action_format import ActionFormat
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.observation_groups import Observations
 from internutopia.util.arrays import to_host
 
@@ -59,10 +59,10 @@ class EnvProbe:
 
 
 @contextmanager
-def probe_env(config: Config, learning: LearningCfg | None) -> Iterator[BatchedRLEnv]:
+def probe_env(config: Config, learning: LearningCfg | None) -> Iterator[ArrayRunner]:
     """Return a context with one env of a config in this process, in which the first task has started."""
     changes = {'env_num': 1, 'task_configs': config.task_configs[:1], 'metrics_save_path': None, 'resume': False}
-    core = BatchedRLEnv(config.model_copy(update=changes), learning)
+    core = ArrayRunner(config.model_copy(update=changes), learning)
     try:
         core.reset(core.select(np.ones(1, bool)))
         yield core

@@ -6,7 +6,7 @@ row is zero from then on, and `info['active']` says which rows count. Training c
 `'shuffle'`.
 
 With `arrays='torch'` all of them are tensors: of the backend `mujoco_warp` on the device of the engine, where a step
-makes the host wait for nothing (`device_env.py` has the exceptions).
+makes the host wait for nothing (`device_array_runner.py` has the exceptions).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, En
 from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.engines.env_selection import EnvSelection
-from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
+from internutopia.rl.array_runner import ArrayRunner, StepOutcome
 from internutopia.rl.checks import check_open, checked_mask, checked_seed
 from internutopia.rl.command_markers import command_markers
 from internutopia.rl.observation_groups import each_group, where_envs
@@ -98,11 +98,11 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         on_device = arrays == 'torch' and config.simulator.has_tensors and not distributed
         if distributed and render_mode is not None:
             raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
-        self.core: BatchedRLEnv
+        self.core: ArrayRunner
         if distributed:
             self.core = load_entry_point('internutopia.array_runners', 'ray')(config, learning, probe)
         else:
-            self.core = _device_core(config, learning) if on_device else BatchedRLEnv(config, learning)
+            self.core = _device_core(config, learning) if on_device else ArrayRunner(config, learning)
         self.num_envs = self.env_num = self.core.env_num
         self.arrays: Literal['numpy', 'torch'] = arrays
         self._wraps = arrays == 'torch' and not on_device  # arrays of numpy in tensors
@@ -204,9 +204,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return torch_views(obs) if self._wraps else obs
 
     @contextmanager
-    def local_core(self) -> Iterator[BatchedRLEnv]:
+    def local_core(self) -> Iterator[ArrayRunner]:
         """Return a context with envs like these in this process, whose robots, terms and controllers can be read."""
-        if isinstance(self.core, BatchedRLEnv):
+        if isinstance(self.core, ArrayRunner):
             yield self.core
             return
         with probe_env(self.core.config, self.core.learning) as core:
@@ -307,10 +307,10 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         return info
 
 
-def _device_core(config: Config, learning: LearningCfg | None) -> BatchedRLEnv:
-    from internutopia.rl.device_env import DeviceRLEnv
+def _device_core(config: Config, learning: LearningCfg | None) -> ArrayRunner:
+    from internutopia.rl.device_array_runner import DeviceArrayRunner
 
-    return DeviceRLEnv(config, learning)
+    return DeviceArrayRunner(config, learning)
 
 
 def check_endless(config: Config) -> None:

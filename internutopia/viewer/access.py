@@ -10,7 +10,7 @@ from internutopia.core.gym_env import GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.batched.world import BatchedWorld
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util.arrays import to_host
@@ -63,7 +63,7 @@ def access_to(env: Any) -> EnvAccess:
     )
 
 
-def access_beside(owner: SimulatorRunner | BatchedRLEnv) -> EnvAccess:
+def access_beside(owner: SimulatorRunner | ArrayRunner) -> EnvAccess:
     """Return the access to the envs of a runner of the list API or the array API.
 
     NotImplementedError if they are on an engine that the viewer cannot show.
@@ -113,7 +113,7 @@ class _ListAccess:
 class _ArrayAccess:
     """Access to `rl.VectorEnv`; commands are velocities, a command of the learning task."""
 
-    def __init__(self, core: BatchedRLEnv):
+    def __init__(self, core: ArrayRunner):
         self._core = core
         self.runner = core.runner
         self.world = _checked_world(self.runner)

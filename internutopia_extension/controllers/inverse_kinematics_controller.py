@@ -33,7 +33,7 @@ from internutopia_extension.controllers.batch_values import has_direction, obser
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
 _SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
 _NOT_MOVED = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # a pose (7,)
-_NEW_TARGET = 0.02  # m: a target that jumps farther is searched for from several positions of the arm
+_NEW_TARGET = 0.02  # m: a target that has moved farther is searched for from several positions of the arm
 
 
 @BaseController.register('InverseKinematicsController')
@@ -81,7 +81,8 @@ class InverseKinematicsController(BaseController):
         m = len(names)
         # rows over envs, also where there is one env and no env axis
         self._target = self.state((7,), np.nan).reshape(-1, 7)  # of the action
-        self._solved = self.state((7,), np.nan, np.float64).reshape(-1, 7)  # target in the arm base's frame ...
+        self._searched = self.state((7,), np.nan, np.float64).reshape(-1, 7)  # target in the arm base's frame
+        self._solved = self.state((7,), np.nan, np.float64).reshape(-1, 7)  # the last one ...
         self._solution = self.state((m,), 0.0, np.float64).reshape(-1, m)  # ... and the joint positions for it
         self._command = self.state((m,), 0.0, np.float64).reshape(-1, m)  # joint positions that the drives were set to
         self._time = self.state((), -np.inf, np.float64).reshape(-1)  # when [s]
@@ -217,12 +218,22 @@ class InverseKinematicsController(BaseController):
         due = np.flatnonzero(~gone & changed)
         if not len(due):
             return
-        near = np.linalg.norm(local[due, :3] - solved[due, :3], axis=-1) < _NEW_TARGET  # False without a former one
-        positions, met = self._solver.solve(
-            self._matrices(local[due]), ~np.isnan(local[due, 3]), self._command[rows[due]], ~near
+        near, searched = (  # False without a former target
+            np.linalg.norm(local[due, :3] - former[due, :3], axis=-1) < _NEW_TARGET
+            for former in (solved, self._searched[rows])
         )
+        command, targets, turned = self._command[rows[due]], self._matrices(local[due]), ~np.isnan(local[due, 3])
+        # on from the last solution, not from where the arm is on its way there: from there it may not be found again
+        goes_on = (near & self._met[rows[due]])[:, None] & self._moving
+        start = np.where(goes_on, self._solution[rows[due]], command)
+        positions, met = self._solver.solve(targets, turned, start, ~near)
+        again = np.flatnonzero(near & ~searched & ~met)  # only what meets the target is taken, else the arm would jump
+        if len(again):
+            found, finds = self._solver.solve(targets[again], turned[again], command[again], np.ones(len(again), bool))
+            positions[again[finds]], met[again[finds]] = found[finds], True
         self._solution[rows[due]] = positions
         self._solved[rows[due]] = local[due]
+        self._searched[rows[due[~near | ~searched]]] = local[due[~near | ~searched]]
         self._met[rows[due]] = met
 
     def _improve(self, rows: Any, local: Any) -> None:

@@ -27,9 +27,9 @@ class Walker:
         knees: for a biped, the knees in the order of the class's `feet`.
         root_height: height of the root when the robot stands at home [m].
         base_height: height of its base link then [m].
-        walking_height: height that the base shall be kept at; None means `base_height` [m].
+        walking_height: height to keep the base at; None means `base_height` [m].
         straight_height: height of the root when it stands on straight legs, its leg joints at 0 [m], if some episodes
-            shall begin like that; None if all begin near home. Robots of 2.x begin straight.
+            begin like that; None if all begin near home. Robots of 2.x begin straight.
         sole: height of the origins of its feet links then [m].
         period: duration of a gait cycle [s].
         offsets: phases of the feet in the cycle, in the order of the class's `feet`.
@@ -37,8 +37,8 @@ class Walker:
         arms: joints of the arms that follow those of the legs, so that they swing against them.
         stance: joint positions that it stands with, of those that are not at home then [rad].
         knee_bend: for a biped, how far a knee may be bent while its foot stands [rad].
-        lifted: links that shall stay away from the ground, such as knees.
-        clearance: how far their origins shall stay from it [m].
+        lifted: links to keep away from the ground, such as knees.
+        clearance: minimum distance of their origins from it [m].
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
         held: ranges that joints above the legs are held in, sampled anew for every episode [rad]; the policy sees them.
@@ -46,14 +46,14 @@ class Walker:
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
         foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
             every episode; empty for its own feet.
-        feet_apart: for a biped, how near to each other its feet shall not come, sideways [m].
+        feet_apart: for a biped, minimum lateral distance between its feet [m].
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
             small robot has less to lose, and crouches if it costs little.
         updates: number of updates that it needs to learn to walk on flat ground.
         rough_updates: number of further ones that it needs on rough ground.
         sole_ends: where the soles end behind and ahead of the origins of its feet links [m], for a robot whose
             policy for rough ground sees the heights around it and learns where to step; None if it is blind.
-        symmetric: whether left and right are alike, so that it shall move alike to both sides.
+        symmetric: whether left and right are alike, so that it should move alike to both sides.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
         policy: file of a policy that walks on flat ground, which learning on rough ground starts from.

@@ -16,6 +16,7 @@ from internutopia.engines.views import CameraView, EnvIds
 from internutopia.model.semantics import category_of
 from internutopia.rendering.camera import Frame, PictureKind
 from internutopia.util.arrays import to_host
+from internutopia_extension.sensors.camera_optics import OpticsView
 
 _KINDS: dict[str, tuple[PictureKind, ...]] = {
     'rgba': ('rgba',),
@@ -60,7 +61,12 @@ class Pictures:
             for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
                 params = {key: values[row] for key, values in data['camera_params'].items()}
                 origin = self._world.env_origins[env_id].astype(np.float32)
-                clouds[row] = point_cloud(frames.depth[row], params) - origin
+                rays = self._view.lens(env_id).rays if isinstance(self._view, OpticsView) else None
+                clouds[row] = point_cloud(frames.depth[row], params, rays) - origin
+
+    def adopt(self, other: Pictures, rows: EnvIds) -> None:
+        """Take over rows of other pictures of the same outputs."""
+        _copy_rows(other._data, self._data, rows)
 
     def data(self) -> dict[str, Any]:
         """Return all requested outputs, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
@@ -102,3 +108,15 @@ class Pictures:
                 if key not in stored:
                     stored[key] = np.zeros((self._n, *values.shape[1:]))
                 stored[key][rows[mine]] = values
+
+
+def _copy_rows(source: dict[str, Any], target: dict[str, Any], rows: EnvIds) -> None:
+    for key, values in source.items():
+        if isinstance(values, dict):
+            _copy_rows(values, target.setdefault(key, {}), rows)
+        elif isinstance(values, list):
+            kept = target.setdefault(key, [None] * len(values))
+            for row in rows.tolist():
+                kept[row] = values[row]
+        else:
+            target.setdefault(key, np.zeros_like(values))[rows] = values[rows]

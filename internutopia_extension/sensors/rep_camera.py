@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,14 @@ from internutopia.core.sensor.segmentation import IdTable, category_ids, instanc
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.util.pose_mixin import Pose
 from internutopia.engines.base import SceneHandle
-from internutopia.engines.views import EnvIds
+from internutopia.engines.views import CameraView, EnvIds
 from internutopia.model.spec import IDENTITY_QUAT, CameraSpec, RobotSpec
 from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
 from internutopia_extension.sensors.camera_frames import Pictures
+from internutopia_extension.sensors.camera_optics import OpticsView, widest
 
 Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 
@@ -63,7 +64,7 @@ class RepCamera(BaseSensor):
         super().__init__(config, robot, scene)
         self.resolution = checked_resolution(config.resolution or self.default_resolution)
         self.camera_prim_path = f'{robot.config.prim_path}/{config.prim_path}'
-        self._view = scene.camera_at(self.camera_prim_path)
+        self._view = self._make_view()
         self._camera: ICamera | None = None
         self._id_tables: dict[tuple[Segmentation, tuple[str, ...] | None], IdTable] = {}
         self._searched: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
@@ -222,6 +223,9 @@ class RepCamera(BaseSensor):
     def _serves_all(self) -> bool:
         return not isinstance(self._scene.env_id, int)
 
+    def _make_view(self) -> CameraView:
+        return self._scene.camera_at(self.camera_prim_path)
+
     def _make_pictures(self) -> Pictures:
         world = self._scene.world
         rows = world.env_num if self._serves_all else 1
@@ -233,29 +237,73 @@ class RepCamera(BaseSensor):
 
 @BaseSensor.register('MountedCamera')
 class MountedCamera(RepCamera):
-    """A camera of its own on a link of the robot, in a place that the config names. Data: those of `RepCamera`.
+    """A camera of its own on a link of the robot or in its env, with optics that the config names; see `camera_optics`.
 
-    With `config.every` its pictures are taken in certain steps of an episode, whatever other envs do: a policy that is
-    asked every so many steps sees them fresh, and the others are not rendered.
+    Data: those of `RepCamera`. With `config.every` its pictures are taken in certain steps of an episode, whatever
+    other envs do: a policy that is asked every so many steps sees them fresh, and the others are not rendered. With
+    `config.latency` observations have pictures of earlier steps; `get_data` shows the env as it is.
     """
 
     batched = True
 
+    def __init__(self, config: Any, robot: RobotContext, scene: IScene):
+        super().__init__(config, robot, scene)
+        late = 0 if config.latency is None else -(-config.latency // config.every)  # pictures on their way
+        self._shots = [self._make_pictures() for _ in range(late + 1)] if late else []
+        self._first = np.zeros(scene.world.env_num, int)  # number of the first picture of each env's episode
+
     @classmethod
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
-        """Add the camera to the robot."""
-        camera = CameraSpec(config.prim_path or config.name, config.translation, config.orientation, config.fovy)
+        """Add the camera to the robot. ValueError if its lens shows nothing at some pixel."""
+        _, fovy = widest(config, checked_resolution(config.resolution or cls.default_resolution)).source
+        path = config.prim_path or config.name
+        camera = CameraSpec(path, config.translation, config.orientation, fovy, config.mount)
         return replace(model, cameras=(*model.cameras, camera))
+
+    def reset(self, env_ids: Any = ...) -> None:
+        """Clear the pictures of these envs; what is random is sampled anew."""
+        super().reset(env_ids)
+        if not is_tensor(env_ids):
+            self._optics.begin(np.arange(len(self._seen))[env_ids])
 
     def update(self, env_ids: EnvIds) -> None:
         """Take the pictures that are due."""
-        if self.config.every is not None and self._serves_all:
-            world = self._scene.world
-            steps = np.rint(to_host(world.times)[env_ids] / world.step_dt).astype(int)
-            due = env_ids[(steps % self.config.every == 0) | ~self._seen[env_ids]]
-            self._take(due, due)
+        every = self.config.every
+        if every is None or not self._serves_all:
+            super().update(env_ids)
             return
-        super().update(env_ids)
+        world = self._scene.world
+        steps = np.rint(to_host(world.times)[env_ids] / world.step_dt).astype(int)
+        is_new = ~self._seen[env_ids]
+        is_due = (steps % every == 0) | is_new
+        if not self._shots:
+            self._take(env_ids[is_due], env_ids[is_due])
+            return
+        numbers, slots = steps // every, len(self._shots)
+        self._first[env_ids[is_new]] = numbers[is_new]
+        shown = np.maximum((steps - self.config.latency) // every, self._first[env_ids])
+        for slot, shot in enumerate(self._shots):
+            taken = env_ids[is_due & (numbers % slots == slot)]
+            shot.take(taken, taken)
+            self._seen[taken] = True
+        for slot, shot in enumerate(self._shots):
+            self._frame.adopt(shot, env_ids[shown % slots == slot])
+
+    @property
+    def _optics(self) -> OpticsView:
+        return cast(OpticsView, self._view)
+
+    def _make_view(self) -> CameraView:
+        batch, world = self._robot.batch, self._scene.world
+        if batch is not None and not self._serves_all:  # what is random is sampled once
+            return cast(MountedCamera, batch.robot.sensors[self.name])._view
+        view = super()._make_view()
+        return OpticsView(view, world, self.config, self.resolution, lambda: self._env_ids)
+
+    @property
+    def _env_ids(self) -> EnvIds:
+        batch = self._robot.batch
+        return np.array([self._scene.env_id] if batch is None else sorted(batch.robots), np.intp)
 
 
 @BaseSensor.register('MocapControlledCamera')

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.core.util.gym import gym_adapter
+from internutopia.compat.v2.core_util import gym_adapter
 
 
 def test_joint_order_known_answer():

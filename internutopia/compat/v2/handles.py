@@ -8,6 +8,11 @@ from typing_extensions import override
 
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.scene import IScene
+from internutopia.core.sensor.camera import ICamera
+
+IsaacsimScene, IsaacsimCamera = IScene, ICamera
+"""Names of 2.x for annotations and `isinstance`: scenes are made by the env, cameras by `ICamera.create`."""
 
 
 class IsaacsimArticulation(IArticulation):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_CORE, _V2 = 'internutopia.core', 'internutopia.compat.v2'
 _EXTENSION = 'internutopia_extension'
 _CONFIGS = f'{_EXTENSION}.configs'
 _CONTROLLERS = f'{_EXTENSION}.controllers'
@@ -12,8 +13,11 @@ def _below(package: str, module: str, *names: str) -> dict[str, str]:
 
 
 MOVED = {
-    'internutopia.core.datahub.datahub': 'internutopia.core.datahub',
-    'internutopia.core.object.object': 'internutopia.core.object',
+    f'{_CORE}.datahub.datahub': f'{_CORE}.datahub',
+    f'{_CORE}.object.object': f'{_CORE}.object',
+    **_below(_CORE, f'{_V2}.handles', 'scene.isaacsim', 'scene.isaacsim.scene'),
+    **_below(_CORE, f'{_V2}.handles', 'sensor.isaacsim', 'sensor.isaacsim.camera'),
+    **_below(f'{_CORE}.util', f'{_V2}.core_util', 'gym', 'math', 'physics'),
     **_below(
         f'{_CONFIGS}.controllers',
         f'{_CONFIGS}.controllers',

@@ -109,7 +109,7 @@ class BaseRobot(OrderedKeys):
         if len(set(scale)) != 1:
             raise ValueError(f'robot {config.name!r}: scale {scale} must be the same along x, y and z')
         if not config.usd_path:
-            raise ValueError(f'robot {config.name!r} of type {config.type!r} has no usd_path: which model shall it be?')
+            raise ValueError(f'robot {config.name!r} of type {config.type!r} has no usd_path: set it to a model file')
         return RobotSpec(
             name=config.name,
             asset=str(config.usd_path),

@@ -22,7 +22,7 @@ from internutopia.core.runner.step_result import StepResult
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]
 Question = Callable[[Any, int], Any]
-"""Called in a worker with what steps the envs there (`SimulatorRunner`, `BatchedRLEnv`), and the id that its env 0 has
+"""Called in a worker with what steps the envs there (`SimulatorRunner`, `ArrayRunner`), and the id that its env 0 has
 in the whole run; can be pickled."""
 
 

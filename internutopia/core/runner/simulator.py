@@ -1,10 +1,8 @@
 """Simulator runner: the physics world of one process, the episode in each env, and the parts of a step and a reset.
 
-The list API (`LocalRunner`) and the array API (`rl.batched_env`) write their step out, around `stepping` and `advance`:
+The list API (`LocalRunner`) and the array API (`ArrayRunner`) write their step out, around `stepping` and `advance`:
 validate, apply, physics (each as often as actions are repeated), observe, evaluate, record. The runner trusts its
-arguments: APIs check them.
-
-A reset: take episodes, prepare them, unload, load, set up tasks, begin.
+arguments: APIs check them. A reset: take episodes, prepare them, clean up, load, set up tasks, begin.
 """
 
 from __future__ import annotations
@@ -236,8 +234,7 @@ class SimulatorRunner:
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
         """Return the slots of the envs that have episodes; those without are left out."""
-        envs = self.envs
-        return [slot for env_id in env_ids if (slot := envs[env_id]) is not None]
+        return [slot for env_id in env_ids if (slot := self.envs[env_id]) is not None]
 
     def active(self) -> list[int]:
         """Return the ids of the envs whose episode goes on."""

@@ -45,7 +45,7 @@ def camera_params(positions: Any, orientations: Any, lens: Intrinsics, size: tup
     constant = {
         'renderProductResolution': np.array(size, np.float64),
         'cameraFocalLength': np.array(focal_length),
-        'cameraAperture': np.array([width, width * size[1] / size[0]]),
+        'cameraAperture': np.array([width, width * lens.half_height / lens.half_width]),
         'cameraApertureOffset': focal_length * np.array(lens.centre),
         'cameraNearFar': np.array([NEAR, FAR]),
     }
@@ -64,8 +64,13 @@ def intrinsic_matrix(params: Mapping[str, Any]) -> Floats:
     return np.array([[fx, 0.0, u], [0.0, fy, v], [0.0, 0.0, 1.0]])
 
 
-def point_cloud(depth: NDArray[np.float32], params: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return points `(k, 3)` [m], world frame, of the pixels of a depth picture `(height, width)` that hit a thing."""
+def point_cloud(
+    depth: NDArray[np.float32], params: Mapping[str, Any], rays: Floats | None = None
+) -> NDArray[np.float32]:
+    """Return points `(k, 3)` [m], world frame, of the pixels of a depth picture `(height, width)` that hit a thing.
+
+    `rays` `(height, width, 2)`: of a camera with distortion, see `Lens.rays`.
+    """
     height, width = depth.shape
     projection = np.asarray(params['cameraProjection']).reshape(4, 4)
     view = np.asarray(params['cameraViewTransform']).reshape(4, 4)
@@ -74,6 +79,8 @@ def point_cloud(depth: NDArray[np.float32], params: Mapping[str, Any]) -> NDArra
     scale = 1.0 if projection[3, 3] else ahead  # an orthographic picture is as large everywhere
     x = ((columns + 0.5) * 2.0 / width - 1.0 + projection[2, 0] - projection[3, 0]) / projection[0, 0] * scale
     y = (1.0 - (rows + 0.5) * 2.0 / height + projection[2, 1] - projection[3, 1]) / projection[1, 1] * scale
+    if rays is not None:
+        x, y = rays[rows, columns].T * (ahead, -ahead)
     points = np.stack([x, y, -ahead], axis=-1) - view[3, :3]
     return (points @ view[:3, :3].T).astype(np.float32)
 

@@ -56,7 +56,7 @@ class MujocoCameraView(View, CameraView):
         arrays = self._world.arrays
         for target in self._write_targets(env_ids):
             batch, slots, layout = target.batch, target.slots, target.view_slice.layout
-            mount_quat = batch.read('xquat')[slots, layout.body]
+            mount_quat = batch.read('xquat')[slots, 0 if layout.follows else layout.body]
             if positions is not None:
                 position = arrays.asarray(positions, arrays.double)[target.rows]
                 arm = position - batch.read('xpos')[slots, layout.body]
@@ -71,7 +71,7 @@ class MujocoCameraView(View, CameraView):
     @override
     def get_mount_poses(self) -> tuple[Array, Array]:
         def find(view_slice: ViewSlice) -> Source:
-            return Source([view_slice.field(name, view_slice.layout.body) for name in ('xpos', 'xquat')])
+            return Source(_mount(view_slice))
 
         return self._read('mount', ((3,), (4,)), find)
 
@@ -111,11 +111,15 @@ class MujocoCameraView(View, CameraView):
         return [batch for batch in self._world.env_batches if batch.used and self.name in batch.scene.cameras]
 
     def _poses(self, view_slice: ViewSlice) -> Source:
-        layout: CameraLayout = view_slice.layout
-        mount = [view_slice.field(name, layout.body) for name in ('xpos', 'xquat')]
-        own = [view_slice.values(name, layout.camera) for name in ('cam_pos', 'cam_quat')]
+        own = [view_slice.values(name, view_slice.layout.camera) for name in ('cam_pos', 'cam_quat')]
 
         def compute(position: Any, orientation: Any, offset: Any, turn: Any) -> tuple[Any, Any]:
             return position + quat_rotate(orientation, offset), quat_multiply(orientation, turn)
 
-        return Source([*mount, *own], compute)
+        return Source([*_mount(view_slice), *own], compute)
+
+
+def _mount(view_slice: ViewSlice) -> list[Any]:
+    """Return the position and orientation of what carries a camera; one that follows has the turn of the world body."""
+    layout: CameraLayout = view_slice.layout
+    return [view_slice.field('xpos', layout.body), view_slice.field('xquat', 0 if layout.follows else layout.body)]

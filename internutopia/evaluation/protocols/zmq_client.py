@@ -52,7 +52,11 @@ class ZmqClient:
 
     def _called(self, request: Mapping[str, Any]) -> Any:
         """Call the service. PolicyError for its errors, and if it does not answer in time."""
-        data = self._exchanged(self._connected(), request)
+        try:
+            data = self._exchanged(self._connected(), request)
+        except PolicyError:
+            self._connected()  # a service that is gone is no fault of an episode
+            raise
         try:
             reply = msgpack.unpackb(data, object_hook=_array)
         except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:

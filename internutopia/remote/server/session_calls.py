@@ -21,7 +21,7 @@ from internutopia.remote.server.session_views import SessionViews
 from internutopia.rendering.camera import Frame, RenderRequest
 from internutopia.rendering.gl import NoOpenGLError
 from internutopia.rl.action_format import ActionFormat
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 
 RESULTS_SHOWN = 10
 RETURNS_SHOWN = 240
@@ -68,7 +68,7 @@ class SessionCalls:
     """
 
     def __init__(self, config: Config, observation_size: int, action_format: ActionFormat):
-        self._core = BatchedRLEnv(config)
+        self._core = ArrayRunner(config)
         views = SessionViews(self._core)
         own = {'reset': self.reset, 'step': self.step, 'picture': self.picture, 'env_at': self.env_at}
         self.by_name: dict[str, Callable[..., Any]] = {**own, 'view': views.view, 'scene': views.scene}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.episodes.record import plain
 from internutopia.remote.server.service_error import ServiceError, invalid
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.viewer.env_view import EnvView
 from internutopia.viewer.frames import Frame, RobotFacts, ShownScene, ViewRequest
 from internutopia.viewer.robot_controls import RobotCommand, VelocityControl
@@ -25,7 +25,7 @@ _MOST_VIEWERS = 8  # of a session; for one more, the oldest is forgotten
 class SessionViews:
     """Views of the envs of a session, by viewer, with their commands to robots."""
 
-    def __init__(self, core: BatchedRLEnv):
+    def __init__(self, core: ArrayRunner):
         self._core = core
         self._saved: tuple[bytes, NDArray[np.uint8]] = b'', np.zeros(0, np.uint8)  # the last model that was requested
 

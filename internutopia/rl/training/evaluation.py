@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from internutopia.config import Config
@@ -65,6 +65,8 @@ class Evaluation:
     """Share of the episodes that ended before their time: by a fall, for example, or at a goal."""
     failed: float
     """Share of the episodes in which the simulation diverged."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Means of the metrics of the task (`LearningCfg.metrics`), by name."""
     tracking: Tracking | None = None
     """Of tasks with a velocity command."""
     gait: Gait | None = None
@@ -215,6 +217,7 @@ def _run(
     arrays, xp, n = envs.core.state.arrays, envs.core.state.xp, envs.num_envs
     returns, lengths = arrays.zeros(n, 'float64'), arrays.zeros(n, 'float64')
     ended, failed = arrays.zeros(n, 'bool'), arrays.zeros(n, 'bool')
+    metrics = {name: arrays.zeros(n, 'float64') for name in envs.core.learning.metrics}
     running = ~ended
     for step in range(1, steps + 1):
         state = envs.core.state
@@ -226,19 +229,24 @@ def _run(
         lengths += running
         failed |= running & arrays.asarray(info['failed'])
         ended |= running & terminated & ~failed
+        over = terminated | truncated
+        for name in metrics.keys() & info.keys():
+            metrics[name] += xp.where(running & over, arrays.asarray(info[name]), 0.0)
         if test is not None:
             test.tracker.add(state, commanded, running & ~failed)
             for meter in (test.gait, test.course):
                 if meter is not None:
                     meter.add(running & ~failed)
-        running = running & ~(terminated | truncated)
+        running = running & ~over
         if test is not None and test.pusher.add(state, running, step) and test.course is not None:
             test.course.pushed()
         on_step(step, steps)
         if not arrays.on_device and not running.any():  # a device is not queried, it goes on to the end
             break
-    columns = xp.stack([returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype)])
-    result = Evaluation(n, steps * envs.core.step_dt, *to_host(columns.mean(axis=-1)).tolist())
+    columns = [returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype), *metrics.values()]
+    figures = to_host(xp.stack(columns).mean(axis=-1)).tolist()
+    means = dict(zip(metrics, figures[4:], strict=True))
+    result = Evaluation(n, steps * envs.core.step_dt, *figures[:4], metrics=means)
     if test is None:
         return result
     gait = None if test.gait is None else test.gait.result()

@@ -17,7 +17,7 @@ from internutopia.config import Config
 from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.action_format import ActionFormat
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.policy import PolicyMetadata, TaskPolicyMetadata, write_metadata
 from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
@@ -27,7 +27,7 @@ from internutopia.rl.vector_env import VectorEnv
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 supports it
 
 
-def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata:
+def policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata:
     """Return the metadata to run the policy of these envs on a robot.
 
     ValueError unless it moves joint targets around a home pose on a command with a range.
@@ -51,7 +51,7 @@ def policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetad
     )
 
 
-def task_policy_metadata(core: BatchedRLEnv, training: dict[str, Any]) -> TaskPolicyMetadata:
+def task_policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> TaskPolicyMetadata:
     """Return the metadata to run the policy of these envs by a `LearnedController`.
 
     ValueError if its actions are choices, or its observations named groups.
@@ -125,7 +125,7 @@ def export_network(network: torch.nn.Module, config: Config, path: str | os.Path
     export_onnx(network, size, metadata, Path(path))
 
 
-def _metadata(core: BatchedRLEnv, training: dict[str, Any]) -> PolicyMetadata | TaskPolicyMetadata:
+def _metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata | TaskPolicyMetadata:
     """Return the metadata for a walking controller if the policy moves joint targets on a command, else the general."""
     learning = core.learning
     moves_joints = core.controller.get_joint_subset() is not None and learning.action.scale is not None

@@ -11,7 +11,7 @@ from tensordict import TensorDict
 from typing_extensions import override
 
 from internutopia.config.learning import LearningCfg, ObservationTermCfg
-from internutopia.rl.batched_env import BatchedRLEnv
+from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.state import RobotState
 from internutopia.rl.symmetry import Mirror, mirror_joints
 from internutopia.rl.terms.registry import Kind, look_up_mirror
@@ -50,7 +50,7 @@ class MirroredSamples(Symmetry):
         device: of the samples.
     """
 
-    def __init__(self, core: BatchedRLEnv, device: str | torch.device):
+    def __init__(self, core: ArrayRunner, device: str | torch.device):
         super().__init__(core, self._with_images, use_data_augmentation=True)  # pyright: ignore[reportArgumentType]
         policy, critic, self._action = (_Image(mirror, device) for mirror in task_mirrors(core))
         self._observations = {'policy': policy, 'critic': critic}
@@ -60,9 +60,7 @@ class MirroredSamples(Symmetry):
         """Do nothing; returns None."""
         return torch.zeros(())
 
-    def _with_images(
-        self, env: BatchedRLEnv, obs: TensorDict, actions: torch.Tensor
-    ) -> tuple[TensorDict, torch.Tensor]:
+    def _with_images(self, env: ArrayRunner, obs: TensorDict, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor]:
         seen = {name: torch.as_tensor(obs[name]) for name in self._observations}
         both = {name: torch.cat([values, self._observations[name](values)]) for name, values in seen.items()}
         return TensorDict(both, [2 * len(actions)]), torch.cat([actions, self._action(actions)])
@@ -90,7 +88,7 @@ class TaskMirrors(NamedTuple):
     action: Mirror
 
 
-def task_mirrors(core: BatchedRLEnv) -> TaskMirrors:
+def task_mirrors(core: ArrayRunner) -> TaskMirrors:
     """Return the mirrors of the task of envs that have been reset.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 from typing_extensions import override
 
+from internutopia.config.base import BaseCfg
 from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Resolution, Vector
 from internutopia.config.robot import SensorCfg
 from internutopia.util.bounds import MAX_RAYS
@@ -42,6 +43,55 @@ class RepCameraCfg(SensorCfg):
         return math.prod(self.resolution or (64, 64)) * pixel
 
 
+class LensCfg(BaseCfg):
+    """Projection of a camera, as calibration tools give it, at the camera's resolution."""
+
+    focal: tuple[PositiveFloat, PositiveFloat]
+    """Focal lengths (fx, fy), pixels."""
+    centre: tuple[FiniteFloat, FiniteFloat] | None = None
+    """Where the axis meets the picture (cx, cy), pixels; (0.5, 0.5) is the centre of the upper left one. None is the
+    middle."""
+    distortion: Literal['brown_conrady', 'kannala_brandt'] | None = None
+    """Kind of distortion: that of most lenses, or that of fisheyes; None is none."""
+    coefficients: tuple[FiniteFloat, ...] = ()
+    """Of the distortion, in the order of OpenCV: k1, k2, p1, p2, k3, or k1 to k4 of a fisheye; 0 where left out."""
+
+    @model_validator(mode='after')
+    def _check_coefficients(self) -> Self:
+        most = {None: 0, 'brown_conrady': 5, 'kannala_brandt': 4}[self.distortion]
+        if len(self.coefficients) > most:
+            raise ValueError(
+                f'distortion {self.distortion} has {most} coefficients, {len(self.coefficients)} are given'
+            )
+        return self
+
+
+class CameraNoiseCfg(BaseCfg):
+    """Noise of the pictures of a camera, the same whenever an episode is run with the same seed."""
+
+    color: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on each channel, of 255."""
+    depth: NonNegativeFloat = 0.0
+    """Standard deviation of normal noise on the depth at 1 m, m; it grows with its square, as that of stereo."""
+    depth_step: NonNegativeFloat = 0.0
+    """Step to multiples of which depths are rounded, m; 0 is none."""
+    depth_dropout: NonNegativeFloat = Field(default=0.0, lt=1.0)
+    """Share of pixels that have no depth: it is infinite there."""
+
+
+class CameraRandomizationCfg(BaseCfg):
+    """Ranges around the values of a camera, from which each episode samples uniformly."""
+
+    position: NonNegativeFloat = 0.0
+    """Greatest shift along each axis of the camera, m."""
+    angle: NonNegativeFloat = Field(default=0.0, le=180.0)
+    """Greatest turn, about any axis, degrees."""
+    zoom: NonNegativeFloat = Field(default=0.0, lt=1.0)
+    """Greatest relative change of the focal lengths: with 0.1 they are 0.9 to 1.1 times what they were."""
+    exposure: NonNegativeFloat = 0.0
+    """Greatest change of the exposure, in stops: each is a factor of 2 of all colours."""
+
+
 class MountedCameraCfg(RepCameraCfg):
     """A camera that is added to the robot: `prim_path` is a link and a name of its own, such as `panda_hand/wrist`."""
 
@@ -50,11 +100,35 @@ class MountedCameraCfg(RepCameraCfg):
     """Position on the link (x, y, z), m, in the link's frame."""
     orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     """Orientation (w, x, y, z) relative to the link; the camera faces along -z, and +y is up in the picture."""
+    mount: Literal['link', 'env', 'follow'] = 'link'
+    """Frame that the pose is relative to: that of the link; that of the env, where the camera stays, such as on a
+    ceiling; or the axes of the env at the link, which the camera follows without turning."""
     fovy: PositiveFloat = Field(default=60.0, lt=180.0)
-    """Vertical field of view, degrees."""
+    """Vertical field of view, degrees; `lens` wins over it."""
+    lens: LensCfg | None = None
+    """Focal lengths, centre and distortion; None is `fovy` without distortion."""
+    clipping: tuple[NonNegativeFloat, PositiveFloat] | None = None
+    """Least and greatest depth, m; what is nearer or farther has infinite depth. None is all that is seen."""
+    noise: CameraNoiseCfg = CameraNoiseCfg()
+    """Noise of its pictures."""
+    randomization: CameraRandomizationCfg = CameraRandomizationCfg()
+    """Ranges of pose, field of view and exposure, from which each episode samples."""
     every: Count | None = None
     """Number of steps from one picture to the next, counted from the start of the episode; None means that it takes
     pictures when `SimConfig.rendering_interval` says so."""
+    latency: Count | None = None
+    """Number of steps from the moment that a picture shows to the observation that has it, with `every` only. At the
+    start of an episode it is the first one. None is none."""
+
+    @model_validator(mode='after')
+    def _check_latency(self) -> Self:
+        if self.latency and self.every is None:
+            raise ValueError(f'latency = {self.latency} counts steps: it needs every, such as every=1')
+        return self
+
+    @override
+    def bytes_per_env(self) -> int:
+        return super().bytes_per_env() * (1 + -(-(self.latency or 0) // (self.every or 1)))
 
 
 class MocapControlledCameraCfg(SensorCfg):

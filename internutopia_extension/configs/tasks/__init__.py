@@ -49,7 +49,7 @@ class PlacementCfg(BaseCfg):
     object: str
     """Object that is brought there."""
     target: str
-    """Object or mark that it shall rest on."""
+    """Object or mark that it must rest on."""
     tolerance: PositiveFloat
     """Largest distance between their centres along the x and the y axis of the target, m."""
     highest: PositiveFloat | None = None

@@ -11,7 +11,7 @@ from internutopia.core.util.interaction import BaseInteraction
 def test_quaternions_of_torch():
     import torch
 
-    from internutopia.core.util import math
+    from internutopia.core.util import math  # pyright: ignore[reportAttributeAccessIssue]
 
     turn = torch.tensor([[0.5**0.5, 0.0, 0.0, 0.5**0.5], [1.0, 0.0, 0.0, 0.0]])  # a quarter turn to the left, and none
     seen = math.quat_rotate_inverse(turn, torch.tensor([[1.0, 0.0, 2.0], [1.0, 0.0, 2.0]]))
@@ -60,7 +60,7 @@ def test_a_motion_capture_server_that_is_not_there_is_named():
 def test_colliders_of_a_stage_are_what_a_scene_made_of_it_has(make_env, make_task, make_robot, tmp_path):
     from pxr import Gf, Usd, UsdGeom, UsdPhysics
 
-    from internutopia.core.util import physics
+    from internutopia.core.util import physics  # pyright: ignore[reportAttributeAccessIssue]
 
     stage = Usd.Stage.CreateNew(str(tmp_path / 'ground.usda'))
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)

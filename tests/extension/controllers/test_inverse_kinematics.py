@@ -1,5 +1,6 @@
 """Inverse kinematics: the solver against poses that joints are known to reach, the controller under real physics."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -196,6 +197,26 @@ def test_moves_no_faster_than_its_joint_speed(franka: Start) -> None:
         obs, *_ = env.step([{'franka': {'arm_ik_controller': [(0.5, 0.3, 0.2), DOWN]}}])
         fastest = max(fastest, float(np.abs(obs[0]['franka']['joint_velocities'][:7]).max()))
     assert 0.4 < fastest < 0.55
+
+
+def test_targets_that_creep_are_met_from_everywhere(franka: Start) -> None:
+    """As under a base that sways: the arm, on its way there, may be where the target is not found from."""
+    angles = np.deg2rad((-180.0, 0.0, 165.0))
+    env = franka(len(angles))
+    for goal in ((0.5, 0.3, 0.4), (0.6, 0.0, 0.3)):
+        drive(env, [[(0.66 * math.cos(angle), 0.66 * math.sin(angle), 0.2), DOWN] for angle in angles])
+        for step in range(50):
+            seen = drive(env, [[(goal[0], goal[1] + 5e-5 * step, goal[2]), DOWN]] * len(angles), steps=1)
+            assert all(each['success'] for each in seen)
+
+
+def test_a_target_out_of_reach_that_comes_near_is_met(franka: Start) -> None:
+    """As from a base that drives there, by a way on which the arm cannot follow it."""
+    env = franka()
+    first, goal = np.array((0.3 - 1.2 * math.sqrt(0.5), -0.5 + 1.2 * math.sqrt(0.5), 0.15)), np.array((0.3, -0.5, 0.15))
+    for share in np.linspace(0.0, 1.0, 120):
+        drive(env, [[tuple(first + share * (goal - first)), DOWN]], steps=1)
+    assert drive(env, [[tuple(goal), DOWN]], steps=1)[0]['success']
 
 
 def test_a_target_out_of_reach_is_approached_and_never_finished(franka: Start) -> None:

@@ -17,6 +17,7 @@ from toy_walker import ACTION_SCALE, ID, STEP
 from warp_device import DEVICE
 
 from internutopia.rl.policy import load_policy
+from internutopia.rl.terms import term
 from internutopia.rl.training.checkpoints import newest_checkpoint, read_checkpoint
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.evaluation import evaluate
@@ -387,3 +388,19 @@ def test_a_policy_that_does_not_fit(run):
         evaluate(trained.act, find_task(CART_POLE).config(2, threads=1))
     with pytest.raises(ValueError, match=r'actions of shape \(2, 3\), the task takes \(2, 1\)'):
         evaluate(lambda obs: np.zeros((len(obs), 3), np.float32), find_task(ID).config(2))
+
+
+@term('metric')
+def steps_lived(state):
+    """Steps of the episode."""
+    return state.steps.astype(np.float32)
+
+
+def test_evaluation_gives_the_means_of_the_metrics_of_the_task():
+    config = find_task(CART_POLE).config(4, 0, threads=1)
+    (task,) = config.task_configs
+    assert task.learning is not None
+    learning = task.learning.update(metrics={'lived': {'term': 'steps_lived'}})
+    config = config.update(task_configs=[task.update(learning=learning)])
+    result = evaluate(lambda obs: np.ones((4, 1), np.float32), config)
+    assert result.terminated == 1.0 and result.metrics == {'lived': pytest.approx(result.mean_length)}

@@ -32,6 +32,7 @@ EMBEDDED_IMAGE = re.compile(r'.+\.(glb|gltf)\[\d+\]', re.IGNORECASE)
 _TYPES = {5120: np.int8, 5121: np.uint8, 5122: np.int16, 5123: np.uint16, 5125: np.uint32, 5126: np.float32}
 _WIDTHS = {'SCALAR': 1, 'VEC2': 2, 'VEC3': 3, 'VEC4': 4, 'MAT2': 4, 'MAT3': 9, 'MAT4': 16}
 _WRAPS = {33071: 'clamp', 33648: 'mirror', 10497: 'repeat'}
+_ASPECT = 4 / 3  # of the picture of a camera that does not say
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6
 _JSON, _MAGIC = b'JSON', b'glTF'
 _CONVERTERS = {
@@ -228,7 +229,8 @@ class _Scene:
         if camera.get('type') != 'perspective':
             self._writer.warn('cameras without perspective are left out', path)
             return
-        self._writer.camera(path, camera.get('name') or 'camera', camera['perspective']['yfov'])
+        lens = camera['perspective']
+        self._writer.camera(path, camera.get('name') or 'camera', lens['yfov'], lens.get('aspectRatio', _ASPECT))
 
     def _mesh(self, number: int) -> str:
         """Return the path of a mesh that nodes share."""

@@ -156,12 +156,14 @@ class StageWriter:
             UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
         return path
 
-    def camera(self, parent: str, name: str, fovy: float) -> None:
-        """Add a camera that faces -z with y up; `fovy`: its vertical field of view [rad]."""
+    def camera(self, parent: str, name: str, fovy: float, aspect: float) -> None:
+        """Add a camera that faces -z with y up; `fovy` [rad], width by height: of the picture that it is made for."""
         from pxr import UsdGeom
 
         camera = UsdGeom.Camera.Define(self.stage, self._path(parent, name))
-        camera.CreateVerticalApertureAttr(2 * camera.GetFocalLengthAttr().Get() * float(np.tan(fovy / 2)))
+        height = 2 * camera.GetFocalLengthAttr().Get() * float(np.tan(fovy / 2))
+        camera.CreateVerticalApertureAttr(height)
+        camera.CreateHorizontalApertureAttr(aspect * height)
 
     def material(self, name: str, surface: Surface) -> str:
         """Add a material; returns its path."""

@@ -98,22 +98,27 @@ class Lights:
 
 def has_field_of_view(prim: Usd.Prim) -> bool:
     """Return True if a `Camera` has valid numbers for its field of view."""
-    numbers = [value(prim, name) for name in ('verticalAperture', 'focalLength')]
+    numbers = [value(prim, name) for name in ('horizontalAperture', 'verticalAperture', 'focalLength')]
     return bool(np.isfinite(numbers).all() and min(numbers) > 0)
 
 
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:
     """Add a `Camera` at a frame on its body; `metres` is the unit of the stage.
 
-    Its vertical field of view follows from its focal length and vertical aperture. It faces -z, as MuJoCo's do.
+    Pictures show the width of its film, whatever their shape, and pixels are square: what Omniverse does, and
+    `GfCamera` with `CameraUtilMatchHorizontally`. It faces -z, as MuJoCo's do.
     """
     camera = body.add_camera(name=str(prim.GetPath()), pos=frame.position, quat=to_quat(frame.rotation))
-    aperture, focal = value(prim, 'verticalAperture'), value(prim, 'focalLength')
+    film = metres / 10 * np.array([value(prim, f'{axis}Aperture') for axis in ('horizontal', 'vertical')])  # [m]
+    offsets = [value(prim, f'{axis}ApertureOffset') or 0.0 for axis in ('horizontal', 'vertical')]
     if value(prim, 'projection') == 'orthographic':
         camera.proj = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
-        camera.fovy = aperture / 10 * metres  # what it sees, in metres; apertures are tenths of the unit
-    else:
-        camera.fovy = float(np.degrees(2 * np.arctan2(aperture, 2 * focal)))
+        camera.fovy = film[1]  # what it sees
+        return
+    camera.resolution = [1, 1]  # the engine takes a size of the film with one; pictures have their own
+    camera.sensor_size = film
+    camera.focal_length = [metres / 10 * value(prim, 'focalLength')] * 2
+    camera.principal_length = metres / 10 * np.array([offsets[0], -offsets[1]])
 
 
 def _light(

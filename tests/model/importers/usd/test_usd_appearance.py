@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from usd_stages import srgb
 
+from internutopia.model.camera_layouts import camera_intrinsics
 from internutopia.model.importers import usd
 from internutopia.model.importers.load import content_key
 from internutopia.rendering.camera import half_angle
@@ -287,6 +288,25 @@ def test_a_camera_sits_on_its_body_and_sees_as_much_as_its_lens(stage):
         data.cam('/car/lens').xmat.reshape(3, 3)[:, 2], [0, -1, 0], atol=1e-6
     )  # it looks along y
     assert model.cam('/map').fovy[0] == pytest.approx(3)  # metres: apertures are in tenths of the unit
+
+
+@pytest.mark.parametrize('size', [(500, 300), (640, 480), (300, 300)])
+def test_a_camera_shows_the_width_of_its_film_in_square_pixels(stage, size):
+    camera = UsdGeom.Camera.Define(stage, '/eye')
+    camera.CreateFocalLengthAttr(25.0)
+    camera.CreateHorizontalApertureAttr(20.0)
+    camera.CreateVerticalApertureAttr(12.0)
+    camera.CreateHorizontalApertureOffsetAttr(2.0)
+    camera.CreateVerticalApertureOffsetAttr(1.0)
+    UsdGeom.Cube.Define(stage, '/box')
+    found = camera_intrinsics(read(stage)[0], 0, size)
+    window = camera.GetCamera().frustum.GetWindow()  # at distance 1, for pictures of the shape of the film
+    low, high = np.array(window.GetMin()), np.array(window.GetMax())
+    assert found.centre == pytest.approx((low + high) / 2, abs=1e-6)
+    assert found.half_width == pytest.approx((high - low)[0] / 2)
+    assert found.half_height == pytest.approx(found.half_width * size[1] / size[0])
+    if size == (500, 300):
+        assert found.half_height == pytest.approx((high - low)[1] / 2)
 
 
 def test_however_many_lights_there_are_pictures_are_not_burnt_out(stage):

@@ -32,4 +32,4 @@ class LiftTaskCfg(TaskCfg):
 
     type: str | None = 'MyRobotsLiftTask'
     goal: float = 0.8
-    """Height that the platform shall reach, m."""
+    """Target height of the platform, m."""

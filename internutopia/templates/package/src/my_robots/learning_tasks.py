@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from internutopia import Config, SimConfig, TaskCfg
-from internutopia.rl import ActionCfg, CommandTermCfg, LearningCfg, ObservationTermCfg, RewardTermCfg, term
-from internutopia.rl.training.settings import TrainingCfg
+from internutopia.rl import (
+    ActionCfg,
+    CommandTermCfg,
+    LearningCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TrainingCfg,
+    term,
+)
 from my_robots.configs import GlideControllerCfg, LiftCfg
 
 # ids for `gymnasium.make` and `internutopia train`: the module with `config`, and arguments of `config`

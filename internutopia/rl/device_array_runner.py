@@ -1,4 +1,4 @@
-"""Device RL env: the learner's view of the envs where all arrays are tensors on the engine's device.
+"""Device array runner: the envs of the array API where all arrays are tensors on the engine's device.
 
 A step makes the host wait for nothing, as long as every episode is of the one task of an endless order: envs that end
 are then started afresh by the device itself, from copies of how they started first. With several tasks, with orders
@@ -23,15 +23,15 @@ from internutopia.core.task.task import BaseTask
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection
 from internutopia.engines.views import LARGEST_NUMBER
-from internutopia.rl.batched_env import BatchedRLEnv, StepOutcome
+from internutopia.rl.array_runner import ArrayRunner, StepOutcome
 from internutopia.util.arrays import AsyncReadback, to_host
 from internutopia.util.splitmix import signed
 
 _FAILED = 'the simulation diverged, or an action was too large or not finite, or what a term gave was not finite'
 
 
-class DeviceRLEnv(BatchedRLEnv):
-    """`BatchedRLEnv` on a `DeviceWorld`; all arrays are tensors.
+class DeviceArrayRunner(ArrayRunner):
+    """`ArrayRunner` on a `DeviceWorld`; all arrays are tensors.
 
     An action that is not finite, or larger than the engine takes, cuts the episode of its env.
     """

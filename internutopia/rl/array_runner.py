@@ -1,10 +1,10 @@
-"""Batched RL env: the learner's view of the envs, batched from end to end.
+"""Array runner: the envs of the array API in this process, batched from end to end.
 
-`BatchedRLEnv` is what all array APIs share: it commands robots by arrays and evaluates terms. It has no autoreset mode:
+`ArrayRunner` is what all array APIs share: it commands robots by arrays and evaluates terms. It has no autoreset mode:
 envs that ended stand still until they are reset. Nothing in a step loops over envs, except for tasks that end
 themselves (`BaseTask.ends_itself`). Its calls are for one thread at a time: `VectorEnv` guards them.
 
-Arrays are those of the world, `arrays`: of numpy, or tensors (`device_env.py`).
+Arrays are those of the world, `arrays`: of numpy, or tensors (`device_array_runner.py`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class EnvShare:
     origins: NDArray[np.float64]
 
 
-class BatchedRLEnv:
+class ArrayRunner:
     """`config.env_num` envs with one robot each as the learner.
 
     Args:
@@ -90,7 +90,7 @@ class BatchedRLEnv:
         config: Config,
         learning: LearningCfg | None = None,
         share: EnvShare | None = None,
-        leader: tuple[BatchedRLEnv, int] | None = None,
+        leader: tuple[ArrayRunner, int] | None = None,
     ):
         # there was no array API in 2.x: the switch, which a process may set for its scripts, does not change this one
         self.config = config = with_spacing(config.model_copy(update={'compat': '3.x'}))

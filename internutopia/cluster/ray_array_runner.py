@@ -1,6 +1,6 @@
-"""Distributed RL env: the learner's view of envs in several processes, controlled from here.
+"""Ray array runner: the envs of the array API in worker processes on a Ray cluster, stepped from here.
 
-It is to `rl.VectorEnv` what `BatchedRLEnv` is in one process, with the same numbers to the bit. Each worker steps,
+It is to `rl.VectorEnv` what `ArrayRunner` is in one process, with the same numbers to the bit. Each worker steps,
 evaluates and restarts its envs; the queue of episodes and the results are here. So are the rows of all envs, of which
 each worker is sent its own, and sends them back.
 
@@ -41,7 +41,7 @@ from internutopia.core.runner.interfaces import Question, StepWatcher
 from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
-from internutopia.rl.batched_env import StepOutcome, tasks_of_episodes
+from internutopia.rl.array_runner import StepOutcome, tasks_of_episodes
 from internutopia.rl.checks import checked_learning, combined_seed
 from internutopia.rl.probe import EnvProbe
 from internutopia.rl.terms.registry import terms_of
@@ -58,8 +58,8 @@ class SharedState:
     levels: Array
 
 
-class DistributedRLEnv:
-    """`proc_num * env_num` envs in workers; see `BatchedRLEnv`, whose methods these are.
+class RayArrayRunner:
+    """`proc_num * env_num` envs in workers; see `ArrayRunner`, whose methods these are.
 
     Worker `k` has the envs `k * env_num .. (k + 1) * env_num - 1`.
     """

@@ -1,0 +1,73 @@
+"""Follows a tutorial from top to bottom, as a reader would, and keeps the pictures that its commands make.
+
+    MUJOCO_GL=egl python tools/make_tutorials.py your_robot    writes the pictures of docs/tutorials/your_robot.md
+    python tools/make_tutorials.py your_robot --quick --out FOLDER    trains for two updates, for tests
+
+Snippets and commands run one after the other in an empty folder, in this process; blocks with `Saved as` below them are
+files there. A picture of the page has the name of the file that a command writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from internutopia.cli.commands import app
+
+DOCS = Path(__file__).resolve().parent.parent / 'docs'
+BLOCK = re.compile(r'^```(\w+)\n(.*?)^```$(?:\n\nSaved as `([^`]+)`)?', re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r'!\[[^\]]*\]\(\.\./images/tutorials/([^)]+)\)')
+
+
+def commands(text: str, quick: bool) -> Iterator[list[str]]:
+    """The arguments of the commands in a block."""
+    for line in text.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == 'internutopia', line
+        yield [*arguments, '--iterations', '2'] if quick and arguments[0] == 'train' else arguments
+
+
+def follow(page: Path, quick: bool) -> None:
+    """Do what a page says, in the current folder. AssertionError if a command fails."""
+    text, names = page.read_text(), {}
+    for block in BLOCK.finditer(text):
+        language, source, file = block.groups()
+        if file:
+            Path(file).write_text(source)
+        elif language == 'python':
+            before = '\n' * text.count('\n', 0, block.start(2))  # a traceback has the lines of the page
+            exec(compile(before + source, str(page), 'exec'), names)
+        elif language == 'bash':
+            for arguments in commands(source, quick):
+                print('$ internutopia', *arguments, flush=True)
+                assert not app(arguments, standalone_mode=False), arguments
+
+
+def main() -> None:
+    """Follow the page that is named and write its pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('page', choices=sorted(page.stem for page in (DOCS / 'tutorials').glob('*.md')))
+    parser.add_argument('--quick', action='store_true', help='train for two updates only')
+    parser.add_argument('--out', type=Path, default=DOCS / 'images' / 'tutorials', help='folder of the pictures')
+    options = parser.parse_args()
+    page, pictures = DOCS / 'tutorials' / f'{options.page}.md', options.out.resolve()
+    pictures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        sys.path.insert(0, folder)  # modules that the reader writes
+        follow(page, options.quick)
+        for name in PICTURE.findall(page.read_text()):
+            (file,) = Path(folder).rglob(name)
+            shutil.copy(file, pictures / name)
+        os.chdir(DOCS)
+
+
+if __name__ == '__main__':
+    main()
