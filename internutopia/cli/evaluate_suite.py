@@ -168,8 +168,6 @@ def _policy(
     if '://' in text:
         client = connect(text, timeout, mapping.batched)
         return ChunkPolicy(client, mapper, horizon, ensemble), client
-    if horizon is not None or ensemble is not None:
-        raise ValueError(f'--policy {text} is asked in every step: --horizon and --ensemble are for chunks of actions')
     if text == 'expert':
         return FunctionPolicy(suite.expert), None
     if ':' not in text:
