@@ -92,7 +92,7 @@ def evaluate_suite(
     from internutopia.evaluation.arm_mapper import ArmMapper
     from internutopia.evaluation.mapping import MappingCfg
     from internutopia.evaluation.suite_report import read_results, report, summarize
-    from internutopia.evaluation.suites import episode_name, find_suite
+    from internutopia.evaluation.suites import episode_name, failed_metrics, find_suite
 
     suite = find_suite(name)
     folder = out or Path('out') / suite.name.rpartition('/')[2].lower()
@@ -115,7 +115,9 @@ def evaluate_suite(
         }
         configs = [config.update(evaluated=evaluated) for config in configs]  # a part of what a result is of
         simulator = suite.simulator(threads)
-        run, interruption = evaluation.run(configs, simulator, envs, chosen, episode_name, on_policy_error)
+        run, interruption = evaluation.run(
+            configs, simulator, envs, chosen, episode_name, on_policy_error, failed_metrics
+        )
         measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
@@ -156,11 +158,11 @@ def _policy(
     from internutopia.evaluation.policy import FunctionPolicy, named_function
     from internutopia.evaluation.protocols import connect
 
-    if text == 'expert':
-        return FunctionPolicy(suite.expert), None
     if '://' in text:
         client = connect(text, timeout, mapping.batched)
         return ChunkPolicy(client, mapper, horizon, ensemble), client
+    if text == 'expert':
+        return FunctionPolicy(suite.expert), None
     if ':' not in text:
         raise ValueError(f"--policy: expected 'expert', module:function or a URL, got {text!r}")
     return FunctionPolicy(named_function(text, '--policy')), None

@@ -62,6 +62,7 @@ class PolicyEvaluation:
         policy: Policy,
         name: Callable[[Any], str],
         on_error: OnError = 'skip',
+        failed: Callable[[Any], dict[str, Any]] = lambda task: {},
     ) -> tuple[PolicyRun, Interruption]:
         """Run all episodes that have no result yet, in this many envs per process at most.
 
@@ -72,6 +73,7 @@ class PolicyEvaluation:
             policy: the policy.
             name: names a task's episode.
             on_error: rule for episodes whose policy fails.
+            failed: returns the metrics of those that have failed by it.
         """
         from internutopia.config import Config
         from internutopia.config.distribution import RayDistributionCfg
@@ -92,7 +94,7 @@ class PolicyEvaluation:
         with interrupts() as interruption, closing(Env(config)) as env:
             if not self.resume:
                 env.results.start_over()
-            run = PolicyRun(env, policy, name, on_error)
+            run = PolicyRun(env, policy, name, on_error, failed=failed)
             with (
                 interruption_hint(f'stopped before the end; go on with: {self.again}'),
                 self.recording.attached(env, recorder),

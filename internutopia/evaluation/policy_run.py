@@ -56,6 +56,7 @@ class PolicyRun:
         name: names a task's episode, for messages.
         on_error: the rule.
         retries: number of further tries of an episode with the rule `'retry'`; then it has failed.
+        failed: returns the metrics of a task's episode whose policy failed.
 
     Attributes:
         failures: why episodes were given up, with their names.
@@ -70,12 +71,13 @@ class PolicyRun:
         name: Callable[[Any], str],
         on_error: OnError = 'skip',
         retries: int = 2,
+        failed: Callable[[Any], dict[str, Any]] = lambda task: {},
     ):
         self.failures: list[str] = []
         self.stopped: str | None = None
         self.times = RunTimes()
         self._env, self._policy, self._name = env, policy, name
-        self._on_error, self._retries = on_error, retries
+        self._on_error, self._retries, self._failed = on_error, retries, failed
         self._answered = False  # True once the policy gave an answer that can be made an action of
         self._tries: Counter[int] = Counter()  # of episodes that failed
         self._obs: list[Any] = [None] * env.num_envs
@@ -168,12 +170,16 @@ class PolicyRun:
                 self._actors[request.env_id].receive(answer)
             except Exception as error:
                 failed[request.env_id] = error
-            else:
-                self._answered = True
         for env_id in waiting:
-            if env_id not in failed:
+            if env_id in failed:
+                continue
+            try:
                 action = self._actors[env_id].action(self._observation(env_id))
+            except PolicyError as error:  # rows are made actions of when it is their turn
+                failed[env_id] = error
+            else:
                 self._actions[env_id] = {self._task(env_id).robots[0].name: action}
+                self._answered = True
         return failed
 
     def _answers(self, requests: list[Request]) -> Iterable[Any]:
@@ -196,7 +202,7 @@ class PolicyRun:
         for env_id, error in failed.items():
             episode = self._env.active_episodes[env_id]
             failure = f'{self._name(self._task(env_id))}: {_text(error)}'
-            shown = self.failures or isinstance(error, PolicyError | EnvValueError | EnvKeyError)
+            shown = self.failures or self._tries or isinstance(error, PolicyError | EnvValueError | EnvKeyError)
             log.warning('the policy fails in %s', failure, exc_info=None if shown else error)
             if self._on_error == 'stop' or not (self._answered or self._on_error == 'skip'):
                 self.failures.append(failure)
@@ -209,7 +215,10 @@ class PolicyRun:
             self.failures.append(failure)
             if self._on_error != 'skip':
                 task, steps = self._task(env_id).type, self._steps[env_id]
-                record = EpisodeRecord.of(episode, task, env_id, steps, False, True, {}, POLICY_ERROR + _text(error))
+                metrics = self._failed(self._task(env_id))
+                record = EpisodeRecord.of(
+                    episode, task, env_id, steps, False, True, metrics, POLICY_ERROR + _text(error)
+                )
                 self._env.results.write(record)
         if failed:
             self._env.results.flush()

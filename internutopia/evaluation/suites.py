@@ -142,6 +142,12 @@ def find_suite(name: str) -> Suite:
     return known[name]()
 
 
+def failed_metrics(task: Any) -> dict[str, Any]:
+    """Return the metrics of an episode of a suite whose policy failed: no success."""
+    names = 'suite_task', 'perturbation', 'number', 'instruction'
+    return {'task': {**{name: getattr(task, name) for name in names}, 'success': 0.0}}
+
+
 def episode_name(task: Any) -> str:
     """Return the name of an episode of a suite, for messages."""
     axis = '' if task.perturbation == NONE else f' ({task.perturbation})'

@@ -37,6 +37,8 @@ def act(count):
             time.sleep(100)
         case 'nan':
             rows[0, 3, 2] = np.nan
+        case 'turn':
+            rows[0, 3, 3:7] = 0.0
         case 'far':
             rows[..., 0] = 500.0
         case 'shape':

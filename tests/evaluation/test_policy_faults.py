@@ -20,10 +20,11 @@ FAULTS = {
     'error': 'the model fell over',
     'garbage': 'the answer cannot be read',
     'hangup': 'the connection broke',
+    'turn': 'quaternion [0.0, 0.0, 0.0, 0.0] is no orientation',
 }
 CASES = [(protocol, fault) for protocol in ('http', 'ws') for fault in FAULTS]
 CASES += [('zmq', fault) for fault in FAULTS if fault not in ('late', 'hangup')]  # a service that is late is gone
-QUICK = [('http', 'nan'), ('ws', 'late'), ('ws', 'hangup'), ('zmq', 'error')]
+QUICK = [('http', 'nan'), ('http', 'turn'), ('ws', 'late'), ('ws', 'hangup'), ('zmq', 'error')]
 
 
 def evaluate(address: str, *arguments: object) -> Result:
@@ -41,7 +42,7 @@ def lines() -> list[dict]:
 
 def in_one(protocol: str, fault: str) -> bool:
     """Whether the fault is in the answer to one env; in an answer for all envs others share it."""
-    return (protocol == 'ws' and fault not in ('late', 'hangup')) or fault == 'nan'
+    return (protocol == 'ws' and fault not in ('late', 'hangup')) or fault in ('nan', 'turn')
 
 
 @pytest.mark.parametrize(('protocol', 'fault'), slow_but(*QUICK, of=CASES))
@@ -55,7 +56,8 @@ def test_the_episode_has_failed_and_the_others_go_on(
     assert 1 <= len(failed) <= (1 if in_one(protocol, fault) else 2)
     for line in failed:
         assert line['error'].startswith('policy: ') and FAULTS[fault] in line['error']
-        assert line['truncated'] and line['metrics'] == {}
+        assert line['truncated'] and line['metrics']['task']['success'] == 0.0
+        assert line['metrics']['task']['number'] == line['episode_id']
     report = json.loads(Path('out/report.json').read_text())
     assert report['summary'][0]['ends'] == {'policy': len(failed), 'steps': 3 - len(failed)}
     assert report['summary'][0]['success']['count'] == 3 and report['without_result'] == 0
