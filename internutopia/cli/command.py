@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, NoReturn, ParamSpec
+from typing import Any, NoReturn, ParamSpec, cast
 
 import typer
 
@@ -54,8 +54,8 @@ def _spread(body: Callable[..., int]) -> tuple[inspect.Signature, dict[str, type
     groups: dict[str, type[Any]] = {}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(body, eval_str=True).parameters.values():
-        if dataclasses.is_dataclass(group := parameter.annotation):
-            groups[parameter.name] = group
+        if dataclasses.is_dataclass(parameter.annotation):
+            group = groups[parameter.name] = cast('type[Any]', parameter.annotation)
             parameters += inspect.signature(group, eval_str=True).parameters.values()
         else:
             parameters.append(parameter)

@@ -70,6 +70,16 @@ def evaluate_nav(
     distance: Annotated[Literal['geodesic', 'euclidean'], typer.Option(help='Metric of the distance to a goal.')] = (
         'geodesic'
     ),
+    sliding: Annotated[
+        bool | None,
+        typer.Option(
+            '--sliding/--no-sliding',
+            help='Effect of walls: slide along them, or not; default: a flash does not, discrete steps do.',
+        ),
+    ] = None,
+    count_left_out: Annotated[
+        bool, typer.Option('--count-left-out', help='Count episodes that are left out as failed.')
+    ] = False,
     max_actions: Annotated[
         int, number_option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
     ] = 500,
@@ -98,37 +108,41 @@ def evaluate_nav(
     from internutopia.navigation.episodes import read_episodes
     from internutopia.navigation.summary import summarize
     from internutopia_extension.navigation import evaluation, robots
-    from internutopia_extension.navigation.evaluation import episode_name
+    from internutopia_extension.navigation.evaluation import counts_by_reason, episode_name
 
     folder = out or Path('out') / source.stem
     evaluated = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
     evaluated.check(overwrite, films=video > 0)
     chosen = _policy(policy, seed)
     conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
-    faults: list[str] = []
+    conditions |= {'allow_sliding': sliding, 'distance': distance}
+    wrong: list[str] = []
     tasks, unreachable, unusable = evaluation.navigation_tasks(
-        read_episodes(source, faults),
-        robots.navigation_robot(robot, moves),
+        read_episodes(source, wrong),
+        robots.navigation_robot(robot, moves, sliding),
         success_distance=success_distance,
         distance=distance,
         max_actions=max_actions,
         stuck_seconds=stuck,
         evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
     )
-    faults += unusable
-    without_way = [f'episode {each["episode"]!r} of {each["scene"]}: {each["reason"]}' for each in unreachable]
+    faults, without_way = [*wrong, *_described(unusable)], _described(unreachable)
+    parts = [fault.partition(': ') for fault in wrong]
+    unusable += [evaluation.not_run('', episode, evaluation.LEFT_OUT, reason) for episode, _, reason in parts]
     if not tasks:
         raise ValueError(f'{source}: no episode can be gone{listed([*faults, *without_way])}')
     total = len(tasks) + len(without_way) + len(faults)
-    for some, fate in ((faults, 'are left out'), (without_way, 'have no way to the goal and count as failed')):
+    left_out = 'cannot be run and count as failed' if count_left_out else 'are left out'
+    for some, fate in ((faults, left_out), (without_way, 'have no way to the goal and count as failed')):
         if some:
             log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, listed(some))
     simulator = robots.simulation(moves, threads)
     run, interruption = evaluated.run(tasks, simulator, envs, FunctionPolicy(chosen), episode_name)
     measured = evaluation.read_results(evaluated.results)
     missing = len(tasks) - len(measured)
-    unknown = {'left_out': faults, 'failed': run.failures, 'without_result': missing}
-    counted = [*measured, *unreachable]
+    reasons = {'left_out_by_reason': counts_by_reason(unusable), 'unreachable_by_reason': counts_by_reason(unreachable)}
+    unknown = {'left_out': faults, **reasons, 'failed': run.failures, 'without_result': missing}
+    counted = [*measured, *unreachable, *(unusable if count_left_out else [])]
     report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
     files = [evaluated.write_report(report)]
     if measured:
@@ -140,6 +154,11 @@ def evaluate_nav(
         films = _film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', folder)
         print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
     return evaluated.conclude(run, interruption, missing, len(tasks))
+
+
+def _described(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why episodes are not run, one by one."""
+    return [f'episode {each["episode"]!r} of {each["scene"]}: {each["reason"]}' for each in results]
 
 
 def _policy(name: str, seed: int) -> StartFunction:

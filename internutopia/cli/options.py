@@ -259,8 +259,8 @@ def resuming_command(context: typer.Context, *left_out: str, resume: str = '--re
             words.append(str(value))
         elif source is None or source.name != 'COMMANDLINE' or name.startswith(('resume', 'overwrite', *left_out)):
             continue
-        elif value is True:
-            words.append(parameter.opts[0])
+        elif isinstance(value, bool):
+            words.append((parameter.opts if value else parameter.secondary_opts)[0])
         else:
             words += [parameter.opts[0], str(value)]
     return shlex.join([*words, resume])

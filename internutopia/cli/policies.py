@@ -143,6 +143,8 @@ def evaluate_policy(
     if json_file is not None:
         figures = conditions | {'survived': result.survived} | asdict(result)
         write_json(json_file, figures)
+    for written in filter(None, (json_file, recording.record)):
+        print(written)
     return 0
 
 

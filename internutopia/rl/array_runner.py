@@ -32,6 +32,7 @@ from internutopia.rl.action_format import command, offset_and_scale
 from internutopia.rl.checks import checked_batch, checked_controller, checked_learning, combined_seed
 from internutopia.rl.elevation import ElevationMap
 from internutopia.rl.env_random import EnvRandom
+from internutopia.rl.faults import Faults
 from internutopia.rl.managers import (
     CommandManager,
     CurriculumManager,
@@ -45,7 +46,7 @@ from internutopia.rl.managers import (
     evaluate_step,
 )
 from internutopia.rl.observation_groups import Observations, each_group, where_envs
-from internutopia.rl.observer import Faults, Observer
+from internutopia.rl.observer import Observer
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import masked_assign, to_host
 

@@ -22,7 +22,7 @@ from internutopia.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.engines.env_selection import EnvSelection
-from internutopia.rl.observer import DeviceFaults
+from internutopia.rl.faults import DeviceFaults
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term
 from internutopia.rl.terms.registry import LookUp

@@ -97,6 +97,7 @@ _NEAR, _STAYS = 0.008, 0.05  # m, from where on it goes back during an action, a
 _LEAST, _RETURN = 0.12, 0.3  # m/s or rad/s, with which it does; policies take less than 0.1 for a command to stand
 _ELSEWHERE = 0.5  # m, from where on a robot that is told to stop has been moved by others, and stays there
 _CORRECTING = 4.0  # s, that such a robot has in addition
+_ASIDE = 0.05  # m off its line, from where on a robot that must not slide has been pushed aside
 _ENOUGH = 0.5  # part of a step; a robot that went less when its time was over was obstructed
 
 
@@ -106,7 +107,8 @@ class DiscreteMoveController(DiscreteController):
 
     Send the action at each step of the env until `finished`; what is sent before is ignored, the action that was
     begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step
-    forward that has not come half of its way in `config.patience` times the time that it takes has `collided`.
+    forward that has not come half of its way in `config.patience` times the time that it takes has `collided`, and so
+    has one that is pushed aside, if `config.allow_sliding` is off.
 
     A robot that can walk sideways also corrects what it drifts, and where it went too far, for up to 4 s more: it has
     arrived within 1.8 cm and 0.03 rad of where the action leads to. Told to stop, it stays where it got that action.
@@ -186,13 +188,22 @@ class DiscreteMoveController(DiscreteController):
             arrived = (np.linalg.norm(way, axis=-1) <= _WALKED[0]) & (np.abs(turn) <= _WALKED[1])
         else:
             arrived = self._left()[0] <= self._tolerance()
-        return (self.action >= 0) & ((self.action == STOP) | arrived | self._late())
+        return (self.action >= 0) & ((self.action == STOP) | arrived | self._late() | self._pushed_aside())
 
     @override
     def collided(self) -> NDArray[np.bool_]:
-        """Return True if a step forward was given up before it came half of its way."""
+        """Return True if a step forward was given up before it came half of its way, or was pushed aside."""
         left, _ = self._left()
-        return (self.action == FORWARD) & self._late() & (left > (1.0 - _ENOUGH) * self.forward_distance)
+        given_up = self._late() & (left > (1.0 - _ENOUGH) * self.forward_distance)
+        return (self.action == FORWARD) & given_up | self._pushed_aside()
+
+    def _pushed_aside(self) -> NDArray[np.bool_]:
+        """Return True where a robot that must not slide along things is off the line of its step forward."""
+        if self.cfg.allow_sliding:
+            return np.zeros(self.batch_shape, bool)
+        way = self._pose()[..., :2] - self.start[..., :2]
+        aside = yaw_rotate(-self.start[..., 2], way)[..., 1]
+        return (self.action == FORWARD) & (np.abs(aside) > _ASIDE)
 
     def _left(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the rest of each action [m or rad], and the turn to the left to the heading of its beginning [rad]."""
@@ -219,7 +230,8 @@ class DiscreteMoveController(DiscreteController):
         return self.scene.world.times[self.scene.env_id]
 
 
-_SPACING = 0.05  # m, of the rays that find obstacles: thinner things may be missed
+_SLIDES = np.radians(np.arange(5, 80, 5))  # turns off its heading in which a robot may slide along something
+_SPACING = 0.05  # m, of the rays that find obstacles, on the cylinder: thinner things may be missed
 _ABOVE = 0.01  # m, of the lowest rays over what is stepped on
 _DOWN = np.array([0.0, 0.0, -1.0])
 
@@ -232,7 +244,9 @@ class FlashController(DiscreteController):
     with, at the new place. So send one in every step, or the robot falls as physics has it. What is in the way is found
     with rays, 5 cm apart, through all that an upright cylinder around the robot passes on its way; things no higher
     than the height of a step are not in the way. The robot then stands on the ground at the new place. If there is none
-    within the height of a step up or down, or something is in the way, it stays: `collided`.
+    within the height of a step up or down, or something is in the way, it stays: `collided`. With
+    `config.allow_sliding` it goes instead by the part of the step that is along what is in the way: in the free
+    direction that is nearest to its heading, in steps of 5 degrees.
     """
 
     batched = True
@@ -248,11 +262,11 @@ class FlashController(DiscreteController):
         self._stance = self._rows_of(5)  # root orientation at yaw 0, height of the root above the ground [m]
         self._joints = self._rows_of(len(self._view.dof_names))  # at the start [rad or m]
         self._blocked = self.state((), False, np.bool_)
-        across = np.linspace(-radius, radius, 1 + math.ceil(2 * radius / _SPACING))
+        across = radius * np.sin(np.linspace(-np.pi / 2, np.pi / 2, 1 + math.ceil(np.pi * radius / _SPACING)))
         up = np.arange(agent.step_height + _ABOVE, height, _SPACING)
         self._ray_offsets = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)  # to the left, up [m]
-        reach = np.sqrt(np.maximum(radius**2 - self._ray_offsets[:, 0] ** 2, 0.0))
-        self._free = reach + self.forward_distance  # (rays,) [m], that has to be free
+        self._reach = np.sqrt(np.maximum(radius**2 - self._ray_offsets[:, 0] ** 2, 0.0))  # (rays,) [m], of the cylinder
+        self._allow_sliding = config.allow_sliding
 
     @override
     def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
@@ -299,19 +313,31 @@ class FlashController(DiscreteController):
 
     def _go(self, rows: NDArray[np.intp], envs: NDArray[np.intp]) -> None:
         """Move these envs a step further, where they can."""
-        place, height = self._place[rows], self._stance[rows, 4]
-        cos, sin, zero = np.cos(place[:, 3]), np.sin(place[:, 3]), np.zeros(len(rows))
+        moved = self._move(rows, envs, 0.0)
+        self._blocked.reshape(-1)[rows] = ~moved
+        for turn in _SLIDES if self._allow_sliding else ():
+            for side in (turn, -turn):
+                rows, envs = rows[~moved], envs[~moved]
+                if not len(rows):
+                    return
+                moved = self._move(rows, envs, side)
+
+    def _move(self, rows: NDArray[np.intp], envs: NDArray[np.intp], turn: float) -> NDArray[np.bool_]:
+        """Move envs by the part of a step in a direction, `turn` [rad] left of their heading; returns which could."""
+        place, height, length = self._place[rows], self._stance[rows, 4], self.forward_distance * np.cos(turn)
+        cos, sin, zero = np.cos(place[:, 3] + turn), np.sin(place[:, 3] + turn), np.zeros(len(rows))
         ahead, left = np.stack([cos, sin, zero], axis=-1), np.stack([-sin, cos, zero], axis=-1)
         across, up = self._ray_offsets.T
         origins = place[:, None, :3] + across[:, None] * left[:, None]
         origins[..., 2] += up - height[:, None]
-        free = (self._cast(envs, origins, np.broadcast_to(ahead[:, None], origins.shape)) > self._free).all(axis=1)
-        there = place[:, :3] + self.forward_distance * ahead
+        distances = self._cast(envs, origins, np.broadcast_to(ahead[:, None], origins.shape))
+        free = (distances > self._reach + length).all(axis=1)
+        there = place[:, :3] + length * ahead
         climb = height - self._ground_below(envs, there)
         moved = free & (np.abs(climb) <= self._step_height)
         there[:, 2] += climb
         self._place[rows, :3] = np.where(moved[:, None], there, place[:, :3])
-        self._blocked.reshape(-1)[rows] = ~moved
+        return moved
 
     def _ground_below(self, envs: NDArray[np.intp], points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the depth of the ground below points `(n, 3)` [m]."""

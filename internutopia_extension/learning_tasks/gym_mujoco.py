@@ -7,10 +7,11 @@ whose progress is that of now, where Gymnasium's is one physics step old.
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import gymnasium
 
 from internutopia.config import Config, SimConfig
 from internutopia.config.learning import (
@@ -147,9 +148,7 @@ def config(
 
 
 def _folder() -> Path:
-    spec = importlib.util.find_spec('gymnasium')
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent / 'envs' / 'mujoco' / 'assets'
+    return Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
 
 
 @term('randomization')

@@ -91,6 +91,8 @@ class NavigationMetric(BaseMetric):
             score = metrics.cls_score(path, episode.reference_path, self._scale)
             followed = {'ndtw': ndtw, 'sdtw': success * ndtw, 'cls': score}
         durations = np.diff(self._times)
+        is_flash = self._actions >= len(self._collided)  # an action in each step, however short that is
+        gap = 0 if is_flash else round(_BOUNCE / durations.mean())
         return {
             'scene': episode.scene,
             'episode': episode.episode_id,
@@ -103,7 +105,7 @@ class NavigationMetric(BaseMetric):
             'path_length': length,
             'shortest': shortest,
             **followed,
-            'collisions': metrics.collision_count(self._collided, round(_BOUNCE / durations.mean())),
+            'collisions': metrics.collision_count(self._collided, gap),
             'collision_time': float(durations[np.array(self._collided)].sum()),
             'time': self._times[-1],
             'steps': len(self._collided),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,14 +21,18 @@ from internutopia.navigation.summary import MEANS, RATES, summarize
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.tasks.navigation_task import goal_distance, map_of
 
+_PARTICULAR = re.compile(
+    r"\[[^\]]*\]|\([^()]*\d[^()]*\)|'[^']*'|\S*/\S*[^\s:,;]|-?\d+(?:\.\d+)?"
+)  # of one episode alone
+
 
 def navigation_tasks(
     episodes: Iterable[NavigationEpisode], robot: RobotCfg, **fields: Any
-) -> tuple[list[NavigationTaskCfg], list[dict[str, Any]], list[str]]:
-    """Return the feasible tasks of episodes for a robot, results of those without a path, and why others are left out.
+) -> tuple[list[NavigationTaskCfg], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the feasible tasks of episodes for a robot, results of those without a path, and of those to be left out.
 
     Episodes without a way, as to a goal inside furniture, have failed: their `end` is `'unreachable'`, and `reason`
-    says why. Left out are those in whose scene nothing can go.
+    says why. To be left out are those in whose scene nothing can go: `'left out'`.
 
     Args:
         episodes: the episodes.
@@ -36,19 +42,20 @@ def navigation_tasks(
     Raises:
         pydantic.ValidationError: a field is wrong.
     """
-    tasks, unreachable, faults = [], [], []
+    tasks, unreachable, unusable = [], [], []
     scenes: dict[str, str] = {}  # what is wrong with each, if anything
     for episode in episodes:
         task = NavigationTaskCfg.of(episode, robot, **fields)
         if episode.scene not in scenes:
             scenes[episode.scene] = _fault(_check_scene, task)
         if fault := scenes[episode.scene]:
-            faults.append(f'episode {episode.episode_id!r} of {episode.scene}: {fault}')
+            unusable.append(not_run(episode.scene, episode.episode_id, LEFT_OUT, fault))
         elif reason := _fault(_check_way, task):
-            unreachable.append(_unreachable(episode, reason))
+            follows = bool(episode.reference_path)
+            unreachable.append(not_run(episode.scene, episode.episode_id, 'unreachable', reason, follows))
         else:
             tasks.append(task)
-    return tasks, unreachable, faults
+    return tasks, unreachable, unusable
 
 
 def episode_name(task: NavigationTaskCfg) -> str:
@@ -56,17 +63,26 @@ def episode_name(task: NavigationTaskCfg) -> str:
     return f'episode {task.episode.episode_id!r} of {task.episode.scene}'
 
 
-def _unreachable(episode: NavigationEpisode, reason: str) -> dict[str, Any]:
-    """Return the result of a `NavigationMetric` for an episode without a path."""
-    failed = ('success', 'oracle_success', 'spl', 'soft_spl', *(['sdtw'] if episode.reference_path else []))
+LEFT_OUT = 'left out'
+"""`end` of an episode that is not run, and does not count unless it is to."""
+
+
+def not_run(scene: str, episode: str, end: str, reason: str, follows: bool = False) -> dict[str, Any]:
+    """Return the result of a `NavigationMetric` for an episode that is not run; `follows`: it has a reference path."""
+    failed = ('success', 'oracle_success', 'spl', 'soft_spl', *(['sdtw'] if follows else []))
     return {
-        'scene': episode.scene,
-        'episode': episode.episode_id,
-        'end': 'unreachable',
+        'scene': scene,
+        'episode': episode,
+        'end': end,
         'reason': reason,
         **dict.fromkeys((*RATES, *MEANS)),
         **dict.fromkeys(failed, 0.0),
     }
+
+
+def counts_by_reason(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many episodes are not run for which reason, the most frequent first; names and numbers are `...`."""
+    return dict(Counter(_PARTICULAR.sub('...', result['reason']) for result in results).most_common())
 
 
 def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:

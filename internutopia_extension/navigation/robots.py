@@ -22,13 +22,14 @@ ROBOTS = tuple(sorted(_HEIGHTS))
 """Names of the robots."""
 
 
-def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
+def navigation_robot(name: str, moves: Moves = 'discrete', allow_sliding: bool | None = None) -> RobotCfg:
     """Return a built-in robot with discrete actions, at its standing height, with collision sensors.
 
     Args:
         name: one of `ROBOTS`.
         moves: whether it walks or drives (controller `move_by_discrete`), or is put from place to place
             (`move_by_flash`).
+        allow_sliding: as of the configs of these controllers; None is their default.
 
     Raises:
         ValueError: there is no robot of that name.
@@ -36,9 +37,12 @@ def navigation_robot(name: str, moves: Moves = 'discrete') -> RobotCfg:
     if name not in _HEIGHTS:
         raise ValueError(f'no robot {name!r} is ready to navigate; {did_you_mean(name, ROBOTS)}')
     config = built_in_robot(name)
+    controller = getattr(sys.modules[type(config).__module__], f'move_by_{moves}_cfg')
+    if allow_sliding is not None:
+        controller = controller.update(allow_sliding=allow_sliding)
     return config.update(
         position=(0.0, 0.0, _HEIGHTS[name]),
-        controllers=[getattr(sys.modules[type(config).__module__], f'move_by_{moves}_cfg')],
+        controllers=[controller],
         sensors=[CollisionSensorCfg(), GPSCompassCfg()],
     )
 

@@ -240,6 +240,19 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     summary = report['summary']['all']
     assert summary['ends'] == {'stop': 1, 'unreachable': 4}
     assert (summary['figures']['success']['mean'], summary['figures']['success']['count']) == (0.2, 5)
+    assert sum(report['left_out_by_reason'].values()) == 6 and sum(report['unreachable_by_reason'].values()) == 4
+    assert report['unreachable_by_reason']['no way leads from the start ... to a goal'] == 1
+    assert (
+        report['left_out_by_reason'][
+            'start_yaw: Input should be a valid number, unable to parse string as a number, got ...'
+        ]
+        == 1
+    )
+    counted = evaluate('--out', 'counted', '--count-left-out')
+    assert counted.exit_code == 0, counted.stderr
+    summary = report_in(folder / 'counted')['summary']['all']
+    assert summary['ends'] == {'left out': 6, 'stop': 1, 'unreachable': 4}
+    assert summary['figures']['success']['mean'] == pytest.approx(1 / 11)
     straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
     assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
     assert len(report_in(folder / 'straight')['left_out']) == 5

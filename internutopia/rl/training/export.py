@@ -102,7 +102,7 @@ def export_trained(trained: Trained, path: Path) -> None:
     export_onnx(trained.network, size, metadata, path)
 
 
-def export_network(network: torch.nn.Module, config: Config, path: Path) -> None:
+def export_network(network: torch.nn.Module, config: Config, path: str | os.PathLike[str]) -> None:
     """Write a network of one's own, observations to actions, as a policy file for a `LearnedController`.
 
     Args:
@@ -122,7 +122,7 @@ def export_network(network: torch.nn.Module, config: Config, path: Path) -> None
     with closing(VectorEnv(config.model_copy(update={'env_num': 1}))) as envs:
         size = started(act, envs).shape[1]
         metadata = task_policy_metadata(envs.core, {})
-    export_onnx(network, size, metadata, path)
+    export_onnx(network, size, metadata, Path(path))
 
 
 def _metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata | TaskPolicyMetadata:

@@ -168,6 +168,9 @@ class DiscreteMoveControllerCfg(DiscreteControllerCfg):
     """Largest shortfall of a turn, rad."""
     patience: PositiveFloat = 3.0
     """Longest duration of a step, as a multiple of the time that it takes at full speed."""
+    allow_sliding: bool = True
+    """Effect of a wall that pushes the robot aside during a step forward: True lets it go on along the wall, False ends
+    the step, collided, once it is 5 cm off its line."""
 
 
 class FlashControllerCfg(DiscreteControllerCfg):
@@ -180,6 +183,9 @@ class FlashControllerCfg(DiscreteControllerCfg):
     """Height of the cylinder, m."""
     step_height: PositiveFloat | None = None
     """Height difference of the ground that a step may go up or down, m; lower things are no obstacles."""
+    allow_sliding: bool = False
+    """Effect of something in the way of a step forward: False leaves the robot where it is, True moves it along what is
+    in the way, by the part of the step in that direction. Either way it has collided."""
 
 
 class RecoverControllerCfg(ControllerCfg):

@@ -118,6 +118,44 @@ def test_flashes_feel_with_their_whole_width(
     assert any(act(grazing, FORWARD)['controllers']['flash']['collided'] for _ in range(3))
 
 
+@pytest.mark.parametrize('per_env', [False, True])
+def test_flashes_slide_along_walls_if_they_may(
+    run: Callable[..., Env], puck: Callable[..., GenericRobotCfg], course: str, per_env: bool
+) -> None:
+    """The wall begins at x = 1.05: turned 45 degrees to it, the part of a step along it is STEP / sqrt(2)."""
+    robot = puck().update(position=(0.8, -0.8, 0.25))
+    robot.controllers = [each.update(allow_sliding=True) for each in robot.controllers or []]
+    env = run(robot.update(type='PerEnvGenericRobot') if per_env else robot, scene_asset_path=course, substeps=1)
+    for _ in range(3):
+        act(env, LEFT)
+    there = [act(env, FORWARD) for _ in range(4)]
+    assert all(obs['controllers']['flash']['collided'] for obs in there)
+    assert all(0.8 <= obs['position'][0] <= 0.855 for obs in there)  # rays are 5 cm apart
+    ways = np.diff([-0.8, *(obs['position'][1] for obs in there)])
+    along = STEP * math.sqrt(0.5)
+    assert ways[2:] == pytest.approx(along, abs=0.1 * along)  # once it is at the wall; directions are 5 degrees apart
+    for _ in range(3):
+        act(env, RIGHT)
+    facing = act(env, FORWARD)  # straight to the wall there is nowhere to slide to
+    assert facing['position'][:2] == pytest.approx(there[-1]['position'][:2], abs=0.03)
+
+
+def test_a_car_that_must_not_slide_ends_its_step_at_a_wall(run: Callable[..., Env], course: str) -> None:
+    """It drives into the wall at a flat angle, which pushes it aside."""
+    yaw = math.radians(80)
+    turn = (math.cos(yaw / 2), 0, 0, math.sin(yaw / 2))
+    moved = {}
+    for allow_sliding in (True, False):
+        steps = jetbot.move_by_discrete_cfg.update(forward_distance=1.7, allow_sliding=allow_sliding)
+        car = jetbot.JetbotRobotCfg(position=(0.85, -0.9, 0.03), orientation=turn, controllers=[steps])
+        env = run(car, scene_asset_path=course)
+        obs = act(env, FORWARD, 'jetbot', 'move_by_discrete')
+        aside = np.array([-math.sin(yaw), math.cos(yaw)]) @ (obs['position'][:2] - (0.85, -0.9))
+        moved[allow_sliding] = abs(aside), obs['controllers']['move_by_discrete']['collided']
+    assert moved[True][0] > 0.065
+    assert moved[False] == (pytest.approx(0.05, abs=0.01), True)
+
+
 def test_flashes_climb_steps_and_no_ledges(
     run: Callable[..., Env], puck: Callable[..., GenericRobotCfg], course: str
 ) -> None:

@@ -193,6 +193,33 @@ def test_collisions_are_counted_by_sensors(start: Callable[..., Env]) -> None:
     assert not any(touched[:20])  # its wheels on the floor do not count
 
 
+def test_each_step_by_flash_may_be_a_collision_of_its_own(start: Callable[..., Env]) -> None:
+    """The wall begins at x = 1.05, so the puck has room up to 0.85; it turns between its attempts."""
+    env = start(episode(start_position=(0, 0, 0), goals=[{'position': (2, 0, 0), 'radius': 0.3}]))
+    _, metrics = go(env, *[FORWARD] * 4, LEFT, RIGHT, FORWARD, FORWARD, LEFT, RIGHT, FORWARD, STOP)
+    assert metrics is not None and metrics['collisions'] == 3  # two in a row are one
+    assert (metrics['success'], metrics['spl']) == (0, 0)
+
+
+def test_a_start_at_the_goal_succeeds_without_a_step(start: Callable[..., Env]) -> None:
+    _, metrics = go(start(episode(goal=(0.0, 10.0))), STOP)
+    assert metrics is not None
+    assert [metrics[name] for name in ('success', 'spl', 'soft_spl')] == [1, 1, 1]
+    assert metrics['path_length'] == pytest.approx(0, abs=FLASHED)
+    _, metrics = go(start(episode(goal=(0.0, 10.0))), FORWARD, STOP)  # a way there and not back
+    assert metrics is not None
+    assert (metrics['success'], metrics['spl']) == (1, 0)
+
+
+def test_of_several_goals_the_nearest_view_point_counts(start: Callable[..., Env]) -> None:
+    far = {'position': (5, 10, 0), 'radius': 0.3}
+    seen = {'position': (1.2, 11, 0), 'radius': 0.3, 'view_points': [(1.0, 12, 0), (0.5, 10, 0)]}
+    state, _ = go(start(episode(goals=[far, seen])), LEFT)
+    assert state['distance'] == pytest.approx(0.5, abs=FLASHED)
+    _, metrics = go(start(episode(goals=[far, seen])), FORWARD, STOP)
+    assert metrics is not None and (metrics['success'], metrics['spl']) == (1, 1)
+
+
 def test_gps_and_compass_are_relative_to_the_start(start: Callable[..., Env]) -> None:
     env = start(episode(start_yaw=math.pi / 2))
     go(env, FORWARD, FORWARD, LEFT, LEFT, FORWARD)

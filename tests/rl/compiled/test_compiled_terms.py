@@ -24,7 +24,8 @@ MakeLearner = Callable[..., VectorEnv]
 MakeVectorEnv = Callable[..., VectorEnv]
 TOLERANCE = 1e-5  # float32, from other exponential functions, sines, ... and from sums in another order
 STEPS = 75
-READY_MADE = [name.removeprefix('InternUtopia/').removesuffix('-v0') for name in TASKS]
+# the task that sees by a camera gives dicts: see test_observation_groups.py
+READY_MADE = [name.removeprefix('InternUtopia/').removesuffix('-v0') for name in TASKS if 'ReachBlock' not in name]
 
 
 def rollout(envs: VectorEnv, steps: int = STEPS) -> list[tuple[Any, ...]]:

@@ -103,6 +103,7 @@ REWARDS: list[Case] = [
     ('track_yaw_rate', {'name': 'speed'}, lambda r: math.exp(-((SPEED[2] - (r.to_base @ r.w)[2]) ** 2) / 0.25)),
     ('goal_progress', {'name': 'goal'}, Raw.goal_speed),
     ('goal_reached', {'name': 'goal', 'radius': 2.3}, lambda r: float(math.hypot(*r.to_goal) < 2.3)),
+    ('left_area', {'radius': 0.25}, lambda r: float(math.hypot(*r.position[:2]) > 0.25)),
     ('height', {'target': 0.4, 'tolerance': 0.2}, lambda r: math.exp(-((r.position[2] - 0.4) ** 2) / 0.04)),
     ('upright', {'tolerance': 0.5}, lambda r: math.exp(-(r.gravity[0] ** 2 + r.gravity[1] ** 2) / 0.25)),
     ('forward_velocity', {}, lambda r: r.v[0]),

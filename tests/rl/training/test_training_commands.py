@@ -123,6 +123,7 @@ def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):
     for text in ('survived', '100.0%', 'velocity error, mean of 0.10 s [m/s]', 'yaw rate error, unaveraged [rad/s]'):
         assert text in result.stdout
     assert f'{figures["tracking"]["velocity_error"]:.3f}' in result.stdout
+    assert result.stdout.splitlines()[-1] == str(file)
     # the newest checkpoint of the folder is the same policy
     again = call('evaluate', run, *options, '--json', file)
     assert again.exit_code == 0
