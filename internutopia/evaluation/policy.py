@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Protocol, cast
+
+import numpy as np
 
 from internutopia.config import TaskCfg
 from internutopia.util.imports import import_named
@@ -97,6 +98,17 @@ class FunctionPolicy:
         return answers
 
 
+def _number(answer: Any) -> int:
+    """Return the number of an action, from a number or array of any type. PolicyError if it is none."""
+    try:
+        number = np.nan if isinstance(answer, str) else np.asarray(answer, float).item()
+    except (TypeError, ValueError):
+        number = np.nan
+    if not float(number).is_integer():
+        raise PolicyError(f'expected an action, {{controller: ...}} or the number of one, got {answer!r:.80}')
+    return int(number)
+
+
 class _FunctionActor:
     """Actor that asks for the next action when the last one has come to its end."""
 
@@ -111,9 +123,7 @@ class _FunctionActor:
         return self._act, obs
 
     def receive(self, answer: Any) -> None:
-        if not isinstance(answer, Mapping | Integral):
-            raise PolicyError(f'expected an action, {{controller: ...}} or the number of one, got {answer!r:.80}')
-        self._given = answer if isinstance(answer, Mapping) else int(answer)
+        self._given = answer if isinstance(answer, Mapping) else _number(answer)
 
     def action(self, obs: Observe) -> dict[str, Any]:
         if isinstance(self._given, Mapping):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from internutopia.config import AssetLimitsCfg, ContactCfg, SimConfig
+from internutopia.config import AssetLimitsCfg, ContactCfg, PhysxCfg, SimConfig
 
 
 def test_defaults():
@@ -23,6 +23,7 @@ def test_defaults():
         'substeps': 1,
         'max_timestep': 1 / 200,
         'contact': dict.fromkeys(ContactCfg.model_fields),
+        'physx': dict.fromkeys(PhysxCfg.model_fields),
         'asset_limits': AssetLimitsCfg().model_dump(),
         'threads': None,
         'scene_cache': 256 * 2**20,

@@ -54,5 +54,5 @@ def test_ids_of_a_package_are_known_with_their_options(installed: None, caplog: 
 def test_they_can_be_trained(installed: None) -> None:
     task = find_task('RoverLab/Crawl-v0', {'gain': 0.2})
     assert task.name == 'crawl' and task.config(3).env_num == 3
-    with pytest.raises(TypeError, match="unexpected keyword argument 'gane'; did you mean 'gain'"):
+    with pytest.raises(ValueError, match="no option 'gane'; did you mean 'gain'"):
         find_task('RoverLab/Crawl-v0', {'gane': 0.2})

@@ -17,8 +17,7 @@ from internutopia.core.scene.env_joints import in_env_frame
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.engines.setter_checks import POSITIVE, check_numbers, check_poses
-from internutopia.model.compose import object_body
-from internutopia.model.spec import SCENE_PREFIX, JointSpec, ObjectSpec, SceneSpec
+from internutopia.model.spec import OBJECTS_PREFIX, SCENE_PREFIX, JointSpec, ObjectSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
 
@@ -61,7 +60,7 @@ class EnvScene(IScene):
         if prim_path in self.robot_paths:
             return self.articulation(self.robot_paths[prim_path], prim_path)
         if prim_path in self.object_paths:
-            return self.articulation(object_body(self.object_paths[prim_path]), prim_path)
+            return self.articulation(OBJECTS_PREFIX + self.object_paths[prim_path], prim_path)
         root = f'{self.root_path}/scene/'
         if prim_path.startswith(root):
             return self.articulation(SCENE_PREFIX + prim_path.removeprefix(root), prim_path)
