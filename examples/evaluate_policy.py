@@ -44,9 +44,7 @@ if __name__ == '__main__':
     suite = find_suite('InternUtopia/Tabletop')
     tasks = suite.task_configs(['press_button'], ['none', 'unseen_objects'], episodes=4)
     RESULTS.parent.mkdir(exist_ok=True)
-    config = Config(
-        simulator=suite.simulator(threads=None), env_num=4, task_configs=tasks, metrics_save_path=str(RESULTS)
-    )
+    config = Config(simulator=suite.simulator(None), env_num=4, task_configs=tasks, metrics_save_path=str(RESULTS))
     with closing(Env(config)) as env:
         env.results.start_over()
         run = PolicyRun(env, FunctionPolicy(policy), episode_name, on_error='fail')

@@ -6,6 +6,7 @@ The models are written once per session, so that every test after the first find
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import shutil
 import signal
@@ -29,6 +30,9 @@ from internutopia.core.vec_env import Env
 from internutopia.rendering.gl import NoOpenGLError, open_context
 from internutopia.rl.policy import PolicyMetadata, write_metadata
 from internutopia.util.log import _log_once
+
+# settled before TorchRL is imported, which sets 'spawn' where nothing is
+multiprocessing.get_start_method()
 
 # no example is too slow: machines are busy at times
 settings.register_profile('tests', deadline=None, suppress_health_check=[HealthCheck.too_slow])

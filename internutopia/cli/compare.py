@@ -221,7 +221,7 @@ def _evaluate(trained: Trained, engine: Engine, envs: int, seed: int) -> dict[st
         for kind, when in (('still', 'standing'), ('still_pushed', 'standing after a push'))
         for name, figure in (figures.pop(kind) or {}).items()
     }
-    return {'survived': result.survived, **figures, **tracking, **gait, **contact, **standing}
+    return {'survived': result.survived, **figures.pop('metrics'), **figures, **tracking, **gait, **contact, **standing}
 
 
 def _robot_figures(trials: Mapping[str, Trials]) -> Figures:

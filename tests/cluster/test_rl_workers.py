@@ -82,7 +82,7 @@ def config(cluster: None, folder: Path) -> Config:
     (task,) = config.task_configs
     assert task.learning is not None
     observations = [
-        *(each.update(noise=0.1, delay=1) for each in task.learning.observations),
+        *(each.update(noise=0.1, delay=1) for each in task.learning.terms(privileged=False)),
         {'term': 'level'},
     ]
     learning = task.learning.update(

@@ -33,7 +33,7 @@ def carts(order: str = 'shuffle') -> Config:
     config = cart_pole.config(ENVS, seed=5, threads=1)
     (task,) = config.task_configs
     assert task.learning is not None
-    observations = [term.update(noise=0.01, delay=2) for term in task.learning.observations]
+    observations = [term.update(noise=0.01, delay=2) for term in task.learning.terms(privileged=False)]
     learning = task.learning.update(observations=observations)
     tasks = [task.update(learning=learning, max_episode_steps=limit) for limit in range(6, 6 + TASKS)]
     return config.update(task_configs=tasks, episode_order=order)

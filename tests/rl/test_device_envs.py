@@ -324,7 +324,7 @@ def test_delays_noise_commands_and_curriculum() -> None:
     config = poles()
     learning = config.task_configs[0].learning
     assert learning is not None
-    learning.observations.append(ObservationTermCfg(term='joint_positions', delay=2))
+    learning.terms(privileged=False).append(ObservationTermCfg(term='joint_positions', delay=2))
     learning.commands['way'] = CommandTermCfg(term='uniform', params={'low': [0.0], 'high': [1.0]}, resample_time=0.05)
     learning.curricula.append(TermCfg(term='survival', params={'long': 0.0, 'short': 0.0, 'step': 0.25}))
     with closing(on_device(config, 'SameStep', learning=learning)) as envs:

@@ -98,8 +98,9 @@ def test_what_cannot_be_mirrored_is_named() -> None:
     config = velocity.config(1, robot='aliengo', threads=1)
     learning = config.task_configs[0].learning
     assert learning is not None
-    own = learning.observations[0].model_copy(update={'term': 'left_only', 'params': {}})
-    envs = VectorEnv(config, learning.update(observations=[*learning.observations, own]))
+    terms = learning.terms(privileged=False)
+    own = terms[0].update(term='left_only', params={})
+    envs = VectorEnv(config, learning.update(observations=[*terms, own]))
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r"'left_only' does not say how it is mirrored"):
         task_mirrors(envs.core)

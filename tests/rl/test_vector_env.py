@@ -191,7 +191,7 @@ def test_envs_that_go_on_keep_what_was_seen(make_vector_env: MakeVectorEnv, mode
     config = carts(num_envs=4, start=0.05, max_episode_steps=5)
     learning = config.task_configs[0].learning
     assert learning is not None
-    noisy = [term.update(noise=0.01, delay=delay) for term in learning.observations]
+    noisy = [term.update(noise=0.01, delay=delay) for term in learning.terms(privileged=False)]
     envs = make_vector_env(
         config, learning.update(observations=noisy, critic_observations=noisy[:1]), autoreset_mode=mode
     )

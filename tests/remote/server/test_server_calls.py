@@ -35,7 +35,8 @@ def carts(order: str) -> Config:
     config = cart_pole.config(ENVS, seed=5, threads=1)
     (task,) = config.task_configs
     assert task.learning is not None
-    noisy = task.learning.update(observations=[term.update(noise=0.01) for term in task.learning.observations])
+    noise = [term.update(noise=0.01) for term in task.learning.terms(privileged=False)]
+    noisy = task.learning.update(observations=noise)
     tasks = [task.update(learning=noisy, max_episode_steps=limit) for limit in LIMITS]
     return config.update(task_configs=tasks, episode_order=order)
 

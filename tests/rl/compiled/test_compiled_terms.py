@@ -116,7 +116,7 @@ def test_ready_made_tasks(make_vector_env: MakeVectorEnv, name: str) -> None:
     plain, compiled = (make_vector_env(each) for each in (config, with_terms_compiled(config)))
     seen = rollout(plain, 6)
     space = plain.observation_space
-    assert all(obs in space and np.isfinite(spaces.flatten(space, obs)).all() for obs, *_ in seen)
+    assert all(obs in space and np.isfinite(np.asarray(spaces.flatten(space, obs))).all() for obs, *_ in seen)
     assert all(np.isfinite(rewards).all() for _, _, rewards, *_ in seen[1:])
     assert_alike(seen, rollout(compiled, 6))
 

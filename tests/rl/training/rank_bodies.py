@@ -32,7 +32,8 @@ def train_watched(rank: int, folder: Path, *arguments: Any, **callbacks: Any) ->
     def watched_update(ppo: PPO) -> dict[str, float]:
         observations = ppo.storage.observations
         assert observations is not None
-        seen['observations'].append(observations['policy'].flatten(0, 1).clone())
+        policy: Any = observations['policy']
+        seen['observations'].append(policy.flatten(0, 1).clone())
         losses = update(ppo)
         seen['actor'], seen['critic'] = ppo.actor.state_dict(), ppo.critic.state_dict()
         return losses
