@@ -41,7 +41,8 @@ def evaluate_suite(
     policy: Annotated[
         str,
         typer.Option(
-            help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), module:function, or expert.'
+            help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), lerobot:PATH, module:function, '
+            'or expert.'
         ),
     ],
     mapping: Annotated[
@@ -57,6 +58,12 @@ def evaluate_suite(
     episodes: Annotated[
         int | None, number_option(min=1, max=MAX_COUNT, help='Episodes of each task and axis; default: all.')
     ] = None,
+    first: Annotated[
+        int,
+        number_option(
+            min=0, max=MAX_COUNT, help='Number of the first; those after the last of the suite are to train on.'
+        ),
+    ] = 0,
     envs: Envs = 16,
     processes: Processes = None,
     horizon: Annotated[
@@ -89,7 +96,7 @@ def evaluate_suite(
     recording: RecordOptions = NOT_RECORDED,
 ) -> int:
     """Evaluate a policy on a suite of tasks: success rates with confidence intervals, by task and perturbation."""
-    from internutopia.evaluation.arm_mapper import ArmMapper
+    from internutopia.evaluation.arm_mapper import ArmForm, ArmMapper
     from internutopia.evaluation.mapping import MappingCfg
     from internutopia.evaluation.suite_report import read_results, report, summarize
     from internutopia.evaluation.suites import episode_name, failed_metrics, find_suite
@@ -100,13 +107,16 @@ def evaluate_suite(
     evaluation.check(overwrite, films=video > 0)
     mapped = MappingCfg() if mapping is None else MappingCfg.read(mapping)
     mapper = ArmMapper(mapped, suite.arm)
-    chosen, client = _policy(policy, suite, mapper, mapped, horizon, ensemble, policy_timeout)
+    client = _client(policy, policy_timeout, mapped)
     try:
+        if horizon is None and ensemble is None:
+            horizon = getattr(client, 'horizon', None)
+        chosen = _policy(policy, suite, client, mapper, horizon, ensemble)
         every = 1 if recording.record is not None or horizon is None else horizon
         axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
         shown = client is not None or mapping is not None or recording.record is not None
         cameras = mapper.cameras if shown else {}
-        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every)
+        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every, first)
         evaluated = {
             'policy': policy,
             'mapping': mapped.model_dump(mode='json'),
@@ -115,8 +125,9 @@ def evaluate_suite(
         }
         configs = [config.update(evaluated=evaluated) for config in configs]  # a part of what a result is of
         simulator = suite.simulator(threads)
+        form = None if mapping is None else ArmForm(suite.arm, mapped)
         run, interruption = evaluation.run(
-            configs, simulator, envs, chosen, episode_name, on_policy_error, failed_metrics
+            configs, simulator, envs, chosen, episode_name, on_policy_error, failed_metrics, form
         )
         measured = read_results(evaluation.results, configs)
         missing = len(configs) - len(measured)
@@ -144,28 +155,27 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(',')]
 
 
-def _policy(
-    text: str,
-    suite: Suite,
-    mapper: Any,
-    mapping: Any,
-    horizon: int | None,
-    ensemble: float | None,
-    timeout: float,
-) -> tuple[Policy, Client | None]:
-    """Return the policy of an option, and the client that reaches it; None for a function of this process."""
-    from internutopia.evaluation.chunk_policy import ChunkPolicy
-    from internutopia.evaluation.policy import FunctionPolicy, named_function
+def _client(text: str, timeout: float, mapping: Any) -> Client | None:
+    """Return the client that reaches the policy of an option; None for a function of this process."""
     from internutopia.evaluation.protocols import connect
 
-    if '://' in text:
-        client = connect(text, timeout, mapping.batched)
-        return ChunkPolicy(client, mapper, horizon, ensemble), client
+    return connect(text, timeout, mapping.batched) if '://' in text or text.startswith('lerobot:') else None
+
+
+def _policy(
+    text: str, suite: Suite, client: Client | None, mapper: Any, horizon: int | None, ensemble: float | None
+) -> Policy:
+    """Return the policy of an option."""
+    from internutopia.evaluation.chunk_policy import ChunkPolicy
+    from internutopia.evaluation.policy import FunctionPolicy, named_function
+
+    if client is not None:
+        return ChunkPolicy(client, mapper, horizon, ensemble)
     if text == 'expert':
-        return FunctionPolicy(suite.expert), None
+        return FunctionPolicy(suite.expert)
     if ':' not in text:
         raise ValueError(f"--policy: expected 'expert', module:function or a URL, got {text!r}")
-    return FunctionPolicy(named_function(text, '--policy')), None
+    return FunctionPolicy(named_function(text, '--policy'))
 
 
 def _print(rows: Sequence[SuiteRow], title: str, times: RunTimes) -> None:

@@ -18,6 +18,7 @@ from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEC
 
 if TYPE_CHECKING:
     from internutopia.config import Config
+    from internutopia.evaluation.arm_mapper import ArmForm
     from internutopia.recording import Recorder
     from internutopia.rl.training.engine import Engine
     from internutopia.rl.training.loading import Trained
@@ -149,7 +150,7 @@ class RecordOptions:
         if self.record is None and self != RecordOptions():
             raise ValueError('--format, --only and --record-fps are options of a dataset: they need --record FOLDER')
 
-    def recorder(self, config: Config | None) -> Recorder | None:
+    def recorder(self, config: Config | None, form: ArmForm | None = None) -> Recorder | None:
         """Return the recorder of a run, if it is recorded; it resumes the dataset if the run is resumed.
 
         Errors are those of `Recorder`.
@@ -159,7 +160,7 @@ class RecordOptions:
         if self.record is None:
             return None
         resume = config is not None and bool(config.resume)
-        return Recorder(self.record, config, self.format, self.only, self.record_fps, resume)
+        return Recorder(self.record, config, self.format, self.only, self.record_fps, resume, form=form)
 
     @contextmanager
     def attached(self, envs: Any, recorder: Recorder | None = None) -> Iterator[None]:

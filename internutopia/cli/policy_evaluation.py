@@ -15,6 +15,7 @@ from internutopia.util.interrupts import Interruption, interrupts
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig, TaskCfg
+    from internutopia.evaluation.arm_mapper import ArmForm
     from internutopia.evaluation.estimates import Estimate
     from internutopia.evaluation.policy import Policy
     from internutopia.evaluation.policy_run import OnError, PolicyRun
@@ -63,6 +64,7 @@ class PolicyEvaluation:
         name: Callable[[Any], str],
         on_error: OnError = 'skip',
         failed: Callable[[Any], dict[str, Any]] = lambda task: {},
+        form: ArmForm | None = None,
     ) -> tuple[PolicyRun, Interruption]:
         """Run all episodes that have no result yet, in this many envs per process at most.
 
@@ -74,6 +76,7 @@ class PolicyEvaluation:
             name: names a task's episode.
             on_error: rule for episodes whose policy fails.
             failed: returns the metrics of those that have failed by it.
+            form: arm and mapping in whose form they are recorded; None: as it was seen and commanded.
         """
         from internutopia.config import Config
         from internutopia.config.distribution import RayDistributionCfg
@@ -90,7 +93,7 @@ class PolicyEvaluation:
         )
         if self.processes is not None:
             config = config.distribute(RayDistributionCfg(proc_num=self.processes))
-        recorder = self.recording.recorder(config)
+        recorder = self.recording.recorder(config, form)
         with interrupts() as interruption, closing(Env(config)) as env:
             if not self.resume:
                 env.results.start_over()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,14 @@ def _unit(vector: Array, values: Array, form: Orientation) -> Array:
     return vector / length
 
 
+@dataclass(frozen=True)
+class ArmForm:
+    """An arm, and the mapping of a policy that moves it or is to learn from it."""
+
+    arm: Arm
+    mapping: MappingCfg
+
+
 class ArmMapper:
     """Translator between an arm and a policy.
 
@@ -90,6 +99,13 @@ class ArmMapper:
                 )
         return sizes
 
+    @property
+    def state_sizes(self) -> dict[str, int]:
+        """Length of each vector that the policy is sent, by name."""
+        sizes = {'eef_position': 3, 'gripper': 1, 'finger_positions': 2, 'joint_positions': self._arm.joints}
+        sizes |= {part: SIZES[form] for part, form in _FORMS.items()}
+        return {name: sum(sizes[part] for part in parts) for name, parts in self._observation.state.items()}
+
     def observation(self, obs: Mapping[str, Any], instruction: str) -> dict[str, Any]:
         """Return what the policy is sent: uint8 or float32 pictures, float32 vectors, the instruction."""
         sent: dict[str, Any] = {}
@@ -97,11 +113,17 @@ class ArmMapper:
             pixels = np.asarray(obs['sensors'][picture.camera]['rgba'])[..., :3]
             pixels = pixels if picture.dtype == 'uint8' else pixels.astype(np.float32) / 255.0
             sent[name] = np.ascontiguousarray(pixels if picture.layout == 'hwc' else np.moveaxis(pixels, -1, 0))
-        for name, parts in self._observation.state.items():
-            sent[name] = np.concatenate([self._part(obs, part) for part in parts]).astype(np.float32)
+        sent |= self.state(obs)
         if self._observation.instruction is not None:
             sent[self._observation.instruction] = instruction
         return sent
+
+    def state(self, obs: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the vectors of an observation, float32."""
+        return {
+            name: np.concatenate([self._part(obs, part) for part in parts]).astype(np.float32)
+            for name, parts in self._observation.state.items()
+        }
 
     def rows(self, answer: Any, horizon: int) -> Array:
         """Return the rows `(k, size)` of actions in an answer, `k >= horizon`. PolicyError says what is wrong."""
@@ -152,8 +174,54 @@ class ArmMapper:
             command = {arm.pose_controller: [target[:3].tolist(), target[3:].tolist()]}
         if action.gripper is not None:
             opens = abs(row[-1] - action.gripper.open) < abs(row[-1] - action.gripper.closed)
-            command[arm.gripper_controller] = ['open' if opens else 'close']
+            command[arm.gripper_controller] = [1.0 if opens else -1.0]  # datasets have numbers, and no text
         return command, target
+
+    def row(self, command: Mapping[str, Any], obs: Mapping[str, Any], target: Array | None) -> tuple[Array, Array]:
+        """Return the row of actions `(size,)` that stands for a command, and the new target: the inverse of `action`.
+
+        Args:
+            command: numbers by controller.
+            obs: observation of the robot.
+            target: target of the step before; None at the start of an episode.
+
+        Raises:
+            ValueError: the command lacks a controller.
+        """
+        action = self._action
+        in_joints = action.space == 'joints'
+        if target is None or action.relative_to == 'pose':
+            target = self._joints(obs) if in_joints else self._pose(obs)
+        new = self._commanded(command, self._arm.joint_controller if in_joints else self._arm.pose_controller)
+        if in_joints:
+            values = new if action.mode == 'absolute' else (new - target) / action.position_scale
+        else:
+            values = self._pose_values(new, target)
+        if action.gripper is None:
+            return values, new
+        opens = self._commanded(command, self._arm.gripper_controller)[0] > 0.0
+        return np.append(values, action.gripper.open if opens else action.gripper.closed), new
+
+    def _pose_values(self, new: Array, pose: Array) -> Array:
+        """Return the numbers of a row that bring a pose `(7,)` to a new one: the inverse of `_moved_pose`."""
+        from scipy.spatial.transform import Rotation
+
+        action, form = self._action, self._action.orientation
+        moved, turned = new[:3], new[3:]
+        if action.mode == 'delta':
+            moved = (moved - pose[:3]) / action.position_scale
+            turn = Rotation.from_quat(turned, scalar_first=True) * Rotation.from_quat(pose[3:], scalar_first=True).inv()
+            turned = turn.as_quat(scalar_first=True)
+        if form is None:
+            return moved
+        scale = action.orientation_scale if action.mode == 'delta' and form in ('axis_angle', 'euler') else 1.0
+        return np.concatenate([moved, in_form(turned, form) / scale])
+
+    @staticmethod
+    def _commanded(command: Mapping[str, Any], controller: str) -> Array:
+        if controller not in command:
+            raise ValueError(f'no numbers were commanded to {controller!r}, only to {sorted(command)}')
+        return np.asarray(command[controller], np.float64)
 
     def _moved_pose(self, values: Array, pose: Array) -> Array:
         """Return a pose `(7,)` after a command."""

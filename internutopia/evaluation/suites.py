@@ -72,7 +72,8 @@ class Suite:
         cameras: names of the cameras.
         arm: the robot.
         simulator: returns simulation settings for a number of threads.
-        task_config: returns the task config of an episode, with the field `instruction` and the metric `task`.
+        task_config: returns the task config of an episode, with the fields `instruction`
+            and `max_steps` and the metric `task`.
         expert: scripted policy that carries out all tasks, a function as in `FunctionPolicy`.
     """
 
@@ -86,6 +87,12 @@ class Suite:
     task_config: Callable[[EpisodeSpec], TaskCfg]
     expert: StartFunction
 
+    @property
+    def steps_per_second(self) -> float:
+        """Steps per second of the simulation."""
+        simulator = self.simulator(1)
+        return 1.0 / (simulator.physics_dt * simulator.substeps)
+
     def task_configs(
         self,
         tasks: Iterable[str] | None = None,
@@ -93,18 +100,20 @@ class Suite:
         episodes: int | None = None,
         cameras: Mapping[str, tuple[int, int]] | None = None,
         every: int = 1,
+        first: int = 0,
     ) -> list[TaskCfg]:
         """Return the task configs of episodes, task by task.
 
         Args:
             tasks: names of the tasks; None: all.
             perturbations: names of the axes.
-            episodes: number of episodes of each task and axis, the first ones; None: all.
+            episodes: number of episodes of each task and axis; None: all.
             cameras: see `EpisodeSpec`.
             every: see `EpisodeSpec`.
+            first: number of the first one. Those from `self.episodes` on are for training: as many as one likes.
 
         Raises:
-            ValueError: a name is unknown, with close matches; or there are not as many episodes.
+            ValueError: a name is unknown, with close matches; or there are not as many episodes to evaluate on.
         """
         chosen = list(self.tasks if tasks is None else tasks)
         axes = list(perturbations)
@@ -117,13 +126,16 @@ class Suite:
                 if name not in known:
                     raise ValueError(f'suite {self.name} has no {what} {name!r}; {did_you_mean(name, known)}')
         count = self.episodes if episodes is None else episodes
-        if count > self.episodes:
-            raise ValueError(f'suite {self.name} has {self.episodes} episodes of each task, not {count}')
+        if first < self.episodes < first + count:
+            raise ValueError(
+                f'suite {self.name} has {self.episodes} episodes of each task, not {first + count}: those from number '
+                f'{self.episodes} on are for training'
+            )
         return [
             self.task_config(EpisodeSpec(task, axis, number, cameras or {}, every))
             for task in chosen
             for axis in axes
-            for number in range(count)
+            for number in range(first, first + count)
         ]
 
 

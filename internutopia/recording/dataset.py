@@ -22,6 +22,9 @@ from pydantic_core import PydanticSerializationError
 from internutopia.config import Config
 from internutopia.config.yaml_file import expanded, portable
 from internutopia.core.episodes.config_digest import ConfigDigest
+from internutopia.evaluation.arm_mapper import ArmForm
+from internutopia.evaluation.mapping import MappingCfg
+from internutopia.evaluation.suites import Arm
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.recording.streams import PART
 from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
@@ -40,7 +43,8 @@ class Dataset:
 
     Attributes:
         folder: where it is.
-        facts: `version`, `format`, `fps`, `step_rate` [1/s], `api`, `only`, `config` (digest).
+        facts: `version`, `format`, `fps`, `step_rate` [1/s], `api`, `only`, `config` (digest), `form` if tables have
+            that of a mapping.
 
     Raises:
         FileNotFoundError: there is none.
@@ -90,6 +94,12 @@ class Dataset:
         return Config.model_validate(
             expanded(_read_json(self.folder / _CONFIG, 'a run of that config with --resume writes it anew'))
         )
+
+    @property
+    def form(self) -> ArmForm | None:
+        """Arm and mapping in whose form LeRobot's tables are; None: as it was recorded."""
+        form = self.facts.get('form')
+        return None if form is None else ArmForm(Arm(**form['arm']), MappingCfg.model_validate(form['mapping']))
 
     def mend_config(self, config: Config) -> None:
         """Write the config of the run anew if it cannot be read; it was checked to be this one."""

@@ -97,7 +97,7 @@ def _write_card(dataset: Dataset, features: Features, path: Path) -> None:
     for leaf, (shape, dtype) in {**features.state, **features.others, **features.raw, **features.videos}.items():
         lines.append(f'| `{leaf}` | {_shape(shape)} {dtype} | {_unit(leaf)} |')
     for leaf, (shape, dtype) in features.actions.items():
-        lines.append(f'| action `{leaf or "policy"}` | {_shape(shape)} {dtype} | as the controller takes it |')
+        lines.append(f'| action `{leaf or "policy"}` | {_shape(shape)} {dtype} | as it is commanded |')
     if features.left_out:
         lines += ['', '## Left out of the tables', '']
         lines += [f'- `{leaf}`: {reason}' for leaf, reason in features.left_out.items()]

@@ -13,6 +13,7 @@ from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.leaves import Leaves
 from internutopia.util import log
 
+ARRAYS = 'arrays.'
 _STATE_DEPTH = 1  # separators in the path of what is of a robot itself: h1/joint_positions
 _COMPONENTS = {'position': 'xyz', 'orientation': 'wxyz'}
 Form = tuple[tuple[int, ...], str]  # shape and type of a row
@@ -30,14 +31,31 @@ class Features:
     others: dict[str, Form]
     raw: dict[str, Form]
     videos: dict[str, Form]
-    state_names: list[str]
-    action_names: list[str]
+    names: dict[str, list[str]] = field(default_factory=dict)
+    """Names of the numbers of `vectors`, where they have any."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Why something that was recorded is in no table."""
 
     def state_rows(self, episode: RecordedEpisode) -> NDArray[np.float32]:
         """Return the state at each frame, `(frames, k)`."""
         return _joined(self.state, episode.observations, len(episode.frame_steps))
+
+    def vectors(self, episode: RecordedEpisode) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors that are put together at each frame, `(frames, k)` by LeRobot's name of the feature."""
+        return {'observation.state': self.state_rows(episode), 'action': self.action_rows(episode)}
+
+    def key(self, leaf: str) -> str:
+        """Return LeRobot's name of the feature of a leaf: `observation.images.h1_camera`, `observation.h1.imu...`.
+
+        lerobot takes each feature that begins with `observation` and is no picture for a state, an input of policies.
+        Depth and other arrays of rows and columns are none.
+        """
+        robot, _, rest = leaf.partition('/sensors/')
+        sensor, _, output = rest.partition('/')
+        if output == 'rgba':
+            return f'observation.images.{robot}_{sensor}'
+        shape, _ = {**self.others, **self.raw}[leaf]
+        return (ARRAYS if len(shape) > 1 else 'observation.') + leaf.replace('/sensors/', '.').replace('/', '.')
 
     def action_rows(self, episode: RecordedEpisode) -> NDArray[np.float32]:
         """Return the actions at each frame, `(frames, k)`."""
@@ -82,8 +100,10 @@ def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
         others,
         common.get('raw', {}),
         common.get('video', {}),
-        [name for leaf, form in state.items() for name in _names(leaf, form, joints)],
-        [name for leaf, form in actions.items() for name in _names(leaf, form, joints)],
+        {
+            vector: [name for leaf, form in forms.items() for name in _names(leaf, form, joints)]
+            for vector, forms in (('observation.state', state), ('action', actions))
+        },
         left_out,
     )
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from internutopia.recording.dataset import Dataset, write_json
 from internutopia.recording.episode_file import RecordedEpisode
-from internutopia.recording.features import Features, Form, features_of, frame_ends, frame_sums
+from internutopia.recording.features import ARRAYS, Features, Form, features_of, frame_ends, frame_sums
+from internutopia.recording.mapped_features import mapped_features
 from internutopia.recording.streams import concatenate, video_facts
 
 _VERSION = 'v3.0'
@@ -32,7 +33,6 @@ _MB = 1 << 20
 _DATA = 'data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet'
 _VIDEO = 'videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4'
 _EPISODES = 'meta/episodes/chunk-000/file-000.parquet'
-_ARRAYS = 'arrays.'
 Statistics = dict[str, NDArray[Any]]
 _QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 _INDICES = ('frame_index', 'episode_index', 'index', 'task_index')
@@ -46,10 +46,11 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    features = features_of(dataset)
+    form = dataset.form
+    features = features_of(dataset) if form is None else mapped_features(dataset, form)
     fps: int = dataset.facts['fps']
-    keys = {leaf: _key(leaf, form) for leaf, form in {**features.others, **features.raw, **features.videos}.items()}
-    unmeasured = {key for key in keys.values() if key.startswith(_ARRAYS)}  # too large, and depth may be infinite
+    keys = {leaf: features.key(leaf) for leaf in (*features.others, *features.raw, *features.videos)}
+    unmeasured = {key for key in keys.values() if key.startswith(ARRAYS)}  # too large, and depth may be infinite
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []  # of the table of episodes
     statistics: list[dict[str, Statistics]] = []
@@ -90,6 +91,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
         statistics.append(of_episode)
         start += frames
     writer.close()
+    vectors = {name: rows.shape[1] for name, rows in features.vectors(dataset[0]).items() if rows.size}
     infos: dict[str, dict[str, Any]] = {}
     for leaf, files in videos.items():
         for index, parts in files.parts.items():
@@ -115,7 +117,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
         'splits': {'train': f'0:{len(rows)}'},
         'data_path': _DATA,
         'video_path': _VIDEO if videos else None,
-        'features': _feature_facts(features, keys, infos),
+        'features': _feature_facts(features, vectors, keys, infos),
     })  # fmt: skip
     return features
 
@@ -161,8 +163,7 @@ def _columns(
     """Return the rows of an episode, `(frames, ...)` by feature."""
     frames = len(episode.frame_steps)
     columns: dict[str, NDArray[Any]] = {
-        'observation.state': features.state_rows(episode),
-        'action': features.action_rows(episode),
+        **features.vectors(episode),
         **{keys[leaf]: episode.observations[leaf].astype(dtype) for leaf, (_, dtype) in features.others.items()},
         **{keys[leaf]: np.asarray(episode.raw_frames(leaf)) for leaf in features.raw},
         'next.reward': frame_sums(episode),
@@ -178,7 +179,7 @@ def _columns(
 
 
 def _feature_facts(
-    features: Features, keys: Mapping[str, str], videos: Mapping[str, Mapping[str, Any]]
+    features: Features, vectors: Mapping[str, int], keys: Mapping[str, str], videos: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the features as `info.json` has them."""
 
@@ -193,9 +194,8 @@ def _feature_facts(
                      'info': videos[leaf]}
         for leaf, form in features.videos.items()
     }  # fmt: skip
-    vectors = {'observation.state': features.state_names, 'action': features.action_names}
     return {
-        **{name: fact('float32', (len(names),), names) for name, names in vectors.items() if names},
+        **{name: fact('float32', (size,), features.names.get(name)) for name, size in vectors.items()},
         **{keys[leaf]: other(form) for leaf, form in (*features.others.items(), *features.raw.items())},
         **pictures,
         'next.reward': fact('float32'),
@@ -204,19 +204,6 @@ def _feature_facts(
         'timestamp': fact('float32'),
         **{name: fact('int64') for name in _INDICES},
     }
-
-
-def _key(leaf: str, form: Form) -> str:
-    """Return the feature of a leaf: `observation.images.h1_camera` of a picture of a sensor, `observation.h1.imu....`.
-
-    lerobot takes each feature that begins with `observation` and is no picture for a state, an input of policies.
-    Depth and other arrays of rows and columns are none.
-    """
-    robot, _, rest = leaf.partition('/sensors/')
-    sensor, _, output = rest.partition('/')
-    if output == 'rgba':
-        return f'observation.images.{robot}_{sensor}'
-    return (_ARRAYS if len(form[0]) > 1 else 'observation.') + leaf.replace('/sensors/', '.').replace('/', '.')
 
 
 def _place(index: tuple[int, int]) -> dict[str, int]:

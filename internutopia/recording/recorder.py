@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from internutopia.config import Config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.vec_env import Env
+from internutopia.evaluation.arm_mapper import ArmForm
 from internutopia.recording.dataset import FORMATS, Dataset, FolderLock, Format, Only
 from internutopia.recording.export import export
 from internutopia.recording.sources import Api, source_of
@@ -42,6 +44,7 @@ class Recorder:
         fps: frames per second; None means the whole frames per second that the steps allow.
         resume: go on with the dataset in the folder.
         codec: encoder of videos, a name of FFmpeg's.
+        form: arm and mapping in whose form LeRobot's tables are made; None: as it was seen and commanded.
 
     Raises:
         ValueError: the folder holds something else, or, with `resume`, a dataset of another config or with other
@@ -59,6 +62,7 @@ class Recorder:
         fps: int | None = None,
         resume: bool = False,
         codec: str = CODEC,
+        form: ArmForm | None = None,
     ):
         if format not in FORMATS:
             raise ValueError(f'format={format!r}: {did_you_mean(format, FORMATS)}')
@@ -69,7 +73,7 @@ class Recorder:
         _check_libraries(format, codec)
         self.folder = Path(folder)
         self._config, self._format, self._only, self._fps = config, format, only, fps
-        self._codec, self._resume = codec, resume
+        self._codec, self._resume, self._form = codec, resume, form
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(self.folder)
         try:
@@ -149,15 +153,17 @@ class Recorder:
             )
         config = self._config or config
         facts = {'format': self._format, 'fps': fps, 'step_rate': rate, 'api': api, 'only': self._only}
+        if self._form is not None:
+            facts['form'] = {'arm': asdict(self._form.arm), 'mapping': self._form.mapping.model_dump(mode='json')}
         if not (self._resume and Dataset.exists(self.folder)):
             return Dataset.create(self.folder, config, facts)
         dataset = Dataset(self.folder)
         dataset.check_config(config)
-        different = [name for name, value in facts.items() if dataset.facts[name] != value]
+        different = [name for name, value in facts.items() if dataset.facts.get(name) != value]
         if different:
             name = different[0]
             raise ValueError(
-                f'{self.folder} holds a dataset with {name}={dataset.facts[name]!r}, not {facts[name]!r}: go on '
+                f'{self.folder} holds a dataset with {name}={dataset.facts.get(name)!r}, not {facts[name]!r}: go on '
                 'with the same, or record to another folder'
             )
         dataset.mend_config(config)

@@ -70,7 +70,8 @@ class _Following:
         self._steps += 1
         orientation = quat_multiply(quat_from_yaw(np.array(self._command.heading)), _DOWN)
         pose = [self._command.position.tolist(), orientation.tolist()]
-        return {arm_ik_cfg.name: pose, gripper_cfg.name: [self._command.fingers]}
+        opening = 1.0 if self._command.fingers == 'open' else -1.0  # datasets have numbers, and no text
+        return {arm_ik_cfg.name: pose, gripper_cfg.name: [opening]}
 
     def _is_done(self, obs: Mapping[str, Any]) -> bool:
         command = self._command

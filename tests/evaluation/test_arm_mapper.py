@@ -78,7 +78,7 @@ def test_absolute_poses_go_to_the_arm_as_they_are():
     action, _ = to.action(np.array([0.4, 0.0, 0.2, 1.0, 0.0, 0.0, 0.0, 0.9]), OBS, None)
     assert action == {
         ARM.pose_controller: [[0.4, 0.0, 0.2], [0.0, 1.0, 0.0, 0.0]],
-        ARM.gripper_controller: ['close'],
+        ARM.gripper_controller: [-1.0],
     }
 
 
@@ -91,7 +91,7 @@ def test_changes_add_up_from_the_target_or_start_from_the_pose(relative_to: str,
     assert in_form(target[3:], 'rotation_6d') == pytest.approx([0, 0, 1, -1, 0, 0], abs=1e-12)
     action, target = to.action(row, OBS, target)
     assert action[ARM.pose_controller][0][0] == pytest.approx(x)
-    assert action[ARM.gripper_controller] == ['open']
+    assert action[ARM.gripper_controller] == [1.0]
 
 
 def test_joints_are_commanded_too():
@@ -99,6 +99,36 @@ def test_joints_are_commanded_too():
     assert to.size == 7
     action, _ = to.action(np.full(7, 0.5), OBS, None)
     assert action == {ARM.joint_controller: [[0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]]}
+
+
+@pytest.mark.parametrize('form', [*SIZES, None])
+@pytest.mark.parametrize('mode', ['absolute', 'delta'])
+@pytest.mark.parametrize('relative_to', ['target', 'pose'])
+def test_the_row_of_a_command_commands_the_same(form: Orientation | None, mode: str, relative_to: str):
+    fields = {'orientation': form, 'mode': mode, 'relative_to': relative_to}
+    to = mapper(
+        action={**fields, 'position_scale': 0.1, 'orientation_scale': 0.5, 'gripper': {'open': -1, 'closed': 1}}
+    )
+    turned = [0.1, 0.9, 0.1, 0.4] if form else [0.0, 1.0, 0.0, 0.0]
+    target = np.array([0.45, 0.0, 0.2, 1.0, 0.0, 0.0, 0.0])
+    pose = np.array([0.4, 0.0, 0.3, *turned / np.linalg.norm(turned)])
+    command = {ARM.pose_controller: pose, ARM.gripper_controller: [-1.0]}
+    for last in (None, target):
+        row, new = to.row(command, OBS, last)
+        assert len(row) == to.size and row[-1] == 1.0 and new == pytest.approx(pose)
+        action, _ = to.action(row, OBS, last)
+        assert np.concatenate(action[ARM.pose_controller]) == pytest.approx(pose)
+        assert action[ARM.gripper_controller] == [-1.0]
+
+
+def test_the_row_of_joints_commands_the_same():
+    to = mapper(action={'space': 'joints', 'mode': 'delta', 'gripper': None, 'position_scale': 0.1})
+    joints = np.linspace(0.0, 1.0, 7)
+    row, _ = to.row({ARM.joint_controller: joints}, OBS, None)
+    action, _ = to.action(row, OBS, None)
+    assert action[ARM.joint_controller] == [pytest.approx(joints.tolist())]
+    with pytest.raises(ValueError, match=f"no numbers were commanded to '{ARM.joint_controller}'"):
+        to.row({ARM.pose_controller: joints}, OBS, None)
 
 
 def test_several_arrays_make_up_a_row():

@@ -9,11 +9,12 @@ from internutopia.util import did_you_mean
 from internutopia.util.imports import install_hint
 
 SCHEMES = {
-    'http': 'http_client:HttpClient',
-    'https': 'http_client:HttpClient',
-    'ws': 'websocket_client:WebsocketClient',
-    'wss': 'websocket_client:WebsocketClient',
-    'zmq': 'zmq_client:ZmqClient',
+    'http': 'protocols.http_client:HttpClient',
+    'https': 'protocols.http_client:HttpClient',
+    'ws': 'protocols.websocket_client:WebsocketClient',
+    'wss': 'protocols.websocket_client:WebsocketClient',
+    'zmq': 'protocols.zmq_client:ZmqClient',
+    'lerobot': 'lerobot.policy:LeRobotPolicy',
 }
 """Module and class of the client, by the scheme of the address."""
 
@@ -22,7 +23,8 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
     """Return a client of a policy.
 
     Args:
-        address: `http://...` for the protocol of this package, `ws://...` for openpi's, `zmq://...` for GR00T's.
+        address: `http://...` for the protocol of this package, `ws://...` for openpi's, `zmq://...` for GR00T's,
+            `lerobot:PATH` for a policy of LeRobot in this process.
         timeout: time that an answer, or the policy's start, may take [s].
         batched: see `MappingCfg`.
 
@@ -36,7 +38,8 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
         raise ValueError(f'policy {address}: no protocol has the scheme {scheme!r}; {did_you_mean(scheme, SCHEMES)}')
     module, _, name = SCHEMES[scheme].partition(':')
     try:
-        cls = getattr(importlib.import_module(f'{__name__}.{module}'), name)
+        cls = getattr(importlib.import_module(f'internutopia.evaluation.{module}'), name)
         return cls(address, timeout, batched)
     except ModuleNotFoundError as error:
-        raise ImportError(f'policy {address} needs {error.name}: {install_hint("evaluation")}') from error
+        hint = 'pip install lerobot' if scheme == 'lerobot' else install_hint('evaluation')
+        raise ImportError(f'policy {address} needs {error.name}: {hint}') from error

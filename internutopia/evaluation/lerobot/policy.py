@@ -1,0 +1,59 @@
+"""LeRobot policy: a checkpoint of LeRobot that acts in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from lerobot.configs.policies import PreTrainedConfig
+from lerobot.policies.factory import get_policy_class, make_pre_post_processors
+
+from internutopia.evaluation.policy import Request
+from internutopia.evaluation.protocols.batches import stacked
+
+
+class LeRobotPolicy:
+    """Client of a policy in a folder or on the Hub; see `internutopia.evaluation.protocols.connect`.
+
+    Attributes:
+        horizon: number of steps of a chunk that LeRobot executes.
+
+    Raises:
+        ValueError: the policy sees several observations at once, which only LeRobot's own loop keeps.
+    """
+
+    def __init__(self, address: str, timeout: float, batched: bool | None = None):
+        path = address.partition(':')[2]
+        config = PreTrainedConfig.from_pretrained(path)
+        if getattr(config, 'n_obs_steps', 1) > 1:
+            raise ValueError(
+                f'policy {address} sees {config.n_obs_steps} observations at once: `lerobot-eval` keeps them'
+            )
+        self.horizon: int | None = getattr(config, 'n_action_steps', None)
+        self._policy = get_policy_class(config.type).from_pretrained(path, config=config).eval()
+        self._policy.to(config.device)
+        device = {'device_processor': {'device': str(config.device)}}
+        self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=device)
+
+    def infer(self, requests: Sequence[Request]) -> list[Any]:
+        """Return the chunk of actions of each request."""
+        batch = stacked([request.content for request in requests])
+        inputs = {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
+        with torch.inference_mode():
+            chunk = self._policy.predict_action_chunk(self._before(inputs))
+            rows = torch.stack([self._after(chunk[:, step]) for step in range(chunk.shape[1])], dim=1)
+        return [{'action': each} for each in rows.float().cpu().numpy()]
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+def _tensor(values: Any) -> torch.Tensor:
+    """Return pictures as LeRobot has them, channels first and from 0 to 1, and numbers as they are."""
+    if values.dtype == np.uint8:
+        values = values.astype(np.float32) / 255.0
+    if values.ndim == 4 and values.shape[-1] == 3:
+        values = np.moveaxis(values, -1, 1)
+    return torch.from_numpy(np.ascontiguousarray(values))
