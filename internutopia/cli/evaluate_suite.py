@@ -42,7 +42,7 @@ def evaluate_suite(
         str,
         typer.Option(
             help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), lerobot:PATH, module:function, '
-            'or expert.'
+            'expert or random.'
         ),
     ],
     mapping: Annotated[
@@ -168,13 +168,14 @@ def _policy(
     """Return the policy of an option."""
     from internutopia.evaluation.chunk_policy import ChunkPolicy
     from internutopia.evaluation.policy import FunctionPolicy, named_function
+    from internutopia.evaluation.suites import random_policy
 
     if client is not None:
         return ChunkPolicy(client, mapper, horizon, ensemble)
-    if text == 'expert':
-        return FunctionPolicy(suite.expert)
+    if text in ('expert', 'random'):
+        return FunctionPolicy(suite.expert if text == 'expert' else random_policy(suite.arm))
     if ':' not in text:
-        raise ValueError(f"--policy: expected 'expert', module:function or a URL, got {text!r}")
+        raise ValueError(f"--policy: expected 'expert', 'random', module:function or a URL, got {text!r}")
     return FunctionPolicy(named_function(text, '--policy'))
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.evaluation.mapping import SIZES, MappingCfg, Orientation, StatePart
+from internutopia.evaluation.mapping import OBJECTS, SIZES, MappingCfg, Orientation
 from internutopia.evaluation.policy import PolicyError
-from internutopia.evaluation.suites import Arm
+from internutopia.evaluation.suites import DOWN, Arm
+from internutopia.util import did_you_mean
 
 Array = NDArray[Any]
 
 _SHORT = 1e-6  # length of vectors of an orientation that have no direction
-_DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # (w, x, y, z): the gripper points to the floor
 
 
 def in_form(quaternion: Array, form: Orientation) -> Array:
@@ -62,6 +62,14 @@ def _unit(vector: Array, values: Array, form: Orientation) -> Array:
     return vector / length
 
 
+def _object(obs: Mapping[str, Any], name: str) -> Array:
+    """Return the pose of an object. ValueError if there is none of that name."""
+    objects = obs['task']['objects']
+    if name not in objects:
+        raise ValueError(f'there is no object {name!r}; {did_you_mean(name, objects)}')
+    return np.asarray(objects[name], np.float64)
+
+
 @dataclass(frozen=True)
 class ArmForm:
     """An arm, and the mapping of a policy that moves it or is to learn from it."""
@@ -104,7 +112,7 @@ class ArmMapper:
         """Length of each vector that the policy is sent, by name."""
         sizes = {'eef_position': 3, 'gripper': 1, 'finger_positions': 2, 'joint_positions': self._arm.joints}
         sizes |= {part: SIZES[form] for part, form in _FORMS.items()}
-        return {name: sum(sizes[part] for part in parts) for name, parts in self._observation.state.items()}
+        return {name: sum(sizes.get(part, 7) for part in parts) for name, parts in self._observation.state.items()}
 
     def observation(self, obs: Mapping[str, Any], instruction: str) -> dict[str, Any]:
         """Return what the policy is sent: uint8 or float32 pictures, float32 vectors, the instruction."""
@@ -229,16 +237,18 @@ class ArmMapper:
 
         action, form = self._action, self._action.orientation
         if action.mode == 'absolute':
-            return np.concatenate([values[:3], _DOWN if form is None else from_form(values[3:], form)])
+            return np.concatenate([values[:3], DOWN if form is None else from_form(values[3:], form)])
         position = pose[:3] + action.position_scale * values[:3]
         if form is None:
-            return np.concatenate([position, _DOWN])
+            return np.concatenate([position, DOWN])
         change = values[3:] * (action.orientation_scale if form in ('axis_angle', 'euler') else 1.0)
         turn = Rotation.from_quat(from_form(change, form), scalar_first=True)
         turned = turn * Rotation.from_quat(pose[3:], scalar_first=True)
         return np.concatenate([position, turned.as_quat(scalar_first=True)])
 
-    def _part(self, obs: Mapping[str, Any], part: StatePart) -> Array:
+    def _part(self, obs: Mapping[str, Any], part: str) -> Array:
+        if part.startswith(OBJECTS):
+            return _object(obs, part.removeprefix(OBJECTS))
         match part:
             case 'eef_position':
                 return self._pose(obs)[:3]

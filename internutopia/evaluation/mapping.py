@@ -11,9 +11,9 @@ the Continuity of Rotation Representations in Neural Networks).
 from __future__ import annotations
 
 import os
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import FiniteFloat, ValidationError, field_validator, model_validator
+from pydantic import FiniteFloat, StringConstraints, ValidationError, field_validator, model_validator
 
 from internutopia.config.base import BaseCfg
 from internutopia.config.fields import PositiveFloat, Resolution
@@ -39,6 +39,10 @@ StatePart = Literal[
     'gripper',
     'finger_positions',
 ]
+
+OBJECTS = 'objects/'
+ObjectPart = Annotated[str, StringConstraints(pattern=f'^{OBJECTS}.')]
+"""Pose `(7,)` of an object or a part of one, `objects/red_cube` or `objects/cabinet/drawer`."""
 
 
 class GripperCfg(BaseCfg):
@@ -77,7 +81,9 @@ class ObservationMappingCfg(BaseCfg):
         'observation/wrist_image': PictureCfg(camera='wrist'),
     }
     """Pictures by the names that the policy has for them."""
-    state: dict[str, list[StatePart]] = {'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']}
+    state: dict[str, list[StatePart | ObjectPart]] = {
+        'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']
+    }
     """Vectors of numbers, each of parts in this order."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from internutopia.config import SimConfig, TaskCfg
-from internutopia.evaluation.policy import StartFunction
+from internutopia.evaluation.policy import Observe, StartFunction
 from internutopia.util import did_you_mean
 from internutopia.util.imports import for_each_entry_point
 
@@ -15,6 +17,9 @@ GROUP = 'internutopia.suites'
 """Entry points of packages that announce suites: functions that return one, by the name of the suite."""
 NONE = 'none'
 """Name of the perturbation that changes nothing."""
+DOWN = (0.0, 1.0, 0.0, 0.0)
+"""Orientation (w, x, y, z) of a gripper that points to the floor."""
+_STRIDE = 0.03  # m, of the random policy in a step, along each axis
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class Suite:
     def steps_per_second(self) -> float:
         """Steps per second of the simulation."""
         simulator = self.simulator(1)
-        return 1.0 / (simulator.physics_dt * simulator.substeps)
+        return 1.0 / (float(simulator.physics_dt) * simulator.substeps)
 
     def task_configs(
         self,
@@ -152,6 +157,24 @@ def find_suite(name: str) -> Suite:
     if name not in known:
         raise ValueError(f'there is no suite {name!r}; {did_you_mean(name, known)}')
     return known[name]()
+
+
+def random_policy(arm: Arm) -> StartFunction:
+    """Return a policy that moves the gripper about at random, pointing down: what any other has to be better than."""
+
+    def start(task: Any) -> Callable[[Observe], dict[str, Any]]:
+        rng = np.random.default_rng(task.number)
+
+        def act(obs: Observe) -> dict[str, Any]:
+            position = obs['controllers'][arm.pose_controller]['eef_position'] + rng.uniform(-_STRIDE, _STRIDE, 3)
+            return {
+                arm.pose_controller: [position.tolist(), list(DOWN)],
+                arm.gripper_controller: [float(rng.uniform(-1.0, 1.0))],
+            }
+
+        return act
+
+    return start
 
 
 def failed_metrics(task: Any) -> dict[str, Any]:

@@ -64,11 +64,14 @@ def _videos(form: ArmForm) -> dict[str, str]:
 def _vectors(episode: RecordedEpisode, form: ArmForm) -> dict[str, NDArray[np.float32]]:
     """Return states and actions at each frame, `(frames, k)` by name."""
     mapper, robot = ArmMapper(form.mapping, form.arm), f'{form.arm.robot}/'
-    seen, commanded = (_without(robot, leaves) for leaves in (episode.observations, episode.action_rows()))
+    objects = _below(f'{robot}task/objects/', episode.observations)
+    seen = {leaf: rows for leaf, rows in _below(robot, episode.observations).items() if not leaf.startswith('task/')}
+    commanded = _below(robot, episode.action_rows())
     target = None
     frames: list[dict[str, NDArray[Any]]] = []
     for frame in range(len(episode.frame_steps)):
-        obs = _nested(seen, frame)
+        poses = {name: rows[frame] for name, rows in objects.items()}  # flat: a part of one is called as if below it
+        obs = _nested(seen, frame) | {'task': {'objects': poses}}
         row, target = mapper.row(_nested(commanded, frame), obs, target)
         frames.append({**mapper.state(obs), ACTION: row})
     return {_key(name): np.stack([each[name] for each in frames]).astype(np.float32) for name in frames[0]}
@@ -79,11 +82,10 @@ def _key(name: str) -> str:
     return name.replace('/', '.')
 
 
-def _without(robot: str, leaves: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the numbers of a robot itself, by the rest of their paths."""
-    others = f'{robot}sensors/', f'{robot}task/'
-    names = [leaf for leaf in leaves if leaf.startswith(robot) and not leaf.startswith(others)]
-    return {leaf.removeprefix(robot): leaves[leaf] for leaf in names}
+def _below(path: str, leaves: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the leaves below a path that are no pictures, by the rest of theirs."""
+    names = [leaf for leaf in leaves if leaf.startswith(path) and '/sensors/' not in leaf]
+    return {leaf.removeprefix(path): leaves[leaf] for leaf in names}
 
 
 def _nested(leaves: Mapping[str, NDArray[Any]], frame: int) -> dict[str, Any]:

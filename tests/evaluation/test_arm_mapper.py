@@ -24,6 +24,7 @@ OBS = {
         ARM.pose_controller: {'eef_position': np.array([0.5, 0.1, 0.3]), 'eef_orientation': QUARTER_ABOUT_Z},
         ARM.gripper_controller: {'gripper_pos': np.array([0.03, 0.03])},
     },
+    'task': {'objects': {'cabinet': np.arange(7.0), 'cabinet/drawer': np.arange(7.0) + 1.0}},
     'sensors': {'front': {'rgba': np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)}},
 }
 
@@ -71,6 +72,13 @@ def test_observations_have_the_names_and_forms_of_the_policy():
     state = [0.5, 0.1, 0.3, 0, 0, HALF, HALF, 0, 1, 0, -1, 0, 0, -0.5, 0.03, 0.03]  # three quarters open
     assert sent['state'].dtype == np.float32 and sent['state'] == pytest.approx(state, abs=1e-6)
     assert sent['joints'].tolist() == list(range(7)) and sent['task'] == 'put it there'
+
+
+def test_poses_of_objects_are_sent_to_those_who_ask_for_them():
+    to = mapper(observation={'state': {'s': ['objects/cabinet/drawer', 'gripper']}})
+    assert to.state(OBS)['s'].tolist() == [*range(1, 8), 0.75] and to.state_sizes == {'s': 8}
+    with pytest.raises(ValueError, match="no object 'cabinet/draw'; did you mean 'cabinet/drawer'"):
+        mapper(observation={'state': {'s': ['objects/cabinet/draw']}}).state(OBS)
 
 
 def test_absolute_poses_go_to_the_arm_as_they_are():

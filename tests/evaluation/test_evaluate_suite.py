@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -69,27 +68,6 @@ def test_what_the_policy_saw_is_recorded_and_failures_are_filmed(short: Suite, s
     assert dataset.episode_ids == [0, 1, 2]
     for episode in dataset:
         assert episode.facts['success'] is False and episode.facts['metrics']['task']['suite_task'] == 'stack'
-
-
-@pytest.mark.usefixtures('opengl')
-def test_demonstrations_are_recorded_in_the_form_of_the_mapping(short: Suite):
-    Path('seeing.yaml').write_text(SEEING.replace('action: {orientation: quaternion', 'action: {orientation: null'))
-    arguments = ['--mapping', 'seeing.yaml', '--policy', 'expert', '--first', 50, '--out', 'out', '--record', 'data']
-    evaluate(*arguments)
-    dataset = Dataset('data')
-    assert [episode.facts['metrics']['task']['number'] for episode in dataset] == [50, 51, 52]
-    features = json.loads(Path('data/meta/info.json').read_text())['features']
-    shapes = {name: each['shape'] for name, each in features.items() if not each['dtype'].startswith(('int', 'bool'))}
-    assert shapes == {'state': [7], 'action': [4], 'eye': [16, 24, 3], 'next.reward': [1], 'timestamp': [1]}
-    rows = pq.read_table('data/data/chunk-000/file-000.parquet').to_pylist()
-    frames = np.concatenate([episode.observations['franka/joint_positions'][:, :7] for episode in dataset])
-    assert np.array([row['state'] for row in rows]) == pytest.approx(frames)
-    commands = np.concatenate([episode.action_rows()['franka/arm_ik_controller'] for episode in dataset])
-    assert np.array([row['action'] for row in rows])[:, :3] == pytest.approx(commands[:, :3])
-    assert {row['action'][3] for row in rows} <= {0.0, 1.0}  # the numbers of the mapping for the gripper
-    tables = Path('data/meta/info.json').read_bytes()
-    assert CliRunner().invoke(app, ['convert', 'data']).exit_code == 0
-    assert Path('data/meta/info.json').read_bytes() == tables
 
 
 def test_the_arm_goes_where_the_policy_sends_it(short: Suite, serve: Callable[..., str]):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lerobot.configs import FeatureType, PolicyFeature
-from lerobot.envs.configs import EnvConfig
-from typing_extensions import override
+from lerobot.configs import FeatureType, PolicyFeature  # pyright: ignore[reportMissingImports]
+from lerobot.envs.configs import EnvConfig  # pyright: ignore[reportMissingImports]
 
 from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.lerobot.vector_env import SuiteVectorEnv, feature_key
@@ -43,7 +42,9 @@ class InternUtopiaEnv(EnvConfig):
         suite, mapping = self._parts()
         mapper = ArmMapper(mapping, suite.arm)
         self.fps = round(suite.steps_per_second)
-        features = {'action': ('action', FeatureType.ACTION, (mapper.size,))}
+        features: dict[str, tuple[str, Any, tuple[int, ...]]] = {
+            'action': ('action', FeatureType.ACTION, (mapper.size,))
+        }
         for name, picture in mapping.observation.cameras.items():
             width, height = picture.size
             features[feature_key(name)] = name, FeatureType.VISUAL, (height, width, 3)
@@ -59,11 +60,10 @@ class InternUtopiaEnv(EnvConfig):
         return find_suite(self.suite), MappingCfg.read(self.mapping)
 
     @property
-    @override
     def gym_kwargs(self) -> dict[str, Any]:
+        """Nothing: envs are not made by Gymnasium."""
         return {}
 
-    @override
     def create_envs(self, n_envs: int, use_async_envs: bool = False) -> dict[str, dict[int, Any]]:
         """Return an env for each task: envs that run side by side in this process, whatever `use_async_envs` is."""
         suite, mapping = self._parts()

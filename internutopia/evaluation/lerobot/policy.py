@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from lerobot.configs.policies import PreTrainedConfig
-from lerobot.policies.factory import get_policy_class, make_pre_post_processors
+from lerobot.configs.policies import PreTrainedConfig  # pyright: ignore[reportMissingImports]
+from lerobot.policies.factory import (  # pyright: ignore[reportMissingImports]
+    get_policy_class,
+    make_pre_post_processors,
+)
+from torch import Tensor, from_numpy, inference_mode, stack
 
 from internutopia.evaluation.policy import Request
 from internutopia.evaluation.protocols.batches import stacked
@@ -41,19 +44,19 @@ class LeRobotPolicy:
         """Return the chunk of actions of each request."""
         batch = stacked([request.content for request in requests])
         inputs = {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
-        with torch.inference_mode():
+        with inference_mode():
             chunk = self._policy.predict_action_chunk(self._before(inputs))
-            rows = torch.stack([self._after(chunk[:, step]) for step in range(chunk.shape[1])], dim=1)
+            rows = stack([self._after(chunk[:, step]) for step in range(chunk.shape[1])], dim=1)
         return [{'action': each} for each in rows.float().cpu().numpy()]
 
     def close(self) -> None:
         """Close nothing."""
 
 
-def _tensor(values: Any) -> torch.Tensor:
+def _tensor(values: Any) -> Tensor:
     """Return pictures as LeRobot has them, channels first and from 0 to 1, and numbers as they are."""
     if values.dtype == np.uint8:
         values = values.astype(np.float32) / 255.0
     if values.ndim == 4 and values.shape[-1] == 3:
         values = np.moveaxis(values, -1, 1)
-    return torch.from_numpy(np.ascontiguousarray(values))
+    return from_numpy(np.ascontiguousarray(values))

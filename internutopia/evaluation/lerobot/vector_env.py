@@ -18,6 +18,7 @@ from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import NONE, EpisodeSpec, Suite
 
+_FILM = 224, 224  # pixels, of pictures for films if the policy is sent none
 _IMAGES, _OTHERS = 'observation.images.', 'observation.'
 
 
@@ -64,7 +65,8 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     ):
         self._suite, self._task, self._axis, self._threads = suite, task, perturbation, threads
         self._mapper = ArmMapper(mapping, suite.arm)
-        (example,) = suite.task_configs([task], [perturbation], 1, self._mapper.cameras)
+        self._cameras = self._mapper.cameras or {suite.cameras[0]: _FILM}
+        (example,) = suite.task_configs([task], [perturbation], 1, self._cameras)
         self._most_steps: int = getattr(example, 'max_steps')  # noqa: B009  # task configs keep fields of their own
         self.num_envs = num_envs
         self.metadata = {
@@ -72,16 +74,14 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             'autoreset_mode': gym.vector.AutoresetMode.DISABLED,
         }
         self.single_action_space = spaces.Box(-np.inf, np.inf, (self._mapper.size,), np.float32)
-        pictures = {
+        parts: dict[str, spaces.Space[Any]] = {
             feature_key(name): spaces.Box(0, 255, (*picture.size[::-1], 3), np.uint8)
             for name, picture in mapping.observation.cameras.items()
         }
-        states = {
-            feature_key(name): spaces.Box(-np.inf, np.inf, (size,), np.float32)
-            for name, size in self._mapper.state_sizes.items()
-        }
+        for name, size in self._mapper.state_sizes.items():
+            parts[feature_key(name)] = spaces.Box(-np.inf, np.inf, (size,), np.float32)
         self._names = {feature_key(name): name for name in (*mapping.observation.cameras, *mapping.observation.state)}
-        self.single_observation_space = spaces.Dict(_nested({**pictures, **states}))
+        self.single_observation_space = _nested(parts, spaces.Dict)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._env: Env | None = None
@@ -97,9 +97,9 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         numbers = range(first, first + self.num_envs) if isinstance(first, int) else first
         self._next = 1 + max(number for number in numbers if number is not None)
         self.close_extras()
-        cameras = self._mapper.cameras
         self._tasks = [
-            self._suite.task_config(EpisodeSpec(self._task, self._axis, number or 0, cameras)) for number in numbers
+            self._suite.task_config(EpisodeSpec(self._task, self._axis, number or 0, self._cameras))
+            for number in numbers
         ]
         config = Config(
             simulator=self._suite.simulator(self._threads),
@@ -146,7 +146,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             case 'task' | 'task_description':
                 return [getattr(task, 'instruction') for task in self._tasks]  # noqa: B009
             case 'render':
-                camera = next(iter(self._mapper.cameras))
+                camera = next(iter(self._cameras))
                 return [np.asarray(obs['sensors'][camera]['rgba'])[..., :3] for obs in self._seen]
         raise AttributeError(f'envs have no {name!r}')
 
@@ -160,11 +160,11 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _observations(self) -> dict[str, Any]:
         sent = [self._mapper.observation(obs, '') for obs in self._seen]
-        return _nested({key: np.stack([each[name] for each in sent]) for key, name in self._names.items()})
+        return _nested({key: np.stack([each[name] for each in sent]) for key, name in self._names.items()}, dict)
 
 
-def _nested(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values with those called `pixels/...` in a mapping of their own."""
+def _nested(values: dict[str, Any], kind: Any) -> Any:
+    """Return values as a mapping of a kind, with those called `pixels/...` in one of their own."""
     nested = {name: value for name, value in values.items() if '/' not in name}
     pixels = {name.partition('/')[2]: value for name, value in values.items() if '/' in name}
-    return nested | ({'pixels': pixels} if pixels else {})
+    return kind({**nested, 'pixels': kind(pixels)} if pixels else nested)
