@@ -18,7 +18,7 @@ from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import NONE, EpisodeSpec, Suite
 
-_FILM = 224, 224  # pixels, of pictures for films if the policy is sent none
+_FILM, _FILM_EVERY = (96, 96), 4  # pixels and steps, of pictures for films if the policy is sent none
 _IMAGES, _OTHERS = 'observation.images.', 'observation.'
 
 
@@ -66,6 +66,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._suite, self._task, self._axis, self._threads = suite, task, perturbation, threads
         self._mapper = ArmMapper(mapping, suite.arm)
         self._cameras = self._mapper.cameras or {suite.cameras[0]: _FILM}
+        self._every = 1 if self._mapper.cameras else _FILM_EVERY
         (example,) = suite.task_configs([task], [perturbation], 1, self._cameras)
         self._most_steps: int = getattr(example, 'max_steps')  # noqa: B009  # task configs keep fields of their own
         self.num_envs = num_envs
@@ -98,7 +99,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._next = 1 + max(number for number in numbers if number is not None)
         self.close_extras()
         self._tasks = [
-            self._suite.task_config(EpisodeSpec(self._task, self._axis, number or 0, self._cameras))
+            self._suite.task_config(EpisodeSpec(self._task, self._axis, number or 0, self._cameras, self._every))
             for number in numbers
         ]
         config = Config(
