@@ -84,7 +84,7 @@ class ObservationMappingCfg(BaseCfg):
     state: dict[str, list[StatePart | ObjectPart]] = {
         'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']
     }
-    """Vectors of numbers, each of parts in this order."""
+    """Vectors of numbers, each of parts in this order; `objects/NAME` is the pose of an object."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""
     gripper: GripperCfg = GripperCfg()

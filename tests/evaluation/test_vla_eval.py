@@ -12,7 +12,7 @@ PACKAGES = ['vla-eval==0.8.0', 'lazyregistry', 'jsonargparse', 'omegaconf', 'ant
 MAPPING = """
 observation:
   cameras: {observation.images.front: {camera: front, size: [16, 16]}}
-  state: {observation.state: [eef_position], observation.button: [objects/console/red]}
+  state: {observation.state: [eef_position], observation.button: [objects/console/blue]}
 action: {names: [action], orientation: null, mode: absolute, gripper: null}
 """
 SERVER = """
@@ -25,7 +25,7 @@ from vla_eval.specs import LANGUAGE, POSITION_ABSOLUTE
 class Presser(PredictModelServer):
     # goes above the button, and then down onto it
     def predict(self, obs, ctx):
-        assert obs['images']['front'].shape == (16, 16, 3) and obs['task_description'] == 'press the red button'
+        assert obs['images']['front'].shape == (16, 16, 3) and obs['task_description'] == 'press the blue button'
         tip, button = obs['states'], obs['button'][:3]
         away = np.linalg.norm((tip - button)[:2])
         return {'actions': np.append(button[:2], tip[2] - 0.02 if away < 0.02 else button[2] + 0.1)}
