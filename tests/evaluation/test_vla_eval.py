@@ -13,25 +13,25 @@ MAPPING = """
 observation:
   cameras: {observation.images.front: {camera: front, size: [16, 16]}}
   state: {observation.state: [eef_position], observation.button: [objects/console/blue]}
-action: {names: [action], orientation: null, mode: absolute, gripper: null}
+action: {names: [action], orientation: null, mode: absolute}
 """
 SERVER = """
 import functools
 import anyio, numpy as np
 from vla_eval.model_servers.predict import PredictModelServer
 from vla_eval.model_servers.serve import serve_async
-from vla_eval.specs import LANGUAGE, POSITION_ABSOLUTE
+from vla_eval.specs import LANGUAGE, POSITION_ABSOLUTE, DimSpec
 
 class Presser(PredictModelServer):
-    # goes above the button, and then down onto it
+    # goes above the button, and then down onto it, with closed fingers
     def predict(self, obs, ctx):
         assert obs['images']['front'].shape == (16, 16, 3) and obs['task_description'] == 'press the blue button'
         tip, button = obs['states'], obs['button'][:3]
         away = np.linalg.norm((tip - button)[:2])
-        return {'actions': np.append(button[:2], tip[2] - 0.02 if away < 0.02 else button[2] + 0.1)}
+        return {'actions': np.array([*button[:2], tip[2] - 0.02 if away < 0.02 else button[2] + 0.1, 0.0])}
 
     def get_action_spec(self):
-        return {'position': POSITION_ABSOLUTE}
+        return {'position': POSITION_ABSOLUTE, 'gripper': DimSpec('gripper', 1, 'raw')}
 
     def get_observation_spec(self):
         return {'language': LANGUAGE}
