@@ -6,7 +6,7 @@
 # a core some hours, and 20 show that the parts fit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-steps=${STEPS:-4000} task=${TASK:-door} out=out/lerobot mapping=examples/lerobot.yaml
+steps=${STEPS:-4000} task=${TASK:-door} out=out/lerobot mapping=${MAPPING:-examples/lerobot.yaml}
 policy=$out/train/checkpoints/last/pretrained_model
 suite=(internutopia evaluate policy InternUtopia/Tabletop --tasks "$task" --mapping $mapping)
 

@@ -12,7 +12,7 @@ from internutopia.core.vec_env import Env
 from internutopia.evaluation.policy import FunctionPolicy
 from internutopia.evaluation.policy_run import PolicyRun
 from internutopia.evaluation.suite_report import read_results, summarize
-from internutopia.evaluation.suites import episode_name, find_suite, suites
+from internutopia.evaluation.suites import episode_name, find_suite, random_policy, suites
 from internutopia.util.imports import load_extensions
 from internutopia_extension.configs.tasks import PlacementCfg
 from internutopia_extension.suites.tabletop import SUITE
@@ -28,13 +28,16 @@ def suite():
 
 
 def run_expert(suite, folder: Path, env_num: int, **chosen):
-    tasks = suite.task_configs(**chosen)
+    return run_policy(suite.expert, suite.task_configs(**chosen), suite, folder, env_num)
+
+
+def run_policy(policy, tasks, suite, folder: Path, env_num: int):
     results = folder / f'{env_num}.jsonl'
     config = Config(
         simulator=suite.simulator(None), env_num=env_num, task_configs=tasks, metrics_save_path=str(results)
     )
     with closing(Env(config)) as env:
-        run = PolicyRun(env, FunctionPolicy(suite.expert), episode_name, on_error='stop')
+        run = PolicyRun(env, FunctionPolicy(policy), episode_name, on_error='stop')
         run.run()
     assert run.stopped is None
     return read_results(results, tasks)
@@ -95,6 +98,31 @@ def test_every_episode_has_room_for_its_objects_and_an_instruction_that_names_th
                 assert named.partition('_')[0] in task.instruction
         if task.suite_task == 'sort':
             assert {goal.object[:3] == goal.target[:3] for goal in task.goals} == {True}
+
+
+def test_episodes_to_train_on_are_others(suite):
+    usual = suite.task_configs(['door'])
+    more = suite.task_configs(['door'], first=suite.episodes, episodes=60)
+    assert [each.number for each in more] == list(range(50, 110))
+    assert not {str(each.objects) for each in usual} & {str(each.objects) for each in more}
+    with pytest.raises(
+        ValueError, match='has 50 episodes of each task, not 52: those from number 50 on are for training'
+    ):
+        suite.task_configs(['door'], first=48, episodes=4)
+
+
+def test_the_random_policy_moves_the_gripper_about(suite, tmp_path: Path):
+    tip = np.array([0.4, 0.0, 0.3])
+    obs = {'controllers': {suite.arm.pose_controller: {'eef_position': tip}}}
+    tasks = suite.task_configs(['stack'], episodes=2)
+    first, again, other = ([act(obs) for _ in range(20)] for act in map(random_policy(suite.arm), [tasks[0], *tasks]))
+    assert first == again != other
+    targets = np.array([each[suite.arm.pose_controller][0] for each in first])
+    assert 0.02 < np.abs(targets - tip).max() <= 0.03
+    assert {each[suite.arm.gripper_controller][0] > 0.0 for each in first} == {True, False}
+    (task,) = suite.task_configs(['press_button'], episodes=1)
+    (result,) = run_policy(random_policy(suite.arm), [task.update(max_steps=10)], suite, tmp_path, 1)
+    assert result['end'] == 'steps'
 
 
 def test_instructions_are_said_in_other_words(suite):
