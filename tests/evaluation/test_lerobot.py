@@ -31,6 +31,7 @@ observation:
   instruction: task
 action: {names: [action], orientation: rotation_6d, mode: absolute}
 """
+EXAMPLE = Path(__file__).parents[2] / 'examples' / 'lerobot.yaml'
 ENVIRONMENT = 'environment_state'
 FIRST = 50  # number of the first episode to train on
 
@@ -133,6 +134,11 @@ def test_an_env_that_has_ended_waits_for_the_others(short: Suite, mapping: Mappi
 
 
 def test_names_are_those_of_lerobot(short: Suite):
+    env = SuiteVectorEnv(short, 'stack', MappingCfg.read(EXAMPLE), 2)
+    seen: Any = env.single_observation_space
+    spaces = {name: space.shape for name, space in seen['pixels'].items()}
+    assert spaces == {'front': (96, 96, 3)} and env.single_action_space.shape == (10,)
+    assert seen['agent_pos'].shape == (10,)
     with pytest.raises(ValueError, match="LeRobot's names are .*, not 'observation/image'"):
         SuiteVectorEnv(short, 'stack', MappingCfg(), 1)
 

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,7 +116,8 @@ def test_the_random_policy_moves_the_gripper_about(suite, tmp_path: Path):
     tip = np.array([0.4, 0.0, 0.3])
     obs = {'controllers': {suite.arm.pose_controller: {'eef_position': tip}}}
     tasks = suite.task_configs(['stack'], episodes=2)
-    first, again, other = ([act(obs) for _ in range(20)] for act in map(random_policy(suite.arm), [tasks[0], *tasks]))
+    policy: Any = random_policy(suite.arm)
+    first, again, other = ([act(obs) for _ in range(20)] for act in map(policy, [tasks[0], *tasks]))
     assert first == again != other
     targets = np.array([each[suite.arm.pose_controller][0] for each in first])
     assert 0.02 < np.abs(targets - tip).max() <= 0.03
