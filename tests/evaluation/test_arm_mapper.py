@@ -119,7 +119,7 @@ def test_the_row_of_a_command_commands_the_same(form: Orientation | None, mode: 
     )
     turned = [0.1, 0.9, 0.1, 0.4] if form else [0.0, 1.0, 0.0, 0.0]
     target = np.array([0.45, 0.0, 0.2, 1.0, 0.0, 0.0, 0.0])
-    pose = np.array([0.4, 0.0, 0.3, *turned / np.linalg.norm(turned)])
+    pose = np.array([0.4, 0.0, 0.3, *(np.array(turned) / np.linalg.norm(turned))])
     command = {ARM.pose_controller: pose, ARM.gripper_controller: [-1.0]}
     for last in (None, target):
         row, new = to.row(command, OBS, last)
