@@ -2,8 +2,8 @@
 
 The models are the files that come with the package `gymnasium`; the tasks are those of its `v5` with default arguments,
 but for the Ant and the Humanoid: of Gymnasium's observations they have positions and velocities (`include_*=False`), of
-its rewards all but the cost of contacts (`contact_cost_weight=0`), and their progress is that of now, where Gymnasium's is
-one physics step old.
+its rewards all but the cost of contacts (`contact_cost_weight=0`), and their progress is that of now, where Gymnasium's
+is one physics step old.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def _mass_shares(file: str) -> Bodies:
     model = mujoco.MjModel.from_xml_path(str(_folder() / file))
     shares = model.body_mass / model.body_mass.sum()
     return {
-        model.body(i).name: (float(shares[i]), tuple(model.body_ipos[i].tolist())) for i in np.flatnonzero(shares).tolist()
+        model.body(i).name: (float(shares[i]), tuple(model.body_ipos[i].tolist()))
+        for i in np.flatnonzero(shares).tolist()
     }
 
 
