@@ -17,7 +17,8 @@ QUICK = [ROOT / 'examples' / name for name in ('generic_robot.py', 'pick_and_pla
 BRIEFLY = {  # tests/rl/training/test_learning.py trains to the end with the functions of the first two
     'train_sb3.py': ['--steps', '2048'],
     'train_rsl_rl.py': ['--steps', '4096'],
-    'train_vision.py': ['--steps', '256', '--envs', '4'],
+    'train_tag.py': ['--steps', '1024', '--envs', '8'],
+    'train_vision.py': ['--rounds', '1', '--updates', '2', '--envs', '2', '--episodes', '2'],
     'behaviour_cloning.py': ['--episodes', '2', '--updates', '200', '--envs', '1'],
 }
 

@@ -80,7 +80,9 @@ class Model:
 
 
 class Network(torch.nn.Module):
-    """Policy without exploration: observations `(n, dim)` to actions `(n, k)`, or choices `(n,)`, as envs take them.
+    """Policy without exploration: observations to actions `(n, k)`, or choices `(n,)`, as envs take them.
+
+    Observations are `(n, dim)`, or a dict of groups.
 
     Args:
         policy: that of the model.
@@ -106,8 +108,14 @@ class Network(torch.nn.Module):
             self.register_buffer('low', torch.tensor(space.low))
             self.register_buffer('high', torch.tensor(space.high))
 
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+    def forward(self, observations: Any) -> torch.Tensor:
         """Compute the actions of the policy, within the bounds of its action space."""
+        space = self.policy.observation_space
+        if isinstance(space, spaces.Dict):  # networks take channels first
+            observations = {
+                name: values if values.shape[1:] == space[name].shape else values.movedim(-1, 1)
+                for name, values in observations.items()
+            }
         if self._clip is not None:
             observations = ((observations - self.mean) / self.deviation).clamp(-self._clip, self._clip)
         actions = self.policy._predict(observations, deterministic=True)

@@ -225,9 +225,13 @@ class RobotState:
         """Return the position of a link's origin `(n, 3)` [m]. KeyError with close matches."""
         return self._view.body(link).get_poses()[0]
 
+    def link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
+        """Return positions `(n, k, 3)` [m] and orientations `(n, k, 4)` of links. KeyError with close matches."""
+        return self._view.get_link_poses(links)
+
     def link_clearances(self, links: Sequence[str]) -> Array:
         """Return the heights of links' origins above the ground `(n, k)` [m]. KeyError with close matches."""
-        places = self._view.get_link_poses(links)[0]
+        places = self.link_poses(links)[0]
         return places[..., 2] - self.ground_height(places)
 
     def chain(self, link: str) -> KinematicChain:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.core.gym_env import GymEnv
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.batched.world import BatchedWorld
 from internutopia.rl.array_runner import ArrayRunner
+from internutopia.rl.terms.registry import look_up_marker
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util.arrays import to_host
@@ -35,6 +37,10 @@ class EnvAccess(Protocol):
 
     def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
         """Return the pose of an arm of a robot; it must be in `controls`."""
+        ...
+
+    def goals(self, env_id: int) -> dict[str, NDArray[np.float64]]:
+        """Return the points `(3,)` [m], env frame, that commands of a learning task name, by command."""
         ...
 
     def figures(self, env_id: int) -> dict[str, Any]:
@@ -103,6 +109,9 @@ class _ListAccess:
         controller: Any = self.runner.slot(env_id).task.robots[robot].get_controllers()[arm]
         return ArmPose(*controller.arm_pose(env_id))
 
+    def goals(self, env_id: int) -> dict[str, NDArray[np.float64]]:
+        return {}
+
     def figures(self, env_id: int) -> dict[str, Any]:
         return {'reward': self.runner.slot(env_id).last.reward}
 
@@ -139,6 +148,12 @@ class _ArrayAccess:
 
     def arm_pose(self, env_id: int, robot: str, arm: str) -> ArmPose:
         raise NotImplementedError('the array API has no arms in `controls`')
+
+    def goals(self, env_id: int) -> dict[str, NDArray[np.float64]]:
+        commands = self._core.learning.commands
+        points = {name for name, cfg in commands.items() if look_up_marker(cfg.term) == 'point'}
+        places = {name: to_host(self._core.state.command(name)[env_id]) for name in points}
+        return {name: np.array([*place, 0.0][:3], np.float64) for name, place in places.items()}
 
     def figures(self, env_id: int) -> dict[str, Any]:
         terms = self._core.rewards.contributions(env_id)

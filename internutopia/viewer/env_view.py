@@ -88,8 +88,8 @@ class EnvView:
             except NoOpenGLError as error:  # a click does not end the run
                 figures['no pictures'], pictures = str(error), {}
             contents = Report(figures, pictures)
-        arms = {} if view.all_envs else self._arms(facts)
-        return Frame(envs, facts, float(to_host(self._world.times)[local]), contents, arms)
+        arms, goals = ({}, {}) if view.all_envs else (self._arms(facts), self._access.goals(local))
+        return Frame(envs, facts, float(to_host(self._world.times)[local]), contents, arms, goals)
 
     def on_step_start(self) -> None:
         """Do nothing; required of a `StepWatcher`."""

@@ -141,6 +141,7 @@ class Frame:
         time: of that episode [s].
         report: contents of the panels; None to leave them as they are.
         arms: of that env.
+        goals: points of that env's learning task `(3,)` [m], env frame, by the name of the command.
     """
 
     envs: Sequence[EnvSnapshot] = ()
@@ -148,3 +149,4 @@ class Frame:
     time: float = 0.0
     report: Report | None = None
     arms: Mapping[ArmKey, ArmPose] = field(default_factory=dict)
+    goals: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)

@@ -24,6 +24,7 @@ _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _NEAREST, _FARTHEST = 0.6, 5.0  # m, of the camera from a robot
 _SIZE = 0.15  # m, of a handle
 _MARK_SIZE = 0.06  # m, radius
+_OF_TASK, _OF_PAGE = (25, 205, 50), (230, 120, 0)  # colours of goals
 
 
 class Stage:
@@ -196,28 +197,30 @@ class Targets:
         self._scene = server.scene
         self._controls = controls
         self._handles: dict[ArmKey, _ArmHandle] = {}
-        self._marks: dict[tuple[int, str], viser.IcosphereHandle] = {}
+        self._marks: dict[str, viser.IcosphereHandle] = {}
 
-    def show(self, arms: Mapping[ArmKey, ArmPose], shift: NDArray[np.float64]) -> None:
-        """Show handles of these arms and marks of the envs; all is moved by `shift` `(3,)` [m]."""
+    def show(
+        self, arms: Mapping[ArmKey, ArmPose], goals: Mapping[str, NDArray[np.float64]], shift: NDArray[np.float64]
+    ) -> None:
+        """Show handles of these arms, and goals of a task and of pages; all is moved by `shift` `(3,)` [m]."""
         for key in self._handles.keys() - arms.keys():
             self._handles.pop(key).remove()
         for key, pose in arms.items():
             if key not in self._handles:
                 self._handles[key] = _ArmHandle(self._scene, self._controls, key)
             self._handles[key].show(pose, shift)
-        goals = {
-            key: np.array(command.goal)
-            for key, command in list(self._controls.commands.items())
-            if command.goal is not None and key[0] == self._controls.env_id
+        marks = {f'/commands/{name}': (goal, _OF_TASK) for name, goal in goals.items()}
+        marks |= {
+            f'/goals/{robot}': (np.array(command.goal), _OF_PAGE)
+            for (env_id, robot), command in list(self._controls.commands.items())
+            if command.goal is not None and env_id == self._controls.env_id
         }
-        for key in self._marks.keys() - goals.keys():
-            self._marks.pop(key).remove()
-        for key, goal in goals.items():
-            if key not in self._marks:
-                name = f'/goals/{key[1]}'
-                self._marks[key] = self._scene.add_icosphere(name, _MARK_SIZE, (230, 120, 0), cast_shadow=False)
-            self._marks[key].position = goal + shift
+        for name in self._marks.keys() - marks.keys():
+            self._marks.pop(name).remove()
+        for name, (goal, colour) in marks.items():
+            if name not in self._marks:
+                self._marks[name] = self._scene.add_icosphere(name, _MARK_SIZE, colour, cast_shadow=False)
+            self._marks[name].position = goal + shift
 
 
 class _ArmHandle:

@@ -151,7 +151,7 @@ class Viewer:
             panels.show_episode(frame.episode)
             follow = self._controls.follow if view.follow == '' else view.follow
             stage.show(frame.envs, None if view.all_envs else follow or None)
-            targets.show(frame.arms, stage.shift)
+            targets.show(frame.arms, frame.goals, stage.shift)
             for ray in self._controls.take_clicks():
                 self._send(frame, view, stage.point_under(ray))
             if frame.report is not None:

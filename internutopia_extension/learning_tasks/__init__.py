@@ -12,7 +12,13 @@ _WALKERS = {  # names in ids, and in `walkers.WALKERS`
     'GR1': 'gr1',
 }
 _LEARNERS = _WALKERS | {'Go2': 'go2'}  # those without a policy, too
-_GYMNASIUM = {'HalfCheetah': 'half_cheetah', 'Hopper': 'hopper', 'Walker2d': 'walker2d', 'Ant': 'ant'}
+_GYMNASIUM = {
+    'HalfCheetah': 'half_cheetah',
+    'Hopper': 'hopper',
+    'Walker2d': 'walker2d',
+    'Ant': 'ant',
+    'Humanoid': 'humanoid',
+}
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/CartPole-v0': (f'{__name__}.cart_pole', {}),
     'InternUtopia/CartPole-Discrete-v0': (f'{__name__}.cart_pole', {'discrete': True}),

@@ -1,8 +1,9 @@
 """Gymnasium's MuJoCo tasks, as published curves use them: the same models, spaces, rewards and ends, batched.
 
 The models are the files that come with the package `gymnasium`; the tasks are those of its `v5` with default arguments,
-but for the Ant, which is `gymnasium.make('Ant-v5', include_cfrc_ext_in_observation=False, contact_cost_weight=0)`, and
-whose progress is that of now, where Gymnasium's is one physics step old.
+but for the Ant and the Humanoid: of Gymnasium's observations they have positions and velocities (`include_*=False`), of
+its rewards all but the cost of contacts (`contact_cost_weight=0`), and their progress is that of now, where Gymnasium's
+is one physics step old.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import mujoco
+import numpy as np
 
 from internutopia.config import Config, SimConfig
 from internutopia.config.learning import (
@@ -24,12 +27,14 @@ from internutopia.config.learning import (
 )
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms import term
-from internutopia.util.rotations import unit_quat
+from internutopia.util.rotations import quat_rotate, unit_quat
 from internutopia_extension.configs.controllers import ActuatorControllerCfg
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless
 
+Bodies = dict[str, tuple[float, tuple[float, ...]]]
+"""By name, the share in a mean and the centre in the body's frame [m]."""
 _ROOT = ('rootx', 'rootz', 'rooty')  # joints of a model in the plane
 
 
@@ -39,7 +44,7 @@ class _Model:
 
     Attributes:
         file: in Gymnasium's folder of models.
-        torso: link whose progress is rewarded.
+        torso: link whose progress is rewarded, if not that of the centre of mass.
         joints: that the motors drive, in the order of the observation.
         physics_dt: time step of the model [s].
         substeps: of an action.
@@ -49,6 +54,9 @@ class _Model:
         control: cost of actions, each squared.
         clip: largest speed that is observed [rad/s or m/s].
         height, lean: of a healthy robot [m, rad]; None where it is always healthy, or may lean.
+        progress, healthy: rewards, of 1 m/s and of a healthy robot.
+        in_plane: whether it moves in the plane, by the joints `_ROOT`.
+        of_centre: whether the progress is that of the centre of mass.
     """
 
     file: str
@@ -63,9 +71,15 @@ class _Model:
     clip: float | None = None
     height: tuple[float, float] | None = None
     lean: float | None = None
+    progress: float = 1.0
+    healthy: float = 1.0
+    in_plane: bool = True
+    of_centre: bool = False
 
 
 _LEGS = ('thigh', 'leg', 'foot')
+_HUMAN_LEGS = tuple(f'{side}_{joint}' for side in ('right', 'left') for joint in ('hip_x', 'hip_z', 'hip_y', 'knee'))
+_HUMAN_ARMS = tuple(f'{side}_{joint}' for side in ('right', 'left') for joint in ('shoulder1', 'shoulder2', 'elbow'))
 MODELS = {
     'half_cheetah': _Model(
         *('half_cheetah.xml', 'torso', ('bthigh', 'bshin', 'bfoot', 'fthigh', 'fshin', 'ffoot')),
@@ -82,6 +96,13 @@ MODELS = {
     'ant': _Model(
         *('ant.xml', 'torso', tuple(f'{part}_{leg}' for leg in (1, 2, 3, 4) for part in ('hip', 'ankle'))),
         *(0.01, 5, 'RK4', 0.1, True, 0.5, None, (0.2, 1.0)),
+        in_plane=False,
+    ),
+    'humanoid': _Model(
+        *('humanoid.xml', 'torso', (*(f'abdomen_{axis}' for axis in 'zyx'), *_HUMAN_LEGS, *_HUMAN_ARMS)),
+        *(0.003, 5, 'RK4', 1e-2, False, 0.1, None, (1.0, 2.0), None, 1.25, 5.0),
+        in_plane=False,
+        of_centre=True,
     ),
 }
 
@@ -94,26 +115,25 @@ def config(
     Args:
         num_envs: number of envs.
         seed: of everything random.
-        robot: `'half_cheetah'`, `'hopper'`, `'walker2d'` or `'ant'`.
+        robot: `'half_cheetah'`, `'hopper'`, `'walker2d'`, `'ant'` or `'humanoid'`.
         max_episode_steps: number of steps after which an episode is truncated.
         threads: threads of the physics engine; None means one per core.
     """
     model = MODELS[robot]
     step_dt = model.physics_dt * model.substeps
-    in_plane = robot != 'ant'
-    every = [*(_ROOT if in_plane else ()), *model.joints]
+    every = [*(_ROOT if model.in_plane else ()), *model.joints]
     seen = [name for name in every if name != 'rootx']
-    link = {'link': model.torso}
-    healthy = link | {'height': model.height, 'lean': model.lean}
+    progress = {'bodies': _mass_shares(model.file) if model.of_centre else {model.torso: (1.0, (0.0, 0.0, 0.0))}}
+    healthy = {'link': model.torso, 'height': model.height, 'lean': model.lean}
     rewards = [
-        RewardTermCfg(term='gym_progress', params=link, weight=1.0 / step_dt),
+        RewardTermCfg(term='gym_progress', params=progress, weight=model.progress / step_dt),
         RewardTermCfg(term='action_cost', weight=-model.control / step_dt),
     ]
     observations = [
         ObservationTermCfg(term='joint_positions', params={'joints': seen}),
         ObservationTermCfg(term='joint_velocities', params={'joints': every}, clip=model.clip),
     ]
-    if not in_plane:
+    if not model.in_plane:
         observations = [
             ObservationTermCfg(term='gym_free_positions', params={'joints': every}),
             ObservationTermCfg(term='gym_free_velocities', params={'joints': every}),
@@ -123,18 +143,19 @@ def config(
         observations=observations,
         rewards=rewards,
         randomizations=[
-            RandomizationTermCfg(
-                term='gym_start', params={'noise': model.noise, 'normal': model.normal, 'link': model.torso}
-            )
+            RandomizationTermCfg(term='gym_start', params=progress | {'noise': model.noise, 'normal': model.normal})
         ],
     )
     if model.height is not None:
         learning = learning.update(
-            rewards=[*rewards, RewardTermCfg(term='gym_healthy', params=healthy, weight=1.0 / step_dt)],
+            rewards=[*rewards, RewardTermCfg(term='gym_healthy', params=healthy, weight=model.healthy / step_dt)],
             terminations=[TerminationTermCfg(term='gym_unhealthy', params=healthy)],
         )
     body = GenericRobotCfg(
-        name=robot, usd_path=str(_folder() / model.file), fixed_base=in_plane, controllers=[ActuatorControllerCfg()]
+        name=robot,
+        usd_path=str(_folder() / model.file),
+        fixed_base=model.in_plane,
+        controllers=[ActuatorControllerCfg()],
     )
     task = SingleInferenceTaskCfg(robots=[body], learning=learning, max_episode_steps=max_episode_steps)
     envs = endless(task, num_envs, seed, physics_dt=model.physics_dt, substeps=model.substeps, threads=threads)
@@ -151,9 +172,27 @@ def _folder() -> Path:
     return Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
 
 
+def _mass_shares(file: str) -> Bodies:
+    """Return the share that each body has in the mass of a model."""
+    model = mujoco.MjModel.from_xml_path(str(_folder() / file))
+    shares = model.body_mass / model.body_mass.sum()
+    return {
+        model.body(i).name: (float(shares[i]), tuple(model.body_ipos[i].tolist()))
+        for i in np.flatnonzero(shares).tolist()
+    }
+
+
+def _place(state: RobotState, bodies: Bodies) -> Array:
+    """Return the mean x of bodies' centres `(n,)` [m]."""
+    shares, centres = zip(*bodies.values(), strict=True)
+    positions, orientations = state.link_poses(tuple(bodies))
+    placed = positions + quat_rotate(orientations, state.constant(centres))
+    return state.xp.sum(placed[..., 0] * state.constant(shares), axis=-1)
+
+
 @term('randomization')
-def gym_start(state: RobotState, env_ids: Any, noise: float, normal: bool, link: str) -> None:
-    """Add noise to all positions [m or rad], uniform, and speeds, uniform or normal; note where a link starts."""
+def gym_start(state: RobotState, env_ids: Any, noise: float, normal: bool, bodies: Bodies) -> None:
+    """Add noise to all positions [m or rad], uniform, and speeds, uniform or normal; note where bodies start."""
     articulation, n = state.articulation, len(env_ids)
     robot: Any = state.robot.config
 
@@ -171,13 +210,13 @@ def gym_start(state: RobotState, env_ids: Any, noise: float, normal: bool, link:
         articulation.set_pose(moved, turned, env_ids=env_ids)
         articulation.set_linear_velocity(speeds((n, 3)), env_ids=env_ids)
         articulation.set_angular_velocity(speeds((n, 3)), env_ids=env_ids)
-    state.episode_value(f'{link}: x')[env_ids] = state.link_position(link)[env_ids, 0]
+    state.episode_value('gym: x')[env_ids] = _place(state, bodies)[env_ids]
 
 
 @term('reward')
-def gym_progress(state: RobotState, link: str) -> Array:
-    """Way of a link along x since the last step, per second [m/s]."""
-    last, now = state.episode_value(f'{link}: x'), state.link_position(link)[:, 0]
+def gym_progress(state: RobotState, bodies: Bodies) -> Array:
+    """Way of bodies along x since the last step, per second [m/s]: the mean by their shares, of their centres [m]."""
+    last, now = state.episode_value('gym: x'), _place(state, bodies)
     speed = (now - last) / state.step_dt
     last[:] = now
     return speed

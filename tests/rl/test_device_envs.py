@@ -23,11 +23,13 @@ from torch.profiler import ProfilerActivity, profile
 from internutopia.config import Config
 from internutopia.config.learning import (
     CommandTermCfg,
+    ObservationGroupCfg,
     ObservationTermCfg,
     RandomizationTermCfg,
     TermCfg,
 )
 from internutopia.rl import VectorEnv
+from internutopia.rl.task_envs import with_learning
 from internutopia.util import log
 from internutopia.util.arrays import to_host
 from internutopia_extension.learning_tasks import cart_pole, jetbot_goal, lift, velocity
@@ -37,9 +39,23 @@ MODES = tuple(AutoresetMode)
 WAITING = {'aten::item', 'aten::_local_scalar_dense', 'aten::nonzero', 'aten::is_nonzero', 'aten::masked_select'}
 
 
-@pytest.mark.parametrize('mode', MODES)
-def test_the_same_as_with_numpy_arrays(mode: AutoresetMode) -> None:
-    host, device = VectorEnv(poles(), autoreset_mode=mode), on_device(poles(), mode.value)
+POLE = [ObservationTermCfg(term='joint_positions'), ObservationTermCfg(term='joint_velocities')]
+GROUPS = {
+    'now': POLE,
+    'before': ObservationGroupCfg(terms=POLE, history_length=3),
+    'stacked': ObservationGroupCfg(terms=POLE[1:], history_length=2, stacked=True),
+    'critic': ObservationGroupCfg(terms=POLE[:1], history_length=2),
+}
+
+
+@pytest.mark.parametrize(
+    ('mode', 'changes'),
+    [*((mode, {}) for mode in MODES), (AutoresetMode.SAME_STEP, {'observations': GROUPS})],
+    ids=lambda value: value.name if isinstance(value, AutoresetMode) else 'groups' if value else 'array',
+)
+def test_the_same_as_with_numpy_arrays(mode: AutoresetMode, changes: dict[str, Any]) -> None:
+    config = with_learning(poles(), **changes)
+    host, device = VectorEnv(config, autoreset_mode=mode), on_device(config, mode.value)
     with closing(host), closing(device):
         assert_same(host.reset(seed=0), device.reset(seed=0))
         for k in range(30):

@@ -1,5 +1,6 @@
 """Learning libraries on named groups of observations: pictures and numbers side by side."""
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -14,7 +15,9 @@ from internutopia.config import Config
 from internutopia.config.learning import PictureGroupCfg
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.sb3 import SB3VecEnv
+from internutopia.rl.sb3_model import save_model
 from internutopia.rl.task_envs import with_learning
+from internutopia.rl.training.loading import load_trained
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import reach_block
 
@@ -41,12 +44,16 @@ def test_the_block_is_seen_where_it_lies(opengl: None) -> None:
     envs.close()
 
 
-def test_stable_baselines_learns_by_its_policy_for_dicts(config: Config) -> None:
+def test_stable_baselines_learns_by_its_policy_for_dicts(config: Config, tmp_path: Path) -> None:
     envs = SB3VecEnv(config)
     model = PPO('MultiInputPolicy', envs, n_steps=2 * LIMIT, batch_size=8, n_epochs=1, device='cpu', seed=0)
     model.learn(4 * LIMIT)
     extractors: Any = model.policy.features_extractor
     assert type(extractors.extractors['camera/front']).__name__ == 'NatureCNN'
+    save_model(model, tmp_path / 'reach.zip', REACH_BLOCK)
+    seen: Any = envs.reset()
+    loaded = load_trained(tmp_path / 'reach.zip').act(seen)
+    np.testing.assert_allclose(loaded, model.predict(seen, deterministic=True)[0], atol=1e-5)
     envs.step_async(np.zeros((2, 7), np.float32))
     for _ in range(LIMIT):
         _, _, dones, infos = envs.step(np.zeros((2, 7), np.float32))

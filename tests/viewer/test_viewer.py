@@ -28,6 +28,7 @@ from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia.viewer import attach
 from internutopia_extension.configs.sensors import RepCameraCfg
+from internutopia_extension.learning_tasks import jetbot_goal
 
 STAND: list[dict[str, Any]] = [{'jetbot': {'move_by_speed': [0.0, 0.0]}}] * 3
 SHOWN_TO = 1e-4  # m: the server leaves out changes that are smaller
@@ -253,6 +254,22 @@ def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: Vecto
         assert f'| alive | {3.0 * envs.core.step_dt:.4g} |' in page.text()
         page.set('Release', True)
         step_until(lambda: envs.step(zeros), lambda: commanded() != np.float32(0.73))
+
+
+def shows(page: PageClient, node: str, position: np.ndarray) -> bool:
+    return np.allclose(page.position(node), position, atol=SHOWN_TO)
+
+
+def test_the_goal_of_a_learning_task_is_marked():
+    zeros = np.zeros((3, 2), np.float32)
+    with closing(VectorEnv(jetbot_goal.config(3, 0, threads=1))) as envs:
+        envs.reset(seed=0)
+        with attach(envs) as viewer, PageClient(viewer.url) as page:
+            page.set('Follow', 'no robot')
+            for env_id in (0, 2):
+                page.set('Env', env_id)
+                goal = np.array([*envs.core.state.command('goal')[env_id, :2], 0.0])
+                step_until(lambda: envs.step(zeros), partial(page.sees, partial(shows, page, '/commands/goal', goal)))
 
 
 def test_a_camera_that_nobody_can_render_does_not_end_the_run(config: Config, monkeypatch: pytest.MonkeyPatch):

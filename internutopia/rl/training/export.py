@@ -97,9 +97,9 @@ def export_trained(trained: Trained, path: Path) -> None:
     if trained.network is None:
         raise ValueError(f'{trained.file} is a policy file already')
     with closing(VectorEnv(trained.config(1, threads=1), arrays=trained.arrays)) as envs:
-        size = started(trained.act, envs).shape[1]
+        obs = started(trained.act, envs)
         metadata = _metadata(envs.core, _provenance(trained))
-    export_onnx(trained.network, size, metadata, path)
+    export_onnx(trained.network, obs.shape[1], metadata, path)
 
 
 def export_network(network: torch.nn.Module, config: Config, path: str | os.PathLike[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from internutopia.config import Config, TaskCfg
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.config.robot import ControllerCfg, MimicCfg
+from internutopia.rl.observation_groups import each_group
 from internutopia.rl.policy import PolicyMetadata, check_names_no_program, load_policy
 from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.engine import Engine
@@ -148,7 +149,7 @@ def _acting(network: torch.nn.Module, device: str | None) -> ActFn:
     def act(observations: Any) -> Any:
         with torch.no_grad():
             if device is None:
-                return network(torch.from_numpy(observations)).numpy()
+                return network(each_group(torch.from_numpy, observations)).numpy()
             return network(observations)
 
     return act
@@ -160,8 +161,9 @@ def started(act: ActFn, envs: VectorEnv) -> Any:
     try:
         actions = act(obs)
     except Exception as error:  # those of the libraries have no common base
+        taken: Any = f'groups {list(obs)} of' if isinstance(obs, dict) else obs.shape[1]
         raise ValueError(
-            f'the policy does not take the {obs.shape[1]} observations of this task ({type(error).__name__}: '
+            f'the policy does not take the {taken} observations of this task ({type(error).__name__}: '
             f'{str(error).strip().splitlines()[0]})'
         ) from error
     shape = envs.action_space.shape

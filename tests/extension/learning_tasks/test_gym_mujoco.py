@@ -12,7 +12,19 @@ import pytest
 import internutopia.rl  # noqa: F401 - registers the ids
 
 ANT = {'include_cfrc_ext_in_observation': False, 'contact_cost_weight': 0.0}
-TASKS: list[tuple[str, dict[str, Any]]] = [('HalfCheetah', {}), ('Hopper', {}), ('Walker2d', {}), ('Ant', ANT)]
+HUMANOID = ANT | {f'include_{name}_in_observation': False for name in ('cinert', 'cvel', 'qfrc_actuator')}
+TASKS: list[tuple[str, dict[str, Any]]] = [
+    *(('HalfCheetah', {}), ('Hopper', {}), ('Walker2d', {}), ('Ant', ANT)),
+    ('Humanoid', HUMANOID),
+]
+WEIGHTS = {'Ant': 1.0, 'Humanoid': 1.25}  # of progress
+
+
+def place(env: Any) -> float:
+    """Return where the torso is now along x [m], or the centre of mass of a humanoid."""
+    mujoco.mj_kinematics(env.model, env.data)
+    mujoco.mj_comPos(env.model, env.data)
+    return (env.data.subtree_com[0] if env.model.nu == 17 else env.data.qpos)[0]
 
 
 @pytest.mark.parametrize(('name', 'options'), TASKS)
@@ -28,14 +40,14 @@ def test_it_steps_as_gymnasiums_own(name: str, options: dict[str, Any]) -> None:
     np.testing.assert_allclose(obs[0], theirs._get_obs(), atol=1e-5)
     noise = np.abs(data.qpos - theirs.init_qpos).max()
     assert 0.0 < noise < 0.15, 'episodes start apart'
-    rng = np.random.default_rng(0)
+    rng, bounds = np.random.default_rng(0), (theirs.action_space.low, theirs.action_space.high)
     for _ in range(60):
-        action = rng.uniform(-1.0, 1.0, (1, *theirs.action_space.shape)).astype(np.float32)
+        action = rng.uniform(*bounds, (1, *theirs.action_space.shape)).astype(np.float32)
         obs, rewards, terminated, _, _ = ours.step(action)
-        before = theirs.data.qpos[0]
+        before = place(theirs)
         expected, reward, over, _, info = theirs.step(action[0])
-        if name == 'Ant':  # its `xpos` is that before the last physics step
-            reward += (theirs.data.qpos[0] - before) / theirs.dt - info['reward_forward']
+        if name in ('Ant', 'Humanoid'):  # theirs are placed as before the last physics step
+            reward += WEIGHTS[name] * (place(theirs) - before) / theirs.dt - info['reward_forward']
         np.testing.assert_allclose(obs[0], expected, atol=2e-4)
         np.testing.assert_allclose(rewards[0], reward, atol=1e-3)
         assert terminated[0] == over
