@@ -28,7 +28,7 @@ from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 if TYPE_CHECKING:
     from internutopia.config import SimConfig
     from internutopia.evaluation.policy import StartFunction
-    from internutopia.navigation.summary import SceneSummary
+    from internutopia.navigation.metrics import SceneSummary
     from internutopia_extension.configs.tasks import NavigationTaskCfg
 
 _COLUMNS = {
@@ -106,7 +106,7 @@ def evaluate_nav(
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.evaluation.policy import FunctionPolicy
     from internutopia.navigation.episodes import read_episodes
-    from internutopia.navigation.summary import summarize
+    from internutopia.navigation.metrics import summarize
     from internutopia_extension.navigation import evaluation, robots
     from internutopia_extension.navigation.evaluation import counts_by_reason, episode_name
 
@@ -176,7 +176,7 @@ def _policy(name: str, seed: int) -> StartFunction:
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     """Print a row for each scene and one for all, with the confidence interval below each figure."""
     from internutopia.cli.report import print_figures
-    from internutopia.navigation.summary import ALL, RATES
+    from internutopia.navigation.metrics import ALL, RATES
 
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}
     names = list(summary) if len(summary) > 2 else [ALL]  # one scene is all

@@ -76,7 +76,7 @@ class PolicyEvaluation:
             failed: returns the metrics of those that have failed by it.
         """
         from internutopia.config import Config
-        from internutopia.config.distribution import RayDistributionCfg
+        from internutopia.config.config import RayDistributionCfg
         from internutopia.core.vec_env import Env
         from internutopia.evaluation.policy_run import PolicyRun
 

@@ -33,7 +33,7 @@ from internutopia.cluster.waiting import Call
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool
 from internutopia.cluster.worker_process import pickled
 from internutopia.config import DistributedConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results, ResultsWriter

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
-    from internutopia.recording.appearance import GeomLook, Light, Looks
-    from internutopia.recording.augmentation import augment
+    from internutopia.recording.augmentation import GeomLook, Light, Looks, augment
     from internutopia.recording.dataset import Dataset
     from internutopia.recording.episode_file import RecordedEpisode
     from internutopia.recording.recorder import Recorder

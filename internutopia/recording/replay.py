@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from internutopia.config import Config
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Resolution, Vector
+from internutopia.config.base import BaseCfg, Resolution, Vector
 from internutopia.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import PhysicsState
 from internutopia.engines.batched.world import BatchedWorld
-from internutopia.recording.appearance import Looks
+from internutopia.recording.augmentation import Looks
 from internutopia.recording.dataset import Dataset
 from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.vector_env import VectorEnv

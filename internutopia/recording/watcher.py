@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.episodes.record import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.env_slot import EnvSlot
+from internutopia.core.runner.env_group import EnvSlot
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.engines.base import PhysicsState
 from internutopia.recording.dataset import Dataset

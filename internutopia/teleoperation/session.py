@@ -15,7 +15,7 @@ from internutopia.core.vec_env import Env
 from internutopia.teleoperation.device import Device, DeviceInput, Signal
 from internutopia.teleoperation.steering import Steering
 from internutopia.util.rotations import quat_from_yaw, yaw_of
-from internutopia.viewer.access import access_to
+from internutopia.viewer.env_view import access_to
 from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.viewer import Viewer
 

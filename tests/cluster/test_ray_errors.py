@@ -13,7 +13,7 @@ from ray_toys import ENVS, Failure, Pair, kill, move, outcome, pid_of, same, tak
 
 from internutopia.cluster.worker_pool import WorkerPool
 from internutopia.config import RewardCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.vec_env import Env
 

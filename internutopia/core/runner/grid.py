@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
+from internutopia.rendering.video import Image
 from internutopia.util.rotations import quat_to_matrix
 
-Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 _SHOWN_HEIGHT = 1.0  # m, about that of what stands in the envs

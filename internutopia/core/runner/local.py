@@ -17,12 +17,10 @@ from internutopia.core.observations import Observation
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
-from internutopia.core.runner.env_group import EnvGroup, group_envs
-from internutopia.core.runner.env_slot import EnvSlot
-from internutopia.core.runner.interfaces import Action, Failures, Image
+from internutopia.core.runner.env_group import EnvGroup, EnvSlot, group_envs
+from internutopia.core.runner.interfaces import EMPTY_RESULT, Action, Failures, Image, StepResult, repeat_result
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
-from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.task.reward import reward_of
 from internutopia.engines.env_selection import select_envs
 from internutopia.util.conventions import conventions_of

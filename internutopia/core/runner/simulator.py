@@ -20,14 +20,13 @@ from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.object import init_object
 from internutopia.core.robot.batched import BatchedRobots
-from internutopia.core.robot.env_scene import EnvScene
+from internutopia.core.robot.env_scene import EnvJoints, EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.runner.env_slot import EnvSlot
+from internutopia.core.runner.env_group import EnvSlot
 from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
 from internutopia.core.runner.interfaces import Failures, Image, StepWatcher
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.runner.spacing import SceneReach
-from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.core.sensor.noise import noise_key

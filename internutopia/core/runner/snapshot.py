@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from internutopia.config import TaskCfg
-from internutopia.core.runner.env_slot import EnvSlot
+from internutopia.core.runner.env_group import EnvSlot
+from internutopia.core.runner.interfaces import StepResult
 from internutopia.core.runner.object_state import (
     check_object_state,
     get_object_state,
@@ -18,9 +19,7 @@ from internutopia.core.runner.object_state import (
     set_object_state,
 )
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.runner.state import VERSION, EnvState, SceneState
-from internutopia.core.runner.state_form import Form, difference, form_of, is_form
-from internutopia.core.runner.step_result import StepResult
+from internutopia.core.runner.state import VERSION, EnvState, Form, SceneState, difference, form_of, is_form
 from internutopia.engines.base import PhysicsState
 from internutopia.util.errors import EnvValueError
 

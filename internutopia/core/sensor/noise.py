@@ -14,7 +14,7 @@ import numpy as np
 
 from internutopia.engines.base import DeviceWorld, World
 from internutopia.engines.views import Array
-from internutopia.util.splitmix import STEP, mix, shift, signed
+from internutopia.util.arrays import STEP, mix, shift, signed
 
 
 def noise_key(seed: int, episode_id: int) -> int:

@@ -7,12 +7,14 @@ an object of its own for a batched sensor, `robot.sensors[name]`, without the en
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.config.robot import RobotCfg, SensorCfg
 from internutopia.core.observations import split_rows
@@ -108,3 +110,22 @@ def create_sensors(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> O
         elif not robot.is_batch:
             sensors[config.name] = robot.batch.robot.sensors[config.name].handle(robot)
     return sensors
+
+
+@BaseSensor.register('LinkContacts')
+class LinkContacts(BaseSensor):
+    """Net contact force on each link, feet first (`ArticulationView.contact_links`).
+
+    - `forces` `(k, 3)`: [N], env axes, of the last substep. Contacts between links of the robot count on both.
+    """
+
+    batched = True
+
+    @classmethod
+    @override
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
+        return dataclasses.replace(model, all_contacts=True)
+
+    @override
+    def get_data(self) -> dict[str, Any]:
+        return {'forces': self._robot.articulation.view.get_contact_forces()[self._scene.env_id]}
