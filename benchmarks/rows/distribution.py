@@ -19,7 +19,7 @@ from internutopia.cluster.pipe_link import to_message
 from internutopia.cluster.worker import Reply
 from internutopia.config import Config
 from internutopia.config.config import RayDistributionCfg
-from internutopia.core.runner.interfaces import StepResult
+from internutopia.core.observations import StepResult
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, velocity

@@ -26,9 +26,10 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.observations import StepResult
 from internutopia.core.robot.env_scene import EnvJoints
 from internutopia.core.runner.grid import merge_tiles
-from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Question, StepResult, StepWatcher, WorkerEnvs
+from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
 from internutopia.core.task.scene_builder import check_implemented

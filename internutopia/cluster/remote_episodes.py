@@ -21,7 +21,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.record import EpisodeRecord
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.interfaces import EMPTY_RESULT, StepResult, repeat_result
+from internutopia.core.observations import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.runner.state import EnvState
 from internutopia.util import log
 

@@ -12,9 +12,10 @@ from gymnasium import spaces
 from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.config.config import check_config
 from internutopia.core import vec_env
+from internutopia.core.observations import StepResult
 from internutopia.core.runner.env_cameras import Camera
 from internutopia.core.runner.env_pictures import PICTURE_SIZE, RENDER_MODES, EnvPictures, checked_render_mode
-from internutopia.core.runner.interfaces import StepResult, WorkerEnvs
+from internutopia.core.runner.interfaces import WorkerEnvs
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading
 from internutopia.util.conventions import conventions_of

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.custom_texts import custom_texts
-from internutopia.model.scene_bounds import PartBox, part_boxes
+from internutopia.model.part_boxes import PartBox, part_boxes
 from internutopia.model.spec import SCENE_PREFIX, ObjectSpec
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once

@@ -16,7 +16,7 @@ from internutopia.core.registry import look_up
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task.scene_builder import scene_spec
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.scene_bounds import geom_bounds
+from internutopia.model.part_boxes import geom_bounds
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.spec import SceneSpec
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, yaw_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from internutopia.core.runner.interfaces import Action, EnvRunner, StepResult
+from internutopia.core.observations import StepResult
+from internutopia.core.runner.interfaces import Action, EnvRunner
 from internutopia.util.errors import EnvRuntimeError, EnvValueError
 
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from internutopia.config import TaskCfg
 from internutopia.core.episodes import Episode
-from internutopia.core.observations import Observation, ObservedRows
+from internutopia.core.observations import EMPTY_RESULT, Observation, ObservedRows, StepResult
 from internutopia.core.robot.batched import BatchedRobot
-from internutopia.core.runner.interfaces import EMPTY_RESULT, StepResult
 from internutopia.core.task.preparer import PreparedEpisode
 from internutopia.core.task.reward import check_rewards
 from internutopia.core.task.task import BaseTask, TaskKind, kind_of, observed_batches

@@ -1,14 +1,13 @@
-"""Interfaces of runners, and the results of a step.
+"""Interfaces of runners.
 
 `EnvRunner` is the interface of runners for the list API: `LocalRunner` in this process, `RayRunner` on a cluster.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -17,42 +16,7 @@ from numpy.typing import NDArray
 from internutopia.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import Observation
 from internutopia.core.runner.state import SceneState
-
-_IMMUTABLE = (bool, int, float, str, type(None))
-
-
-class StepResult(NamedTuple):
-    """Result of a step in one env, all None for an env without an episode."""
-
-    observation: dict[str, Any] | None
-    reward: float | None
-    terminated: bool | None
-    truncated: bool | None
-    info: dict[str, Any] | None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> StepResult:
-        return StepResult(*map(_copied, self))
-
-
-EMPTY_RESULT = StepResult(None, None, None, None, None)
-
-
-def repeat_result(result: StepResult) -> StepResult:
-    """Return a copy of the last result of an env that has ended; shares nothing with it."""
-    return copy.deepcopy(result)._replace(reward=0.0)
-
-
-def _copied(value: Any) -> Any:
-    """Return a deep copy, in a quarter of the time for common types; near the end of a run most envs have ended."""
-    kind = type(value)
-    if kind is dict or isinstance(value, Observation):
-        return {key: _copied(item) for key, item in value.items()}
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return value.copy()
-    return value if kind in _IMMUTABLE else copy.deepcopy(value)
-
 
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]

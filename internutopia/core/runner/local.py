@@ -13,12 +13,12 @@ from internutopia.config import Config, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.record import is_finite
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import Observation
+from internutopia.core.observations import EMPTY_RESULT, Observation, StepResult, repeat_result
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
 from internutopia.core.runner.env_group import EnvGroup, EnvSlot, group_envs
-from internutopia.core.runner.interfaces import EMPTY_RESULT, Action, Failures, Image, StepResult, repeat_result
+from internutopia.core.runner.interfaces import Action, Failures, Image
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.reward import reward_of

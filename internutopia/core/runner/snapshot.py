@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from internutopia.config import TaskCfg
+from internutopia.core.observations import StepResult
 from internutopia.core.runner.env_group import EnvSlot
-from internutopia.core.runner.interfaces import StepResult
 from internutopia.core.runner.object_state import (
     check_object_state,
     get_object_state,

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.core.runner.interfaces import StepResult
+from internutopia.core.observations import StepResult
 from internutopia.engines.base import PhysicsState
 
 Form = str | tuple[str, Mapping[str, Any]]

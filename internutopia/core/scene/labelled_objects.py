@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.scene.scene import env_path
 from internutopia.engines.base import World
-from internutopia.model.scene_bounds import PartBox
+from internutopia.model.part_boxes import PartBox
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import to_host
 from internutopia.util.errors import EnvValueError

@@ -27,7 +27,7 @@ from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, 
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.kinematics import KinematicChain, joint_ranges
 from internutopia.model.layouts import ArticulationLayout, BodyLayout
-from internutopia.model.scene_bounds import robot_box
+from internutopia.model.part_boxes import robot_box
 from internutopia.model.spec import SCENE_PREFIX, Probe
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor, namespace_of, to_host
