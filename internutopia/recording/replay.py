@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from internutopia.config import Config
-from internutopia.config.base import BaseCfg, Resolution, Vector
-from internutopia.config.fields import PathStr, Vector
+from internutopia.config.base import BaseCfg, PathStr, Resolution, Vector
 from internutopia.config.yaml_file import read_mapping
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
