@@ -62,7 +62,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     'Installed packages': {
         'internutopia/config/typed.py': {'importlib.metadata.entry_points': 1},
         'internutopia/util/imports.py': {'importlib.metadata.entry_points': 3},
-        'internutopia/core/runner/factory.py': {'importlib.metadata.entry_points': 1},
+        'internutopia/core/runner/local.py': {'importlib.metadata.entry_points': 1},
         'internutopia/gymnasium_ids.py': {
             'importlib.metadata.entry_points': 1,
             'spec.loader.exec_module': 2,

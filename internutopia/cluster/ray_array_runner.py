@@ -37,8 +37,8 @@ from internutopia.config.config import RayDistributionCfg
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.runner.grid import with_spacing
 from internutopia.core.runner.interfaces import Question, StepWatcher
-from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
 from internutopia.rl.array_runner import StepOutcome, tasks_of_episodes

@@ -18,7 +18,7 @@ from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.sensor.noise import noise_key
+from internutopia.core.sensor.sensor import noise_key
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from internutopia.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
+from internutopia.core.observations import StepResult
 from internutopia.core.runner.state import SceneState
 
 Action = Mapping[str, Any] | None

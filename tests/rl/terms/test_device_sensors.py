@@ -15,7 +15,7 @@ from warp_device import DEVICE
 
 from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.sensor.noise import NormalNoise
+from internutopia.core.sensor.sensor import NormalNoise
 from internutopia.engines.warp.cameras import RayTracer
 from internutopia.rl import VectorEnv
 from internutopia.util.arrays import HostArrays, to_host
