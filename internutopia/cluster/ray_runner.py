@@ -24,7 +24,7 @@ from internutopia.config import DistributedConfig, TaskCfg
 from internutopia.config.config import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.observations import StepResult
 from internutopia.core.robot.env_scene import EnvJoints

@@ -19,7 +19,7 @@ from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool, raise_
 from internutopia.config import TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results
 from internutopia.core.observations import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.runner.state import EnvState

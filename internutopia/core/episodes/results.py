@@ -8,7 +8,7 @@ from typing import Protocol
 
 from internutopia.config import Config
 from internutopia.core.episodes.config_digest import ConfigDigest
-from internutopia.core.episodes.record import EpisodeRecord, plain, to_line
+from internutopia.core.episodes.queue import EpisodeRecord, plain, to_line
 from internutopia.core.episodes.results_file import ResultsFile, read_done
 
 

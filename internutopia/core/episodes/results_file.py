@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 from internutopia.core.episodes.config_digest import ConfigDigest, config_file, saved_config
-from internutopia.core.episodes.record import from_values
+from internutopia.core.episodes.queue import from_values
 from internutopia.util import log
 from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
-from internutopia.core.episodes.record import is_finite
+from internutopia.core.episodes.queue import is_finite
 from internutopia.core.episodes.results import Results
 from internutopia.core.observations import EMPTY_RESULT, Observation, StepResult, repeat_result
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions

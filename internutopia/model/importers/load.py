@@ -35,7 +35,7 @@ from internutopia.model.importers.fingerprints import (
     stored_fingerprint,
 )
 from internutopia.model.importers.transforms import Frame, from_quat, to_quat
-from internutopia.model.importers.usd.units import StageUnits
+from internutopia.model.importers.usd.stage_transforms import StageUnits
 from internutopia.model.meshes.convex_parts import STATIC_TOLERANCE
 from internutopia.model.meshes.decomposition import Mesh, decompose
 from internutopia.model.scaling import scale_spec
