@@ -9,7 +9,7 @@
 
 from typing import TYPE_CHECKING
 
-from internutopia.remote.client import (
+from internutopia.remote.call_errors import (
     AuthError,
     InvalidRequestError,
     LimitError,

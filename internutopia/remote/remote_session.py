@@ -17,15 +17,14 @@ from packaging.version import Version
 
 import internutopia
 from internutopia.remote import protocol
-from internutopia.remote.client import (
-    DEFAULT_TIMEOUT,
-    Client,
+from internutopia.remote.call_errors import (
     InvalidRequestError,
     LimitError,
     RemoteError,
     SessionLostError,
     VersionMismatchError,
 )
+from internutopia.remote.client import DEFAULT_TIMEOUT, Client
 from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:

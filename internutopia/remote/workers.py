@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from internutopia.core.runner.interfaces import Question
-from internutopia.remote.client import RemoteError, VersionMismatchError
+from internutopia.remote.call_errors import RemoteError, VersionMismatchError
 from internutopia.remote.remote_session import RemoteSession
 from internutopia.remote.viewer_protocol import (
     CommandedRobot,
