@@ -2,7 +2,7 @@
 
 Beside the fields of `Config` a run file may have
 
-- `actions` at the top: `{robot: {controller: SPEC}}`, the actions of the robots in every task (see `actions.py`);
+- `actions` at the top: `{robot: {controller: SPEC}}`, the actions of the robots in every task, as below;
 - `actions` in a task: the same for this task; a robot named here has none of the actions at the top;
 - `repeat: N` in a task: the task is run N times. The list of tasks is iterated again and again, each time leaving
   out the tasks that have had their share, so that neighbouring envs run different tasks.
