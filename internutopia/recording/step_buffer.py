@@ -100,7 +100,7 @@ class _Column:
         self.written = np.zeros((_STEPS, env_num), bool)
 
 
-_ROWS, _STEPS = 'states/', 'state_steps/'
+_ROWS_OF, _STEPS_OF = 'states/', 'state_steps/'
 _MODEL = 'model digest'
 
 
@@ -128,9 +128,9 @@ class StateTrack:
         for name, parts in {**self._rows, **self._model_rows(count)}.items():
             rows = np.concatenate([part.values for part in parts])
             same = rows[-1].tobytes() == rows[0].tobytes() and rows.tobytes() == rows[0].tobytes() * len(rows)
-            arrays[f'{_ROWS}{name}'] = rows[:1] if same else rows
+            arrays[f'{_ROWS_OF}{name}'] = rows[:1] if same else rows
             if name == _MODEL or len(rows) < count:
-                arrays[f'{_STEPS}{name}'] = np.concatenate([part.steps for part in parts]).astype(np.int32)
+                arrays[f'{_STEPS_OF}{name}'] = np.concatenate([part.steps for part in parts]).astype(np.int32)
         return arrays
 
     def _model_rows(self, count: int) -> dict[str, list[Rows]]:
@@ -147,12 +147,12 @@ class States:
     """The states of a recorded episode, number 0 that before its first step, from what `StateTrack.arrays` made."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]):
-        self._rows = {name.removeprefix(_ROWS): rows for name, rows in arrays.items() if name.startswith(_ROWS)}
-        every = arrays[f'{_STEPS}{_MODEL}']
+        self._rows = {name.removeprefix(_ROWS_OF): rows for name, rows in arrays.items() if name.startswith(_ROWS_OF)}
+        every = arrays[f'{_STEPS_OF}{_MODEL}']
         self._row_of = {
             name: dict(zip(steps.tolist(), range(len(steps)), strict=True))
             for name in self._rows
-            for steps in (arrays.get(f'{_STEPS}{name}', every),)
+            for steps in (arrays.get(f'{_STEPS_OF}{name}', every),)
         }
 
     def __len__(self) -> int:
