@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         SimConfig,
         TaskCfg,
     )
-    from internutopia.config.distribution import RayDistributionCfg
+    from internutopia.config.config import RayDistributionCfg
     from internutopia.core.gym_env import GymEnv
     from internutopia.core.object import BaseObject
     from internutopia.core.robot.articulation import IArticulation
@@ -103,7 +103,7 @@ __getattr__, __dir__ = lazy(
         'ObjectCfg': 'internutopia.config',
         'PhysxCfg': 'internutopia.config',
         'ObjectSpec': 'internutopia.model.spec',
-        'RayDistributionCfg': 'internutopia.config.distribution',
+        'RayDistributionCfg': 'internutopia.config.config',
         'RewardCfg': 'internutopia.config',
         'RobotCfg': 'internutopia.config',
         'SensorCfg': 'internutopia.config',

@@ -10,7 +10,7 @@ import os
 
 from internutopia.default_config import DEFAULT_ASSETS_PATH
 from internutopia.util import did_you_mean
-from internutopia.util.gone_names import raise_if_gone
+from internutopia.util.conventions import raise_if_gone
 
 __getattr__ = raise_if_gone(__name__)
 

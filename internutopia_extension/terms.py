@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config.fields import Range
+from internutopia.config.base import Range
 from internutopia.config.task import TaskCfg
 from internutopia.engines.views import EnvIds
 from internutopia.navigation.points import STILL

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from markers import need_physx, slow_but
-from scripts import run_script
+from forked_scripts import run_script
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app

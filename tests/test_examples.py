@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from markers import slow_but
-from scripts import run_script
+from forked_scripts import run_script
 from typer.testing import CliRunner
 
 from internutopia.cli import commands

@@ -62,7 +62,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     'Installed packages': {
         'internutopia/config/typed.py': {'importlib.metadata.entry_points': 1},
         'internutopia/util/imports.py': {'importlib.metadata.entry_points': 3},
-        'internutopia/core/runner/factory.py': {'importlib.metadata.entry_points': 1},
+        'internutopia/core/runner/local.py': {'importlib.metadata.entry_points': 1},
         'internutopia/gymnasium_ids.py': {
             'importlib.metadata.entry_points': 1,
             'spec.loader.exec_module': 2,
@@ -88,7 +88,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
         'internutopia/remote/workers.py': {'mujoco.MjModel.from_binary_path': 1},
     },
     'Ray cluster': {
-        'internutopia/cluster/message_pipe.py': {'pickle.loads': 1},
+        'internutopia/cluster/pipe_link.py': {'pickle.loads': 1},
         'internutopia/cluster/worker.py': {'pickle.loads': 3},
         'internutopia/cluster/worker_process.py': {'pickle.loads': 1},
     },

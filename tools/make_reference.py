@@ -25,7 +25,7 @@ import pydantic
 from pydantic.fields import FieldInfo
 
 import internutopia_extension
-from internutopia.config import fields
+from internutopia.config import base
 from internutopia.config.base import BaseCfg
 from internutopia.core.object import BaseObject
 from internutopia.core.robot.controller import BaseController
@@ -43,7 +43,7 @@ PAGES = {  # in docs/configuration: title, and modules or packages by section; c
         'Simulator',
         {
             'Run': ('internutopia.config.config', 'internutopia.config.simulator'),
-            'Distribution': ('internutopia.config.distribution',),
+            'Distribution': ('internutopia.config.config',),
         },
     ),
     'tasks': (
@@ -75,23 +75,23 @@ PAGES = {  # in docs/configuration: title, and modules or packages by section; c
     'recording': (
         'Recording and evaluation',
         {
-            'Recording': ('internutopia.recording.appearance', 'internutopia.recording.replay'),
+            'Recording': ('internutopia.recording.augmentation', 'internutopia.recording.replay'),
             'Evaluation': ('internutopia.evaluation.mapping', 'internutopia.navigation.episodes'),
         },
     ),
 }
-FIELD_TYPES = {  # those that fields.py names, and what pydantic calls them
-    'Vector': (fields.Vector, '3 numbers'),
-    'Scale': (fields.Scale, '3 positive numbers'),
-    'Quaternion': (fields.Quaternion, '4 numbers, not all 0: (w, x, y, z)'),
-    'Resolution': (fields.Resolution, f'2 integers, 1 to {bounds.MAX_SIDE}'),
-    'Count': (fields.Count, 'a positive integer'),
-    'Seed': (fields.Seed, 'an integer, 0 to 2^64 - 1'),
-    'Seconds': (fields.Seconds, "a positive number, or a fraction as text: `'1/240'`"),
-    'Spacing': (fields.Spacing, f"metres, above 0 and at most {bounds.MAX_DISTANCE:,.0f}, or `'auto'`"),
-    'PathStr': (fields.PathStr, 'text or a `pathlib` path'),
-    'PositiveFloat': (fields.PositiveFloat, 'a positive number'),
-    'NonNegativeFloat': (fields.NonNegativeFloat, 'a number, 0 or more'),
+FIELD_TYPES = {  # those that base.py names, and what pydantic calls them
+    'Vector': (base.Vector, '3 numbers'),
+    'Scale': (base.Scale, '3 positive numbers'),
+    'Quaternion': (base.Quaternion, '4 numbers, not all 0: (w, x, y, z)'),
+    'Resolution': (base.Resolution, f'2 integers, 1 to {bounds.MAX_SIDE}'),
+    'Count': (base.Count, 'a positive integer'),
+    'Seed': (base.Seed, 'an integer, 0 to 2^64 - 1'),
+    'Seconds': (base.Seconds, "a positive number, or a fraction as text: `'1/240'`"),
+    'Spacing': (base.Spacing, f"metres, above 0 and at most {bounds.MAX_DISTANCE:,.0f}, or `'auto'`"),
+    'PathStr': (base.PathStr, 'text or a `pathlib` path'),
+    'PositiveFloat': (base.PositiveFloat, 'a positive number'),
+    'NonNegativeFloat': (base.NonNegativeFloat, 'a number, 0 or more'),
     'NonNegativeInt': (pydantic.NonNegativeInt, 'an integer, 0 or more'),
     'float': (pydantic.FiniteFloat, 'a finite number'),
 }
@@ -245,7 +245,7 @@ def not_implemented(cls: type[BaseCfg]) -> str | None:
 
 
 def type_text(hint: Any) -> str:
-    """A type as one would write it, with the names of fields.py."""
+    """A type as one would write it, with the names of base.py."""
     for name, (alias, _) in FIELD_TYPES.items():
         if hint is alias:
             return name

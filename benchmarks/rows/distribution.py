@@ -14,12 +14,12 @@ import numpy as np
 
 from internutopia.bench.measure import Row, race
 from internutopia.bench.workloads import SUBSTEPS, h1_actions, h1_config, h1_targets, write_scenes
-from internutopia.cluster.message_pipe import to_message
 from internutopia.cluster.packing import pack
+from internutopia.cluster.pipe_link import to_message
 from internutopia.cluster.worker import Reply
 from internutopia.config import Config
-from internutopia.config.distribution import RayDistributionCfg
-from internutopia.core.runner.step_result import StepResult
+from internutopia.config.config import RayDistributionCfg
+from internutopia.core.observations import StepResult
 from internutopia.core.vec_env import Env
 from internutopia.rl import VectorEnv
 from internutopia_extension.learning_tasks import cart_pole, velocity

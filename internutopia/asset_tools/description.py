@@ -18,7 +18,7 @@ import numpy as np
 from internutopia.model.asset_files import limits, reading
 from internutopia.model.groups import COLLIDER_GROUP
 from internutopia.model.importers.load import load_spec
-from internutopia.model.own_process import call_in_own_process
+from internutopia.model.scene_cache import call_in_own_process
 from internutopia.util import log
 
 _JOINTS = {0: 'free', 1: 'ball', 2: 'prismatic', 3: 'revolute'}  # by mjtJoint

@@ -21,7 +21,7 @@ from internutopia.model.importers.mjcf import read_mjcf
 from internutopia.model.importers.urdf.document import Document
 from internutopia.model.importers.urdf.meshes import find
 from internutopia.model.importers.urdf.reader import read_document
-from internutopia.model.importers.usd.units import ForeignUnits
+from internutopia.model.importers.usd.stage_transforms import ForeignUnits
 from internutopia.model.scene_bounds import geom_boxes
 
 # What loading takes [s of one core]: between what was measured on generated homes of 60,000 and of a million triangles,

@@ -19,8 +19,13 @@ from internutopia.model.importers.usd.composition import missing_arcs, quiet
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials
 from internutopia.model.importers.usd.stage_opening import open_stage
-from internutopia.model.importers.usd.stage_transforms import StageTransforms, prims
-from internutopia.model.importers.usd.units import ForeignUnits, foreign_units, stage_units
+from internutopia.model.importers.usd.stage_transforms import (
+    ForeignUnits,
+    StageTransforms,
+    foreign_units,
+    prims,
+    stage_units,
+)
 from internutopia.model.importers.usd.values import bound_material
 from internutopia.model.scene_bounds import is_sky
 

@@ -20,14 +20,10 @@ from internutopia.cli.asset_files import assets_app
 from internutopia.cli.command import command
 from internutopia.cli.compare import compare
 from internutopia.cli.demo import DemoCommand, demo, init
-from internutopia.cli.evaluate_fit import evaluate_fit
-from internutopia.cli.evaluate_gait import evaluate_gait
-from internutopia.cli.evaluate_nav import evaluate_nav
+from internutopia.cli.evaluate_nav import draw_map, evaluate_nav, sample_episodes
 from internutopia.cli.evaluate_suite import evaluate_suite
-from internutopia.cli.listing import list_names
-from internutopia.cli.models import inspect, show
-from internutopia.cli.nav_episodes import draw_map, sample_episodes
-from internutopia.cli.policies import evaluate_policy, export, play
+from internutopia.cli.models import inspect, list_names, show
+from internutopia.cli.policies import evaluate_fit, evaluate_gait, evaluate_policy, export, play
 from internutopia.cli.replay import convert, replay
 from internutopia.cli.run import RunCommand, run
 from internutopia.cli.serve import serve, token_app

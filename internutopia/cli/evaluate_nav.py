@@ -1,7 +1,8 @@
-"""Command `internutopia evaluate nav`: a policy on a file of navigation episodes."""
+"""Commands about navigation: `internutopia evaluate nav`, `episodes` and `map`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,7 +29,8 @@ from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 if TYPE_CHECKING:
     from internutopia.config import SimConfig
     from internutopia.evaluation.policy import StartFunction
-    from internutopia.navigation.summary import SceneSummary
+    from internutopia.navigation.episodes import NavigationEpisode
+    from internutopia.navigation.metrics import SceneSummary
     from internutopia_extension.configs.tasks import NavigationTaskCfg
 
 _COLUMNS = {
@@ -106,7 +108,7 @@ def evaluate_nav(
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.evaluation.policy import FunctionPolicy
     from internutopia.navigation.episodes import read_episodes
-    from internutopia.navigation.summary import summarize
+    from internutopia.navigation.metrics import summarize
     from internutopia_extension.navigation import evaluation, robots
     from internutopia_extension.navigation.evaluation import counts_by_reason, episode_name
 
@@ -176,7 +178,7 @@ def _policy(name: str, seed: int) -> StartFunction:
 def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     """Print a row for each scene and one for all, with the confidence interval below each figure."""
     from internutopia.cli.report import print_figures
-    from internutopia.navigation.summary import ALL, RATES
+    from internutopia.navigation.metrics import ALL, RATES
 
     columns = {name: header for name, header in _COLUMNS.items() if name in summary[ALL].figures}
     names = list(summary) if len(summary) > 2 else [ALL]  # one scene is all
@@ -231,3 +233,82 @@ def _film_episodes(
                 film_episode(task, FunctionPolicy(policy), episode_name, simulator, file, step_dt)
                 films[file] = f'episode {result["episode"]!r} of {scene}'
     return films
+
+
+_Robot = Annotated[str, typer.Option(help='Built-in robot, such as h1 or jetbot.', metavar='NAME')]
+_StepHeight = Annotated[
+    float | None,
+    typer.Option(help="Maximum step height in m; default: 5 % of the robot's height.", metavar='METRES'),
+]
+
+
+@command('episodes')
+def sample_episodes(
+    scenes: Annotated[list[str], typer.Argument(help='Scene files (USD, URDF, MJCF).', metavar='SCENE...')],
+    robot: _Robot = 'h1',
+    task: Annotated[
+        Literal['pointnav', 'objectnav'], typer.Option(help='Goals: positions, or all objects of a category.')
+    ] = 'pointnav',
+    count: Annotated[int, number_option(min=1, max=MAX_COUNT, help='Number of episodes per scene.')] = 100,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help='Episode file to write.', metavar='FILE.yaml')] = Path('episodes.yaml'),
+    distance: Annotated[
+        tuple[float, float], typer.Option(help='Range of geodesic distances in m.', metavar='LOW HIGH')
+    ] = (1.0, 30.0),
+    ratio: Annotated[
+        tuple[float, float],
+        typer.Option(help='Range of the ratio of geodesic to Euclidean distance.', metavar='LOW HIGH'),
+    ] = (1.0, 1000.0),
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help='Category of goal objects; repeatable; default: all but walls and floors.'),
+    ] = None,
+    success_distance: Annotated[
+        float,
+        number_option(min=0.01, max=MAX_COUNT, help='Success radius of the goals in m.'),
+    ] = 0.36,
+    step_height: _StepHeight = None,
+) -> int:
+    """Sample navigation episodes: pairs of a start and a goal that the robot can reach."""
+    from internutopia.navigation import Agent, Ranges, sample_object_episodes, sample_point_episodes
+    from internutopia.navigation.episodes import write_episodes
+    from internutopia_extension.navigation.robots import built_in_robot
+
+    if category and task == 'pointnav':
+        raise ValueError('--category is for --task objectnav')
+    ranges = Ranges(distance, ratio)
+    agent = Agent.of(built_in_robot(robot), step_height)
+    found: list[NavigationEpisode] = []
+    for number, scene in enumerate(scenes, 1):
+        if task == 'pointnav':
+            new = sample_point_episodes(scene, agent, count, seed, ranges)
+        else:
+            new = sample_object_episodes(scene, agent, count, seed, ranges, category)
+        lengths = [episode.geodesic_distance or 0.0 for episode in new]
+        summary = f'{len(new)} episodes, ways of {min(lengths):.3g} to {max(lengths):.3g} m'
+        print(f'[{number}/{len(scenes)}] {scene}: {summary}', file=sys.stderr)
+        for episode in new:
+            goals = [goal.update(radius=success_distance) for goal in episode.goals]
+            found.append(episode.update(goals=goals))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_episodes(out, found)
+    print(out)
+    return 0
+
+
+@command('map')
+def draw_map(
+    scene: Annotated[str, typer.Argument(help='Scene file (USD, URDF, MJCF).', metavar='SCENE')],
+    robot: _Robot = 'h1',
+    out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>_map.png.')] = None,
+    step_height: _StepHeight = None,
+) -> int:
+    """Draw where a robot can go in a scene."""
+    from internutopia.navigation import Agent, MapPicture, NavigationMap
+    from internutopia_extension.navigation.robots import built_in_robot
+
+    found = NavigationMap.of_scene(scene, Agent.of(built_in_robot(robot), step_height))
+    file = out or Path('out') / f'{Path(scene).stem}_map.png'
+    MapPicture(found).save(file)
+    print(file)
+    return 0

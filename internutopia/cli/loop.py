@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from internutopia.cli.overview import Overview
-from internutopia.cli.run_actions import EpisodeActions, TaskActions
+from internutopia.cli.run_file import EpisodeActions, TaskActions
 from internutopia.config import TaskCfg
 from internutopia.core.vec_env import Env
 

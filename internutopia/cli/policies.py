@@ -1,4 +1,4 @@
-"""Commands `internutopia play`, `evaluate policy` and `export`: what is done with a trained policy."""
+"""Commands about trained policies: `internutopia play`, `export`, and `evaluate` with `policy`, `fit` and `gait`."""
 
 from __future__ import annotations
 
@@ -242,3 +242,83 @@ def _print(result: Evaluation, title: str) -> None:
     if result.failed:
         rows['simulation diverged'] = f'{result.failed:.1%}'
     print_figures(title, ['', ''], rows.items())
+
+
+@command('evaluate fit {file}')
+def evaluate_fit(
+    file: Annotated[
+        str, typer.Argument(help='Policy file or asset, such as a YAML file that describes a network.', metavar='FILE')
+    ],
+    robot: Annotated[
+        str | None,
+        typer.Option(help='Built-in robot, by name; default: of the type that the file names.', metavar='NAME'),
+    ] = None,
+    usd_path: Annotated[
+        str | None, typer.Option(help='Another model file of the robot: USD, URDF or MJCF.', metavar='FILE')
+    ] = None,
+    threads: Threads = None,
+) -> int:
+    """Try a policy on flat ground, and if it does not do as commanded, what may be wrong; exit code 1 then."""
+    from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
+    from internutopia.rl.dry_run.report import describe, dry_run
+    from internutopia.rl.policy import load_policy
+    from internutopia_extension.navigation.robots import built_in_robot
+
+    path = resolve(file, POLICY_SUFFIXES)
+    config = built_in_robot(robot or load_policy(path).metadata.robot)
+    if usd_path is not None:
+        config = config.update(usd_path=usd_path)
+    result = dry_run(path, config, threads=threads)
+    print(f'{file}, {config.type}, two seconds on flat ground')
+    for what, trial in result.trials.items():
+        print(f'  {what}: it {describe(trial)}')
+    print('\n'.join(result.faults) or 'It does as commanded.')
+    if result.proposals:
+        print('It does as commanded with one of these changes, the best first:')
+        for name, trials in result.proposals:
+            print(f'  {name}\n    it then {describe(trials.walked)}')
+    elif result.fails:
+        print('No single change of those that were tried makes it do so: there may be two mistakes.')
+    return int(bool(result.faults))
+
+
+@command('evaluate gait {source}')
+def evaluate_gait(
+    policy: PolicyOptions,
+    envs: Annotated[int, number_option(*ENV_NUM, min=1, max=MAX_ENVS, help='Number of envs.')] = 32,
+    stand: Annotated[
+        float, number_option(min=4.0, max=MAX_SECONDS, help='Seconds to stand, before a push and after it.')
+    ] = 60.0,
+    push: Annotated[float, number_option(min=0.0, max=MAX_COUNT, help='Velocity of the push, in m/s.')] = 0.5,
+    seed: Seed = 0,
+    threads: Threads = None,
+    json_file: JsonFile = None,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help='Write ten frames from the side, standing and walking, to this file (.png).', metavar='FILE'),
+    ] = None,
+) -> int:
+    """Report on how a policy stands, also after a push, and walks ahead; exit code 1 if a bound is exceeded."""
+    from internutopia.cli.report import print_figures
+    from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
+    from internutopia.rl.training.playback import contact_sheet
+    from internutopia_extension.learning_tasks.gait_bounds import bounds_of
+
+    trained, engine = policy.load()
+    config = trained.config(envs, seed, threads, engine)
+    figures = gait_report(trained.act, config, stand=stand, push=push, seed=seed, arrays=trained.arrays)
+    bounds = bounds_of(trained.task.arguments)
+    rows = [
+        (FIGURES[name], f'{value:.3g}', f'{bounds[name]:g}' if name in bounds else '')
+        for name, value in figures.items()
+    ]
+    print_figures(f'{trained.file}, {trained.task.id}', ['', '', 'bound' if bounds else ''], rows)
+    if json_file is not None:
+        write_json(json_file, figures)
+    if sheet is not None:
+        contact_sheet(trained.act, trained.config(1, seed, threads, engine), sheet, arrays=trained.arrays)
+        print(sheet)
+    beyond = exceeded(figures, bounds)
+    for fault in beyond:
+        print(fault)
+    return int(bool(beyond))

@@ -79,7 +79,7 @@ class PolicyEvaluation:
             form: arm and mapping in whose form they are recorded; None: as it was seen and commanded.
         """
         from internutopia.config import Config
-        from internutopia.config.distribution import RayDistributionCfg
+        from internutopia.config.config import RayDistributionCfg
         from internutopia.core.vec_env import Env
         from internutopia.evaluation.policy_run import PolicyRun
 

@@ -111,7 +111,7 @@ def run(
     from internutopia.cli.film import Film
     from internutopia.cli.run_file import RunFile, read_run_file
     from internutopia.config import DistributedConfig
-    from internutopia.config.distribution import RayDistributionCfg
+    from internutopia.config.config import RayDistributionCfg
 
     of_video = {'--camera': camera, '--video-env (--env)': video_env, '--size': size, '--fps': fps}
     if video is None and (given := [name for name, value in of_video.items() if value is not None]):

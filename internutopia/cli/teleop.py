@@ -26,7 +26,7 @@ from internutopia.util import did_you_mean
 from internutopia.util.interrupts import interrupts
 
 if TYPE_CHECKING:
-    from internutopia.cli.run_actions import TaskActions
+    from internutopia.cli.run_file import TaskActions
     from internutopia.config import Config
     from internutopia.core.episodes import Episode
     from internutopia.core.vec_env import Env
@@ -79,7 +79,7 @@ def teleop(
     with interrupts() as interruption, ExitStack() as stack:
         devices: list[Device] = []
         if device == 'keyboard':
-            from internutopia.teleoperation.keyboard import KeyboardDevice
+            from internutopia.teleoperation.device import KeyboardDevice
 
             devices.append(stack.enter_context(closing(KeyboardDevice())))
         run_file = with_results(run_file, out or Path('out') / config.stem, resume, overwrite)
@@ -121,7 +121,7 @@ def _script(
     env: Env, actions: Sequence[TaskActions], steered: str, episode: Episode
 ) -> Callable[[], Mapping[str, Any]]:
     """Return a function that gives the next actions of the robots of an episode but the controlled one."""
-    from internutopia.cli.run_actions import EpisodeActions
+    from internutopia.cli.run_file import EpisodeActions
 
     others = {robot: action for robot, action in actions[episode.task_index].items() if robot != steered}
     return EpisodeActions(

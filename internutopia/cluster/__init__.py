@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the reaper imports nothing
     from internutopia.cluster.ray_array_runner import RayArrayRunner
     from internutopia.config import DistributedConfig
-    from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
+    from internutopia.config.config import DistributionCfg, RayDistributionCfg
     from internutopia.config.learning import LearningCfg
     from internutopia.core.episodes import EpisodeQueue
     from internutopia.core.runner.interfaces import EnvRunner
@@ -39,7 +39,7 @@ def create_rl_env(config: DistributedConfig, learning: LearningCfg | None, probe
 
 
 def _checked(distribution: DistributionCfg) -> RayDistributionCfg:
-    from internutopia.config.distribution import RayDistributionCfg
+    from internutopia.config.config import RayDistributionCfg
     from internutopia.util.imports import install_hint
 
     if not isinstance(distribution, RayDistributionCfg):

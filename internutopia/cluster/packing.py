@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.step_result import StepResult
+from internutopia.core.observations import StepResult
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, columns_of, values_of
 

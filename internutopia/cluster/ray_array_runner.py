@@ -33,12 +33,12 @@ from internutopia.cluster.waiting import Call
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool
 from internutopia.cluster.worker_process import pickled
 from internutopia.config import DistributedConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.runner.grid import with_spacing
 from internutopia.core.runner.interfaces import Question, StepWatcher
-from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.scene_builder import check_implemented
 from internutopia.engines.env_selection import EnvIdSelection, EnvSelection
 from internutopia.rl.array_runner import StepOutcome, tasks_of_episodes

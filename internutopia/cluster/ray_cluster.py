@@ -30,7 +30,7 @@ from typing import Any
 
 from internutopia.cluster.liveness import Peer, Watchdog, in_thread, inquiry_of, peers_of
 from internutopia.cluster.reaper import Reaper
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.util import log
 
 _POLL_INTERVAL = 0.5  # s between checks of the cluster in a call that waits

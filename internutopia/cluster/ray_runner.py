@@ -16,23 +16,22 @@ import gymnasium
 from typing_extensions import override
 
 from internutopia.cluster.packing import unpack
-from internutopia.cluster.remote_episodes import LostEpisodes, RemoteEpisode, RemoteEpisodes
-from internutopia.cluster.remote_steps import RemoteSteps
+from internutopia.cluster.remote_episodes import LostEpisodes, RemoteEpisode, RemoteEpisodes, RemoteSteps
 from internutopia.cluster.worker import Assignment, Reply, Worker
 from internutopia.cluster.worker_pool import WorkerDiedError, WorkerPool, raise_first
 from internutopia.cluster.worker_process import WorkerSpec, pickled
 from internutopia.config import DistributedConfig, TaskCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
+from internutopia.core.observations import StepResult
+from internutopia.core.robot.env_scene import EnvJoints
 from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
-from internutopia.core.runner.step_result import StepResult
-from internutopia.core.scene.env_joints import EnvJoints
 from internutopia.core.task.scene_builder import check_implemented
 
 

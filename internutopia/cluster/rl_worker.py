@@ -19,7 +19,7 @@ from internutopia.cluster.pipe_link import PipeServer
 from internutopia.cluster.worker import CollectedResults
 from internutopia.cluster.worker_process import WorkerSpec, pickled, this_place, unpickled
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.runner.grid import env_origins
 from internutopia.rl.array_runner import ArrayRunner, EnvShare, StepOutcome, tasks_of_episodes

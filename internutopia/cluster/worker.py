@@ -22,7 +22,7 @@ from internutopia.cluster.worker_process import WorkerSpec, this_place
 from internutopia.config import TaskCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedActions
 from internutopia.core.runner.local import LocalRunner

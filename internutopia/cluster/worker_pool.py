@@ -12,7 +12,7 @@ from internutopia.cluster.ray_cluster import connect
 from internutopia.cluster.waiting import Call, Patience
 from internutopia.cluster.worker_process import this_node, worker_resources
 from internutopia.config import DistributedConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.util import log
 
 _START_WARNING_INTERVAL = 30.0  # s between two warnings while a new worker gives no sign of life

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from internutopia.config import Config, DistributedConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.registries import REGISTRIES
 from internutopia.util.conventions import conventions_of, set_up_process
 

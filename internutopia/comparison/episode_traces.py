@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.env_slot import EnvSlot
+from internutopia.core.runner.env_group import EnvSlot
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.util.rotations import quat_conjugate, quat_multiply
 

@@ -4,21 +4,49 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sized
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, FiniteFloat, NonNegativeInt, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.distribution import DistributionCfg
-from internutopia.config.fields import Count, PathStr, Seed, Spacing
+from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PathStr, Seed, Spacing
 from internutopia.config.simulator import SimConfig
 from internutopia.config.task import TaskCfg
-from internutopia.config.typed import items_by_type
+from internutopia.config.typed import TypedCfg, items_by_type
 from internutopia.config.yaml_file import expanded, portable, read_mapping
-from internutopia.util.bounds import MAX_ENVS, MAX_EPISODES
+from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_EPISODES, MAX_GPUS, MAX_PROCESSES
 from internutopia.util.conventions import Version, conventions_of, version_of_process
+
+
+class DistributionCfg(TypedCfg):
+    """Distribution of envs over processes. All distribution configs keep unknown fields."""
+
+    open_subclasses = True
+
+    type: str
+    """Kind of distribution: `'ray'`."""
+    proc_num: Count = Field(default=1, le=MAX_PROCESSES)
+    """Number of processes; each of them runs `Config.env_num` envs."""
+    gpu_num_per_proc: NonNegativeFloat = Field(default=1, le=MAX_GPUS)
+    """GPUs that each process reserves; a fraction shares one, 0 reserves none."""
+
+
+class RayDistributionCfg(DistributionCfg):
+    """Processes on a Ray cluster."""
+
+    type: str = 'ray'
+    head_address: str | None = None
+    """Ray cluster to join: address of its head (`host:port`), or `'auto'` for one that runs on this machine. None means
+    the one that the environment variable `RAY_ADDRESS` names, or else a new one on this machine for this run alone."""
+    episode_retries: NonNegativeInt = Field(default=3, le=MAX_COUNT)
+    """Number of times that an episode is run again after its worker died; then it is recorded with the error."""
+    step_timeout: Annotated[FiniteFloat, Field(ge=1)] | None = None
+    """Time limit of a call (`step`, `reset`, `render`, ...) to a worker [s], 1 or more; a worker that takes longer is
+    killed and replaced like one that died. It must be longer than the slowest call, which may be a `reset` that
+    compiles a scene. None waits for as long as it takes, with warnings."""
+    working_dir: PathStr | None = None
+    """Folder that the workers get a copy of and run in; None means the current one, without a copy."""
 
 
 class Config(BaseCfg):

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat, PositiveRange
+from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat, PositiveRange
 from internutopia.util.bounds import MAX_DELAY, MAX_SAMPLES, MAX_SUBSTEPS
 
 _KEYS_OF_INFO = (

@@ -4,8 +4,7 @@ import inspect
 
 from pydantic import FiniteFloat, field_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import PathStr, Quaternion, Scale, Vector
+from internutopia.config.base import BaseCfg, PathStr, Quaternion, Scale, Vector
 from internutopia.config.typed import TypedCfg, items_by_type
 
 __all__ = ['BaseCfg', 'ControllerCfg', 'MimicCfg', 'RobotCfg', 'SensorCfg']

@@ -6,8 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Bytes, Count, PositiveFloat, Seconds
+from internutopia.config.base import BaseCfg, Bytes, Count, PositiveFloat, Seconds
 from internutopia.util.bounds import (
     MAX_COUNT,
     MAX_SOLVER_ITERATIONS,

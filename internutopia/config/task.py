@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, PathStr, Quaternion, Scale, Vector
+from internutopia.config.base import BaseCfg, Count, PathStr, Quaternion, Scale, Vector
 from internutopia.config.learning import LearningCfg
 from internutopia.config.robot import RobotCfg
 from internutopia.config.typed import TypedCfg, items_by_type

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from internutopia.util import did_you_mean
-from internutopia.util.gone_names import GONE_NAMES
+from internutopia.util.conventions import GONE_NAMES
 
 T = TypeVar('T', bound=type)
 

@@ -18,11 +18,10 @@ from internutopia.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.runner.async_stepper import AsyncStepper
-from internutopia.core.runner.factory import create_runner
+from internutopia.core.runner.grid import with_spacing
 from internutopia.core.runner.interfaces import WorkerEnvs
-from internutopia.core.runner.local import LocalRunner
+from internutopia.core.runner.local import LocalRunner, create_runner
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.runner.state import SceneState
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.util.call_guard import CallGuard, closing, exclusive, reading

@@ -15,8 +15,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import FiniteFloat, StringConstraints, ValidationError, field_validator, model_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import PositiveFloat, Resolution
+from internutopia.config.base import BaseCfg, PositiveFloat, Resolution
 from internutopia.config.yaml_file import read_mapping
 
 Orientation = Literal['quaternion', 'quaternion_xyzw', 'euler', 'axis_angle', 'rotation_6d']

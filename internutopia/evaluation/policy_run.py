@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from internutopia.config import TaskCfg
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.vec_env import Env
 from internutopia.evaluation.policy import Actor, Policy, PolicyError, PolicyGoneError, Request
 from internutopia.util import log

@@ -13,10 +13,17 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 from numpy.typing import NDArray
 
-from internutopia.model.camera_layouts import camera_layouts, find_camera
 from internutopia.model.compose import object_body
 from internutopia.model.kinematics import joint_ranges, outside_limits
-from internutopia.model.layouts import ArticulationLayout, BodyLayout, body_layout, jointed_layout, robot_layout
+from internutopia.model.layouts import (
+    ArticulationLayout,
+    BodyLayout,
+    body_layout,
+    camera_layouts,
+    find_camera,
+    jointed_layout,
+    robot_layout,
+)
 from internutopia.model.semantics import SceneLabels
 from internutopia.model.spec import IDENTITY_QUAT, OBJECTS_PREFIX, SCENE_PREFIX, SceneSpec
 from internutopia.util import did_you_mean

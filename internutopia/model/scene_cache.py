@@ -6,6 +6,9 @@ On disk, so that later processes need not compile them again, they are the folde
 (`internutopia.util.cache_folder`), two files for a scene: its model in MuJoCo's binary format, and what goes with it.
 Their name is a hash of all that the model depends on: content and places of the assets' files, the scene spec, the
 limits in force, and the code. Nothing in them is executed.
+
+With limits on assets, scenes are compiled in a process of their own first. Only files with which that went well are
+read by the calling process; what passed is known by content.
 """
 
 from __future__ import annotations
@@ -17,27 +20,77 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import mujoco
 import numpy as np
 
-from internutopia.config.simulator import ContactCfg
-from internutopia.model.asset_files import BROKEN, limits
+from internutopia.config.simulator import AssetLimitsCfg, ContactCfg
+from internutopia.model.asset_files import BROKEN, limited_by, limits
 from internutopia.model.asset_paths import resolve
 from internutopia.model.compilation import compile_scene
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.importers.fingerprints import Fingerprint, adopt_fingerprint, known_fingerprint
 from internutopia.model.importers.load import content_key
 from internutopia.model.overlaps import exclude_overlaps
-from internutopia.model.own_process import try_files
 from internutopia.model.spec import SceneSpec
 from internutopia.util.cache_folder import CacheFolder, code_version, hashed
+from internutopia.util.child_process import LimitError, call_limited
 from internutopia.util.log import Warned, recorded_warnings, warn_once
 from internutopia.util.memory import return_free_memory
+
+R = TypeVar('R')
+_passed: set[str] = set()  # content keys
+
+
+def call_in_own_process(files: Collection[Path], function: Callable[..., R], *args: Any) -> R:
+    """Call a function, of a module, that reads these files, in a process with the limits in force.
+
+    Raises:
+        ValueError: It took too long or too much memory, or the process died; the message names the files.
+        Exception: What the function raises.
+    """
+    given = limits()
+    try:
+        return call_limited(given.time, given.memory, _call, given.of_sizes(), function, *args)
+    except LimitError as error:
+        names = ', '.join(map(str, files))
+        raise ValueError(f'{names}: cannot be read and compiled: {error} (SimConfig.asset_limits)') from error
+
+
+def try_files(files: Collection[Path], compile_them: Callable[..., Any], *args: Any) -> None:
+    """Try files that have not passed yet: `compile_them(*args)` in a process of its own.
+
+    Raises what `call_in_own_process` raises.
+    """
+    unknown = [file for file in files if (known := known_fingerprint(file)) is None or known.key not in _passed]
+    if not unknown:
+        return
+    found = call_in_own_process(unknown, _fingerprints_after, unknown, compile_them, *args)
+    for file, fingerprint in found.items():
+        adopt_fingerprint(file, fingerprint)
+        _passed.add(fingerprint.key)
+
+
+def _call(given: AssetLimitsCfg, function: Callable[..., R], *args: Any) -> R:
+    with limited_by(given):
+        return function(*args)
+
+
+def _fingerprints_after(
+    files: Collection[Path], compile_them: Callable[..., Any], *args: Any
+) -> dict[Path, Fingerprint]:
+    keys = {file: content_key(file) for file in files}
+    compile_them(*args)
+    found = {file: known_fingerprint(file) for file in files}
+    if changed := [str(file) for file, known in found.items() if known is None or known.key != keys[file]]:
+        raise ValueError(f'{", ".join(changed)}: changed while it was read')
+    return {file: known for file, known in found.items() if known is not None}
+
 
 CAPACITY = 8 << 30
 """Maximum size of all files [bytes]; scenes that were used least recently are deleted."""

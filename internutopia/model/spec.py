@@ -1,6 +1,6 @@
 """Scene specs: the scene of a task, in terms that every physics backend supports.
 
-A `SceneSpec` is built from a `TaskCfg` (see `internutopia.core.task.scene_spec`) and handed to `World.prepare`. It
+A `SceneSpec` is built from a `TaskCfg` (see `core.task.scene_builder.scene_spec`) and handed to `World.prepare`. It
 holds no engine objects: worlds compile it to one `MjModel` (`internutopia.model.compose`). Lengths in metres, angles in
 radians, quaternions `(w, x, y, z)`, poses in the env frame.
 

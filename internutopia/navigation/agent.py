@@ -1,20 +1,63 @@
-"""Agent: the upright cylinder that stands for a robot on a navigation map."""
+"""Agent of a navigation map, and the scene that the map is made of."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config.robot import RobotCfg
+from internutopia.config.task import TaskCfg
 from internutopia.core.registry import look_up
 from internutopia.core.robot.robot import BaseRobot
+from internutopia.core.task.scene_builder import scene_spec
+from internutopia.model.compiled import CompiledScene
 from internutopia.model.part_boxes import geom_bounds
 from internutopia.model.scene_cache import SCENES
 from internutopia.model.spec import SceneSpec
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, yaw_of
+
+SceneFile = str | os.PathLike[str] | TaskCfg | SceneSpec
+
+
+def spec_of(scene: SceneFile) -> SceneSpec:
+    """Return the spec of a scene, without robots."""
+    if isinstance(scene, SceneSpec):
+        return replace(scene, robots=())
+    task = scene if isinstance(scene, TaskCfg) else TaskCfg(scene_asset_path=os.fspath(scene))
+    return scene_spec(task.model_copy(update={'robots': []}))
+
+
+@dataclass(frozen=True)
+class StartingScene:
+    """A scene when an episode starts.
+
+    Attributes:
+        name: of its file.
+        compiled: the scene.
+        data: its state, positions computed.
+    """
+
+    name: str
+    compiled: CompiledScene
+    data: mujoco.MjData
+
+    @classmethod
+    def load(cls, scene: SceneFile) -> StartingScene:
+        """Load the scene of a file, found like `scene_asset_path`, a task or a spec. Errors as for `SceneCache.get`."""
+        spec = spec_of(scene)
+        compiled = SCENES.get(spec, _TIMESTEP)
+        return cls(spec.asset or 'the scene', compiled, compiled.data_at_start(spec))
+
+    def box(self, geoms: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lowest and highest corner `(3,)` of a box around some geoms [m], env frame."""
+        boxes = np.array([geom_bounds(self.compiled.model, self.data, geom, 0) for geom in geoms.tolist()])
+        return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+
 
 STEP_OF_HEIGHT = 0.05
 """Default height of the steps that a robot can take, as a fraction of its own height."""

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import Field, FiniteFloat, ValidationError
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
+from internutopia.config.base import BaseCfg, NonNegativeFloat, PathStr, PositiveFloat, Vector
 from internutopia.config.yaml_file import read_mapping
 from internutopia.util import log
 

@@ -15,14 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
-from internutopia.navigation.agent import Agent
+from internutopia.navigation.agent import Agent, SceneFile, StartingScene, spec_of
 from internutopia.navigation.columns import solids_of
-from internutopia.navigation.free_space import FreeSpace
-from internutopia.navigation.graph import Graph, Search
-from internutopia.navigation.map_file import LEAST_TIME, MapFile
+from internutopia.navigation.graph import LEAST_TIME, Graph, MapFile, Search
 from internutopia.navigation.points import as_points
-from internutopia.navigation.scene import SceneFile, StartingScene, spec_of
-from internutopia.navigation.surface import Surface, find_surface
+from internutopia.navigation.surface import FreeSpace, Surface, find_surface
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -93,7 +90,7 @@ class NavigationMap:
     ) -> NavigationMap:
         """Make the map of a scene as it is when an episode starts, without its robots.
 
-        What took long is kept on disk, see `internutopia.navigation.map_file`.
+        What took long is kept on disk, see `internutopia.navigation.graph`.
 
         Args:
             scene: a file, found like `scene_asset_path`, or a task or scene spec, whose objects stand in the way, too.

@@ -1,4 +1,4 @@
-"""Navigation metrics of the literature, as plain functions of arrays.
+"""Metrics of navigation episodes, and their summary with confidence intervals, per scene and overall.
 
 A path is `(n, 3)` [m]: where the robot was, its start first; a reference path likewise. Distances to the goal are those
 that the caller has measured, geodesic ones as a rule. Nothing here depends on an env.
@@ -19,10 +19,15 @@ robot sways.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from internutopia.evaluation.estimates import Estimate, mean, rate
 from internutopia.navigation.points import SCALE, STEP, STILL, as_points
 
 _ROUNDING = 1e-3  # m, by which a step of `STEP` may come out short
@@ -164,3 +169,62 @@ def _points(values: ArrayLike, what: str) -> NDArray[np.float64]:
     if not len(points):
         raise ValueError(f'{what} has no points')
     return points
+
+
+RATES = ('success', 'oracle_success')
+"""Figures of an episode that are 0 or 1."""
+MEANS = (
+    'spl',
+    'soft_spl',
+    'navigation_error',
+    'path_length',
+    'ndtw',
+    'sdtw',
+    'cls',
+    'collisions',
+    'collision_time',
+    'time',
+    'actions',
+)
+"""Figures of an episode that are numbers."""
+ALL = 'all'
+"""Name of all scenes together."""
+
+
+@dataclass(frozen=True)
+class SceneSummary:
+    """Summary of the episodes of a scene.
+
+    Attributes:
+        episodes: how many there are.
+        ends: how many ended how.
+        figures: by name; those that no episode has are missing.
+    """
+
+    episodes: int
+    ends: dict[str, int]
+    figures: dict[str, Estimate]
+
+
+def summarize(results: Iterable[Mapping[str, Any]]) -> dict[str, SceneSummary]:
+    """Summarize each scene, in alphabetical order, and `ALL`.
+
+    Args:
+        results: the result of a `NavigationMetric` for each episode.
+    """
+    scenes: dict[str, list[Mapping[str, Any]]] = {ALL: []}
+    for result in results:
+        scenes[ALL].append(result)
+        scenes.setdefault(str(result['scene']), []).append(result)
+    overall = scenes.pop(ALL)
+    return {name: _summary(scenes[name]) for name in sorted(scenes)} | {ALL: _summary(overall)}
+
+
+def _summary(results: list[Mapping[str, Any]]) -> SceneSummary:
+    figures = {}
+    for estimate, names in ((rate, RATES), (mean, MEANS)):
+        for name in names:
+            values = [result[name] for result in results if result[name] is not None and math.isfinite(result[name])]
+            if values:
+                figures[name] = estimate(values)
+    return SceneSummary(len(results), dict(sorted(Counter(result['end'] for result in results).items())), figures)

@@ -10,10 +10,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.navigation.agent import Agent
+from internutopia.navigation.agent import Agent, StartingScene
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal
 from internutopia.navigation.map import DistanceField, NavigationMap
-from internutopia.navigation.scene import StartingScene
 from internutopia.util import did_you_mean
 
 Array = NDArray[np.float64]

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from internutopia.util.imports import lazy
 
 if TYPE_CHECKING:
-    from internutopia.recording.appearance import GeomLook, Light, Looks
     from internutopia.recording.augmentation import augment
     from internutopia.recording.dataset import Dataset
     from internutopia.recording.episode_file import RecordedEpisode
     from internutopia.recording.recorder import Recorder
-    from internutopia.recording.replay import Replay, ReplayCamera
+    from internutopia.recording.replay import GeomLook, Light, Looks, Replay, ReplayCamera
 
 __all__ = [
     'Dataset',
@@ -37,9 +36,9 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         'Dataset': f'{__name__}.dataset',
-        'GeomLook': f'{__name__}.appearance',
-        'Light': f'{__name__}.appearance',
-        'Looks': f'{__name__}.appearance',
+        'GeomLook': f'{__name__}.replay',
+        'Light': f'{__name__}.replay',
+        'Looks': f'{__name__}.replay',
         'RecordedEpisode': f'{__name__}.episode_file',
         'Recorder': f'{__name__}.recorder',
         'Replay': f'{__name__}.replay',

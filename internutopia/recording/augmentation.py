@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from internutopia.recording.appearance import Looks
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_writer import EpisodeWriter
 from internutopia.recording.export import export
 from internutopia.recording.leaves import Leaves, numeric_leaves
-from internutopia.recording.replay import Replay, ReplayCamera, config_to_run
+from internutopia.recording.replay import Looks, Replay, ReplayCamera, config_to_run
 from internutopia.recording.streams import CODEC
 
 

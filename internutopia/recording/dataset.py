@@ -27,7 +27,7 @@ from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import Arm
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.recording.streams import PART
-from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
+from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
 
 Format = Literal['lerobot', 'hdf5']
 Only = Literal['all', 'success']

@@ -5,7 +5,7 @@ it is there: it gets its name last, with everything on the disk.
 
 Arrays, for `steps` steps of which `frames` are frames of the dataset:
 
-- `states/...`, `state_steps/...`: physics before the first step and after each (`states.py`);
+- `states/...`, `state_steps/...`: physics before the first step and after each (`step_buffer.py`);
 - `rewards`: `(steps,)`;
 - `actions`: `(steps, k)`, where they are arrays; others are among the facts, each value once;
 - `frame_steps`: `(frames,)`, the step that is made next when a frame is taken;
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.recording.leaves import Leaves, numeric_leaves
-from internutopia.recording.states import States
+from internutopia.recording.step_buffer import States
 from internutopia.recording.streams import ADVICE, read_video
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once

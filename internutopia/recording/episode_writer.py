@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from internutopia.recording.episode_file import ACTIONS, OBSERVATIONS, PIXELS, SUFFIX, RecordedEpisode
 from internutopia.recording.leaves import Leaves, is_picture
-from internutopia.recording.states import StateTrack
-from internutopia.recording.step_buffer import Block, Rows
+from internutopia.recording.step_buffer import Block, Rows, StateTrack
 from internutopia.recording.streams import CODEC, PART, FrameStream, RawStream, VideoStream
 from internutopia.util.log import warn_once
 

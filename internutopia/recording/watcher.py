@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.episodes.record import EpisodeRecord, plain
+from internutopia.core.episodes.queue import EpisodeRecord, plain
 from internutopia.core.episodes.results import Results
-from internutopia.core.runner.env_slot import EnvSlot
+from internutopia.core.runner.env_group import EnvSlot
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.engines.base import PhysicsState
 from internutopia.recording.dataset import Dataset

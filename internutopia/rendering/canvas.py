@@ -28,9 +28,9 @@ from internutopia.rendering.camera import (
     Layer,
     Quality,
     RenderRequest,
+    add_markers,
 )
 from internutopia.rendering.gl import SOFTWARE_TURN, open_context, renders_in_software
-from internutopia.rendering.markers import add_markers
 from internutopia.rendering.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
 _MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB

@@ -23,9 +23,9 @@ from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedRobot
 from internutopia.core.robot.controller import BaseController
+from internutopia.core.runner.grid import with_spacing
 from internutopia.core.runner.interfaces import Failures
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.runner.spacing import with_spacing
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.rl.action_format import command, offset_and_scale

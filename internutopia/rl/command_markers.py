@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.runner.env_cameras import RobotCamera
 from internutopia.core.runner.env_pictures import EnvMarkers
-from internutopia.core.runner.robot_camera import RobotCamera
-from internutopia.rendering.markers import Colour, Marker
+from internutopia.rendering.camera import Colour, Marker
 from internutopia.rl.array_runner import ArrayRunner
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import look_up_marker

@@ -18,14 +18,13 @@ from internutopia.config import Config
 from internutopia.config.learning import LearningCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.sensor.noise import noise_key
+from internutopia.core.sensor.sensor import noise_key
 from internutopia.core.task.task import BaseTask
 from internutopia.engines.base import DeviceWorld
 from internutopia.engines.env_selection import EnvSelection
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.array_runner import ArrayRunner, StepOutcome
-from internutopia.util.arrays import AsyncReadback, to_host
-from internutopia.util.splitmix import signed
+from internutopia.util.arrays import AsyncReadback, signed, to_host
 
 _FAILED = 'the simulation diverged, or an action was too large or not finite, or what a term gave was not finite'
 

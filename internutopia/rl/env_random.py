@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.util.splitmix import STEP, mix
+from internutopia.util.arrays import STEP, mix
 
 Floats = NDArray[np.float32]
 _UNIT = np.float32(2.0**-24)

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat
+from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat
 from internutopia.config.learning import ObservationTermCfg
 from internutopia.config.robot import MimicCfg
 from internutopia.config.yaml_file import portable, read_mapping

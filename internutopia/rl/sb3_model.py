@@ -30,8 +30,7 @@ from gymnasium import spaces
 from pydantic import ValidationError
 from typing_extensions import override
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import PositiveFloat
+from internutopia.config.base import BaseCfg, PositiveFloat
 from internutopia.util.imports import install_hint
 
 try:

@@ -1,7 +1,7 @@
 """Teleoperation: a person steers a robot with a device, and marks which episodes are successes.
 
 from internutopia.teleoperation import Session
-from internutopia.teleoperation.keyboard import KeyboardDevice
+from internutopia.teleoperation.device import KeyboardDevice
 
 with attach(env, speed=1.0) as viewer:
     Session(env, 'franka', [KeyboardDevice()], viewer).run()

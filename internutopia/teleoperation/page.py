@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from internutopia.teleoperation.device import DeviceInput, Signal
-from internutopia.teleoperation.keyboard import MOVES, SIGNALS, input_of
+from internutopia.teleoperation.device import MOVES, SIGNALS, DeviceInput, Signal, input_of
 from internutopia_extension.interactions.keyboard import PressedKeys
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Conventions: the hooks at which a run can behave as another version of InternUtopia.
+"""Conventions: the hooks at which a run can behave as another version of InternUtopia; names that it had.
 
 `Conventions` are those of this version. Another version is a subclass, registered by its import path; what a run does
 depends on its version, `Config.compat`, through these hooks alone.
@@ -7,6 +7,7 @@ depends on its version, `Config.compat`, through these hooks alone.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, TypeVar, cast
@@ -125,3 +126,18 @@ def set_up_process(config: Any) -> None:
     if config.simulator.omni_compat:
         for install in STAND_INS:
             install()
+
+
+GONE_NAMES: defaultdict[str, dict[str, str]] = defaultdict(dict)
+"""Messages by name, by place: a module, a class (`module.Class`) or a kind of registry (`'controller'`)."""
+
+
+def raise_if_gone(module: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module, which raises ImportError for names that are gone from it."""
+
+    def get(name: str) -> Any:
+        if name in GONE_NAMES[module]:
+            raise ImportError(GONE_NAMES[module][name], name=module)
+        raise AttributeError(f'module {module!r} has no attribute {name!r}')
+
+    return get

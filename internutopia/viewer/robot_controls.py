@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from internutopia.core.robot.robot import BaseRobot
-from internutopia_extension.controllers.differential_drive_controller import DifferentialDriveController
 from internutopia_extension.controllers.ground_controllers import MoveToPointBySpeedController
 from internutopia_extension.controllers.inverse_kinematics_controller import InverseKinematicsController
 from internutopia_extension.controllers.joint_controllers import GripperController
 from internutopia_extension.controllers.move_along_path_points_controller import MoveAlongPathPointsController
 from internutopia_extension.controllers.move_by_speed_controller import MoveBySpeedController
+from internutopia_extension.controllers.speed_controllers import DifferentialDriveController
 
 SPEEDS = ('forward [m/s]', 'lateral [m/s]', 'yaw rate [rad/s]')
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from internutopia.core.runner.interfaces import StepWatcher, WorkerEnvs
 from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.viewer.access import EnvAccess, access_beside, access_to
-from internutopia.viewer.env_view import EnvView
+from internutopia.viewer.env_view import EnvAccess, EnvView, access_beside, access_to
 from internutopia.viewer.frames import MOST_SHOWN, EnvSnapshot, Frame, ShownScene, ViewRequest
 
 

@@ -15,8 +15,7 @@ from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.util.pose_mixin import Pose
-from internutopia.model.inverse_kinematics import InverseKinematics
-from internutopia.model.kinematics import KinematicChain
+from internutopia.model.kinematics import InverseKinematics, KinematicChain
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import to_host
 from internutopia.util.rotations import (

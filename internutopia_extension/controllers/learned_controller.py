@@ -98,7 +98,7 @@ class LearnedController(BaseController):
         self._state.actions[rows] = 0.0
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
-        """Return the state of these envs, see `internutopia.core.runner.object_state`."""
+        """Return the state of these envs, see `internutopia.core.runner.state`."""
         return [array[self._rows(env_ids)] for array in (self._due, self._state.steps, self._state.actions)]
 
     def load_state(self, state: list[NDArray[Any]], env_ids: Any = ...) -> None:

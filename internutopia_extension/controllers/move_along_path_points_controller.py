@@ -234,7 +234,7 @@ class MoveAlongPathPointsController(BaseController):
         return Dict(current_index=count, current_point=point, total_points=count, finished=Discrete(2))
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
-        """Return the state of these envs, see `internutopia.core.runner.object_state`; last the path."""
+        """Return the state of these envs, see `internutopia.core.runner.state`; last the path."""
         memory = [to_host(array)[env_ids].copy() for array, _ in self._states]
         points = int(to_host(self.total_points)[env_ids].max())
         return [*memory, to_host(self.path_points)[env_ids][..., :points, :].copy()]

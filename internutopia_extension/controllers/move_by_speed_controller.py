@@ -182,7 +182,7 @@ class MoveBySpeedController(PlanarSpeedController):
                 )
 
     def save_state(self, env_ids: Any = ...) -> list[NDArray[Any]]:
-        """Return the state of these envs, see `internutopia.core.runner.object_state`."""
+        """Return the state of these envs, see `internutopia.core.runner.state`."""
         stuck = [] if self._stuck is None else [array[env_ids].copy() for array in self._stuck.memory]
         return [*(to_host(array[self._rows(env_ids)]) for array in self._memory()), *stuck]
 

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from internutopia.core.util.interaction import BaseInteraction
 from internutopia.util import log
-from internutopia.util.gone_names import raise_if_gone
+from internutopia.util.conventions import raise_if_gone
 
 KEYS = 'ikjluo'
 """The keys that are read, capitals too, in the order of `KeyboardInteraction.get_input`."""

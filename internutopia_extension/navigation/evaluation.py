@@ -15,9 +15,9 @@ import numpy as np
 
 from internutopia.config import RobotCfg
 from internutopia.evaluation.estimates import CONFIDENCE, INTERVALS
+from internutopia.navigation.agent import StartingScene
 from internutopia.navigation.episodes import NavigationEpisode
-from internutopia.navigation.scene import StartingScene
-from internutopia.navigation.summary import MEANS, RATES, summarize
+from internutopia.navigation.metrics import MEANS, RATES, summarize
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.tasks.navigation_task import goal_distance, map_of
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pydantic import FiniteFloat
 from typing_extensions import override
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Vector
+from internutopia.config.base import BaseCfg, Vector
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.task import BaseReward
 from internutopia.engines.views import ArticulationView

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.spec import Drives
-from internutopia_extension.robots.legged import LeggedRobot
+from internutopia_extension.robots.generic import LeggedRobot
 
 # Home pose [rad] of every leg: InternUtopia 2.2.1 (MIT), the Aliengo locomotion controller
 _HOME = {'hip': 0.0, 'thigh': 0.8, 'calf': -1.5}

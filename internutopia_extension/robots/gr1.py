@@ -7,7 +7,7 @@ from types import MappingProxyType
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.util.conventions import ASSET_JOINTS
 from internutopia_extension.configs.joint_names import GR1_54, GR1_DOF_54
-from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
+from internutopia_extension.robots.generic import LeggedRobot, both_sides, drives_of
 
 # Stiffness [N·m/rad] and damping [N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia
 # 2.2.1 (MIT), class GR1Robot and the GR1 locomotion controller.

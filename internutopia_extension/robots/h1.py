@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.joint_names import H1_19
-from internutopia_extension.robots.legged import LeggedRobot, both_sides, drives_of
+from internutopia_extension.robots.generic import LeggedRobot, both_sides, drives_of
 
 # Gains [N·m/rad, N·m·s/rad] by joint, the same left and right, and the home pose [rad]: InternUtopia 2.2.1 (MIT), class
 # H1Robot and the H1 locomotion controller.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.joint_names import H1_19
+from internutopia_extension.robots.generic import both_sides, drives_of
 from internutopia_extension.robots.h1 import H1Robot
-from internutopia_extension.robots.legged import both_sides, drives_of
 
 # Gains [N·m/rad, N·m·s/rad]. None are published for the hands of this robot: they are those of GR1.
 _WRIST_GAINS = both_sides({'hand': (10.0, 1.0)})

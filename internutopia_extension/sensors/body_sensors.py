@@ -15,7 +15,7 @@ from internutopia.core.robot.context import RobotContext
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor import BaseSensor
-from internutopia.core.sensor.noise import NormalNoise
+from internutopia.core.sensor.sensor import NormalNoise
 from internutopia.model.probes import match_name
 from internutopia.model.spec import Probe, Quat, RobotSpec
 from internutopia.util.arrays import to_host

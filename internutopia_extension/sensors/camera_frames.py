@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.scene.scene import env_path
-from internutopia.core.sensor.projection import camera_params, point_cloud
+from internutopia.core.sensor.camera import camera_params, point_cloud
 from internutopia.core.sensor.segmentation import instance_segmentation, semantic_segmentation, tight_boxes
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView, EnvIds

@@ -20,8 +20,13 @@ from internutopia.config.robot import RobotCfg
 from internutopia.core.observations import split_rows
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
-from internutopia.core.sensor.camera import DEFAULT_RESOLUTION, ICamera, checked_resolution
-from internutopia.core.sensor.projection import intrinsic_matrix, point_cloud
+from internutopia.core.sensor.camera import (
+    DEFAULT_RESOLUTION,
+    ICamera,
+    checked_resolution,
+    intrinsic_matrix,
+    point_cloud,
+)
 from internutopia.core.sensor.segmentation import IdTable, category_ids, instance_ids, semantic_ids
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.util.pose_mixin import Pose
@@ -52,7 +57,7 @@ class RepCamera(BaseSensor):
     - `rgba`: `(height, width, 4)` uint8.
     - `depth` (also with `pointcloud`): `(height, width)` float32, distance along the viewing direction [m], infinite
       where nothing is.
-    - `camera_params` (also with `pointcloud`): see `internutopia.core.sensor.projection.camera_params`, world frame.
+    - `camera_params` (also with `pointcloud`): see `internutopia.core.sensor.camera.camera_params`, world frame.
     - `pointcloud`: `(k, 3)` float32 [m], env frame.
     """
 

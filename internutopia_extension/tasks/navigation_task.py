@@ -13,12 +13,12 @@ from typing_extensions import override
 
 from internutopia.config.task import TaskCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.robot.stuck import has_moved
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
 from internutopia.navigation.agent import Agent
 from internutopia.util.rotations import quat_rotate, quat_rotate_inverse, wrap_angle, yaw_of
 from internutopia_extension.configs.tasks import NavigationTaskCfg
+from internutopia_extension.controllers.speed_controllers import has_moved
 
 if TYPE_CHECKING:
     from internutopia.navigation import NavigationMap

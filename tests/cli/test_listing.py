@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from internutopia import list_tasks
 from internutopia.cli import commands
-from internutopia.cli.listing import Kind
+from internutopia.cli.models import Kind
 from internutopia.core.robot.robot import BaseRobot
 
 

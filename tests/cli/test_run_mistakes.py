@@ -71,7 +71,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(write, tmp_path):
 
 
 def test_random_actions_need_an_action_space(write, tmp_path, monkeypatch):
-    from internutopia_extension.controllers.differential_drive_controller import DifferentialDriveController
+    from internutopia_extension.controllers.speed_controllers import DifferentialDriveController
 
     def no_space(self: object) -> None:
         raise NotImplementedError

@@ -13,7 +13,7 @@ import toys
 from ray_toys import ENVS, ENVS_EACH, PROCS, Pair
 
 from internutopia.config import Config, ControllerCfg, RobotCfg, TaskCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from ray_toys import same
 
-from internutopia.cluster.message_pipe import MessagePipe, from_message, to_message
+from internutopia.cluster.pipe_link import MessagePipe, from_message, to_message
 
 SHORT, LONG, LONGER = 100, 200_000, 3_000_000  # bytes; a pipe takes 65536 without a reader
 

@@ -33,7 +33,7 @@ import psutil
 import ray
 
 from internutopia.config import Config, SimConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg

@@ -13,8 +13,8 @@ from ray_toys import ENVS, Failure, Pair, kill, move, outcome, pid_of, same, tak
 
 from internutopia.cluster.worker_pool import WorkerPool
 from internutopia.config import RewardCfg
-from internutopia.config.distribution import RayDistributionCfg
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.config.config import RayDistributionCfg
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.vec_env import Env
 
 pytestmark = pytest.mark.xdist_group('ray')

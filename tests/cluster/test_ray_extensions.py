@@ -29,7 +29,7 @@ import sys
 import numpy as np
 
 from internutopia.config import Config, ControllerCfg, MetricCfg, RewardCfg, RobotCfg, SimConfig, TaskCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.task import BaseMetric, BaseReward, BaseTask
 from internutopia.core.vec_env import Env

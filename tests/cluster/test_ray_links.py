@@ -16,7 +16,7 @@ from markers import slow_but
 from ray_toys import ENVS, PROCS, Pair, kill, move, pid_of, results_of, same, wait_until
 
 from internutopia.cluster import pipe_link, waiting, worker_pool
-from internutopia.cluster.message_pipe import MessagePipe
+from internutopia.cluster.pipe_link import MessagePipe
 from internutopia.config import Config
 from internutopia.core.vec_env import Env
 

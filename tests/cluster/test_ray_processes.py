@@ -29,7 +29,7 @@ import sys
 import time
 
 from internutopia.config import Config, SimConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.task import BaseTask
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
@@ -134,7 +134,7 @@ def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Pa
 def test_a_cluster_that_does_not_answer_is_an_error_at_once(tmp_path: Path, address: str):
     script = """
 from internutopia.config import Config, SimConfig, TaskCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.task import BaseTask
 from internutopia.core.vec_env import Env
 

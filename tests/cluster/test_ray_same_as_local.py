@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ray_toys import ENVS, Pair, move, same
 
 from internutopia.config import Config, MetricCfg, RewardCfg, SimConfig
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.datahub import DataHub
 from internutopia.core.util.joint import create_joint
 from internutopia.core.vec_env import Env

@@ -18,7 +18,7 @@ import pytest
 from ray_toys import alive, wait_until
 
 from internutopia.config import Config
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.recording import Recorder
 from internutopia.rl import VectorEnv, term
 from internutopia.rl.send_recv import AsyncEnvs
@@ -337,7 +337,7 @@ def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv, tmp
 SCRIPT = """
 import os, signal, sys
 import numpy as np
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.rl import VectorEnv
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import cart_pole

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.config import Config, ContactCfg, SimConfig, TaskCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.config.learning import ActionCfg, ObservationTermCfg
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util import bounds

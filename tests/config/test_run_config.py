@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from internutopia import Env, GymEnv
 from internutopia.config import Config, DistributedConfig, ObjectCfg, RobotCfg, SimConfig, TaskCfg
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.macros import MacroDict, gm
 from internutopia.model.asset_paths import resolve
 from internutopia.rl import VectorEnv

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from internutopia.model import static_tree
+from internutopia.model import compilation
 from internutopia.model.compilation import compile_scene
 from internutopia.model.spec import SceneSpec
 
@@ -42,7 +42,7 @@ def scene(tmp_path: Path) -> SceneSpec:
 def own(scene: SceneSpec, monkeypatch: pytest.MonkeyPatch) -> mujoco.MjModel:
     """The scene with the tree that MuJoCo makes."""
     with monkeypatch.context() as context:
-        context.setattr(static_tree, 'MANY_GEOMS', 10_000)
+        context.setattr(compilation, 'MANY_GEOMS', 10_000)
         return compile_scene(scene, 1 / 240).model
 
 

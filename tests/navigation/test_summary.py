@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from internutopia.navigation.summary import MEANS, RATES, summarize
+from internutopia.navigation.metrics import MEANS, RATES, summarize
 
 
 def result(scene='a', success=1.0, **values):

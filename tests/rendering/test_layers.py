@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
-from internutopia.rendering.markers import Marker
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, Layer, Marker, RenderRequest, half_angle
 
 SIZE = 64, 48
 POSE = CameraPose.looking_at((2.0, 0.0, 0.4), (0.0, 0.0, 0.8), Intrinsics.of_height(half_angle(60.0), SIZE))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from internutopia.rendering.camera import BACKGROUND, Frame
-from internutopia.rendering.lens import Lens, sample
+from internutopia_extension.sensors.camera_optics import Lens, sample
 
 SIZE = (160, 120)
 PLAIN = Lens(SIZE, (100.0, 110.0), (85.0, 55.0))

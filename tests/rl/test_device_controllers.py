@@ -9,7 +9,7 @@ from stand_in_gpu import no_waiting, stand_in_gpu
 
 from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.model.inverse_kinematics import POSITION_TOLERANCE
+from internutopia.model.kinematics import POSITION_TOLERANCE
 from internutopia.rl import VectorEnv
 from internutopia.util.arrays import to_host
 from internutopia.util.rotations import quat_from_yaw

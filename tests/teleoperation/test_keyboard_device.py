@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from internutopia.teleoperation import Signal
-from internutopia.teleoperation.keyboard import KeyboardDevice
+from internutopia.teleoperation.device import KeyboardDevice
 
 
 @pytest.fixture

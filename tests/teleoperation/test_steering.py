@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.teleoperation.steering import Steering
+from internutopia.teleoperation.session import Steering
 from internutopia.viewer.frames import ArmPose
 from internutopia.viewer.robot_controls import RobotControls, VelocityControl
 

@@ -12,7 +12,7 @@ pytest.importorskip('viser', reason='the viewer needs the extra `viewer`')
 
 from page_client import PATIENCE
 
-from internutopia.viewer.server import start_server, stop_server
+from internutopia.viewer.viewer import start_server, stop_server
 
 TOKEN = 'secret'
 REST = b' HTTP/1.1\r\nHost: localhost\r\n\r\n'

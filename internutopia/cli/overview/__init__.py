@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import mujoco
 import numpy as np
 
-from internutopia.cli.overview.contents import Path, PathRecorder, Surroundings, surroundings
+from internutopia.cli.overview.picture import Path, PathRecorder, Surroundings, surroundings
 from internutopia.config import TaskCfg
 from internutopia.core.vec_env import Env
 

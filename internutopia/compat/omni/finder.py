@@ -16,7 +16,7 @@ from types import ModuleType
 from typing_extensions import override
 
 from internutopia.util import did_you_mean, log
-from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
+from internutopia.util.conventions import GONE_NAMES, raise_if_gone
 
 _HERE = 'internutopia.compat.omni'
 _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.isaac.core.utils`

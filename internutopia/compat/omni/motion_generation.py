@@ -18,8 +18,7 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.engines.batched.geometry import chain_of
 from internutopia.model.compilation import compile_scene
 from internutopia.model.compiled import CompiledScene
-from internutopia.model.inverse_kinematics import InverseKinematics
-from internutopia.model.kinematics import KinematicChain
+from internutopia.model.kinematics import InverseKinematics, KinematicChain
 from internutopia.model.layouts import ArticulationLayout
 from internutopia.model.spec import RobotSpec, SceneSpec
 from internutopia.util import did_you_mean

@@ -31,9 +31,9 @@ from typing_extensions import override
 from internutopia.compat.omni.finder import install
 from internutopia.compat.v2.runtime_configs import runtime_config
 from internutopia.config import Config
+from internutopia.core.observations import StepResult
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.interfaces import EnvRunner, EpisodeView
-from internutopia.core.runner.step_result import StepResult
 from internutopia.model.asset_paths import PACKAGED_ASSETS, resolve
 from internutopia.model.spec import RobotSpec, SceneSpec
 from internutopia.util import did_you_mean, log

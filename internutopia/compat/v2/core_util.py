@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from internutopia.core.scene.env_joints import EnvJoints
+from internutopia.core.robot.env_scene import EnvJoints
 from internutopia.model.spec import JointSpec
 from internutopia.util import did_you_mean, rotations
 

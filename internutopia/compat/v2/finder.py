@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from internutopia.compat.v2.gone import GONE
 from internutopia.compat.v2.moved import MOVED
-from internutopia.util.gone_names import raise_if_gone
+from internutopia.util.conventions import raise_if_gone
 
 _CLASS = 'internutopia.core.datahub.DataHub'
 _MODULES = {*MOVED, *(row.place for row in GONE if '.' in row.place)} - {_CLASS}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from internutopia.util.gone_names import GONE_NAMES
+from internutopia.util.conventions import GONE_NAMES
 
 _DATA_HUB = (
     'actions, observations and messages do not go through the DataHub, which only holds the tasks that are finished'

@@ -36,7 +36,7 @@ MOVED = {
         f'{_CONTROLLERS}.walking_controllers',
         *(f'{robot}_move_by_speed_controller' for robot in ('aliengo', 'g1', 'gr1', 'h1')),
     ),
-    f'{_CONTROLLERS}.dd_controller': f'{_CONTROLLERS}.differential_drive_controller',
+    f'{_CONTROLLERS}.dd_controller': f'{_CONTROLLERS}.speed_controllers',
     **_below(_CONTROLLERS, f'{_CONTROLLERS}.joint_controllers', 'gripper_controller', 'joint_controller'),
     f'{_CONTROLLERS}.ik_controller': f'{_CONTROLLERS}.inverse_kinematics_controller',
     **_below(

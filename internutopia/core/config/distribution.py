@@ -1,5 +1,5 @@
-"""Path of InternUtopia 2.x; see `internutopia.config.distribution`."""
+"""Path of InternUtopia 2.x; see `internutopia.config.config`."""
 
-from internutopia.config.distribution import DistributionCfg, RayDistributionCfg
+from internutopia.config.config import DistributionCfg, RayDistributionCfg
 
 __all__ = ['DistributionCfg', 'RayDistributionCfg']

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import ClassVar, NoReturn
 
-from internutopia.util.gone_names import GONE_NAMES, raise_if_gone
+from internutopia.util.conventions import GONE_NAMES, raise_if_gone
 
 __getattr__ = raise_if_gone(__name__)
 

@@ -8,9 +8,8 @@ from typing import Protocol
 
 from internutopia.config import Config
 from internutopia.core.episodes.config_digest import ConfigDigest
-from internutopia.core.episodes.record import EpisodeRecord, plain, to_line
-from internutopia.core.episodes.results_file import ResultsFile
-from internutopia.core.episodes.resume import read_done
+from internutopia.core.episodes.queue import EpisodeRecord, plain, to_line
+from internutopia.core.episodes.results_file import ResultsFile, read_done
 
 
 class Results(Protocol):

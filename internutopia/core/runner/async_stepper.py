@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from internutopia.core.observations import StepResult
 from internutopia.core.runner.interfaces import Action, EnvRunner
-from internutopia.core.runner.step_result import StepResult
 from internutopia.util.errors import EnvRuntimeError, EnvValueError
 
 

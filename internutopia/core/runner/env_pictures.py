@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.env_cameras import Camera, EnvCameras
-from internutopia.core.runner.robot_camera import RobotCamera
+from internutopia.core.runner.env_cameras import Camera, EnvCameras, RobotCamera
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.sensor.camera import checked_resolution
-from internutopia.rendering.camera import Frame, Quality, RenderRequest
-from internutopia.rendering.markers import Marker
+from internutopia.rendering.camera import Frame, Marker, Quality, RenderRequest
 from internutopia.util import did_you_mean
 from internutopia.util.imports import load_entry_point
 

@@ -1,4 +1,4 @@
-"""Runner interfaces: runners of envs, step watchers and worker processes.
+"""Interfaces of runners.
 
 `EnvRunner` is the interface of runners for the list API: `LocalRunner` in this process, `RayRunner` on a cluster.
 """
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from internutopia.config import TaskCfg
 from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
+from internutopia.core.observations import StepResult
 from internutopia.core.runner.state import SceneState
-from internutopia.core.runner.step_result import StepResult
 
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]

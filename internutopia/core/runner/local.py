@@ -1,28 +1,27 @@
-"""Local runner: the list API in this process, dicts in and out, env by env."""
+"""Local runner: the list API in this process, dicts in and out, env by env; or another runner, by the config."""
 
 from __future__ import annotations
 
 import copy
+import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from internutopia.config import Config, TaskCfg
+from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
-from internutopia.core.episodes.record import is_finite
+from internutopia.core.episodes.queue import is_finite
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import Observation
+from internutopia.core.observations import EMPTY_RESULT, Observation, StepResult, repeat_result
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
-from internutopia.core.runner.env_group import EnvGroup, group_envs
-from internutopia.core.runner.env_slot import EnvSlot
-from internutopia.core.runner.interfaces import Action, Failures, Image
+from internutopia.core.runner.env_group import EnvGroup, EnvSlot, group_envs
+from internutopia.core.runner.interfaces import Action, EnvRunner, Failures, Image
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
-from internutopia.core.runner.step_result import EMPTY_RESULT, StepResult, repeat_result
 from internutopia.core.task.reward import reward_of
 from internutopia.engines.env_selection import select_envs
 from internutopia.util.conventions import conventions_of
@@ -307,3 +306,21 @@ class LocalRunner:
         """Return the result of an env that does not run: empty, or its last one again."""
         slot = self.envs[env_id]
         return EMPTY_RESULT if slot is None else repeat_result(slot.last)
+
+
+def create_runner(config: Config, queue: EpisodeQueue) -> EnvRunner:
+    """Create the runner of a config.
+
+    A distributed one is made by the function that an entry point of the group `internutopia.runners` names; it is
+    called like the `type` of the distribution config, and the function gets config, distribution config and queue.
+
+    ValueError for a kind of distribution that is not there, ImportError if its library is missing.
+    """
+    distribution = config.distribution_config if isinstance(config, DistributedConfig) else None
+    if distribution is None:
+        return LocalRunner(config, queue)
+    makers = {maker.name: maker for maker in importlib.metadata.entry_points(group='internutopia.runners')}
+    if distribution.type not in makers:
+        expected = ' or '.join(map(repr, sorted(makers))) or 'a package that announces one to be installed'
+        raise ValueError(f'distribution_config.type={distribution.type!r}: expected {expected}')
+    return makers[distribution.type].load()(config, distribution, queue)

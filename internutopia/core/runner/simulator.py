@@ -16,21 +16,18 @@ from numpy.typing import NDArray
 
 from internutopia.config import Config, ObjectCfg
 from internutopia.core.episodes import Episode, EpisodeQueue
-from internutopia.core.episodes.record import EpisodeRecord
+from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.object import init_object
 from internutopia.core.robot.batched import BatchedRobots
-from internutopia.core.robot.env_scene import EnvScene
+from internutopia.core.robot.env_scene import EnvJoints, EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
-from internutopia.core.runner.env_slot import EnvSlot
-from internutopia.core.runner.grid import GridTile, camera_pose, env_origins, render_tile
+from internutopia.core.runner.env_group import EnvSlot
+from internutopia.core.runner.grid import GridTile, SceneReach, camera_pose, env_origins, render_tile
 from internutopia.core.runner.interfaces import Failures, Image, StepWatcher
 from internutopia.core.runner.memory import check_memory
-from internutopia.core.runner.spacing import SceneReach
-from internutopia.core.scene.env_joints import EnvJoints
-from internutopia.core.scene.labelled_objects import LabelledObject, labelled_objects
-from internutopia.core.scene.scene import EnvScenes, IScene
-from internutopia.core.sensor.noise import noise_key
+from internutopia.core.scene.scene import EnvScenes, IScene, LabelledObject, labelled_objects
+from internutopia.core.sensor.sensor import noise_key
 from internutopia.core.task.preparer import EpisodePreparer, PreparedEpisode, localize
 from internutopia.core.task.scene_builder import check_implemented, object_spec
 from internutopia.core.task.task import BaseTask, create_task

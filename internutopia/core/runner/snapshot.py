@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 
 from internutopia.config import TaskCfg
-from internutopia.core.runner.env_slot import EnvSlot
-from internutopia.core.runner.object_state import (
+from internutopia.core.observations import StepResult
+from internutopia.core.runner.env_group import EnvSlot
+from internutopia.core.runner.simulator import SimulatorRunner
+from internutopia.core.runner.state import (
+    VERSION,
+    EnvState,
+    Form,
+    SceneState,
     check_object_state,
+    difference,
+    form_of,
     get_object_state,
+    is_form,
     objects_of,
     set_object_state,
 )
-from internutopia.core.runner.simulator import SimulatorRunner
-from internutopia.core.runner.state import VERSION, EnvState, SceneState
-from internutopia.core.runner.state_form import Form, difference, form_of, is_form
-from internutopia.core.runner.step_result import StepResult
 from internutopia.engines.base import PhysicsState
 from internutopia.util.errors import EnvValueError
 

@@ -1,5 +1,5 @@
 """Scene: access of extension classes to their env."""
 
-from internutopia.util.gone_names import raise_if_gone
+from internutopia.util.conventions import raise_if_gone
 
 __getattr__ = raise_if_gone(__name__)

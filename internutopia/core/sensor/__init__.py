@@ -1,6 +1,5 @@
 """Sensors: base class and registry."""
 
-from internutopia.core.sensor.link_contacts import LinkContacts
-from internutopia.core.sensor.sensor import BaseSensor
+from internutopia.core.sensor.sensor import BaseSensor, LinkContacts
 
 __all__ = ['BaseSensor', 'LinkContacts']

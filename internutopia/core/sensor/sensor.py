@@ -1,27 +1,68 @@
-"""Sensors of a robot: base class and registry.
+"""Sensors: base class and registry, contact forces on all links, and reproducible noise.
 
 Per env by default, batched like controllers (see `internutopia.core.robot.controller`): `batched = True` in the class's
 own body, values `(env_num, ...)`, or lists with one entry per env where their sizes differ. Each env's robot still has
 an object of its own for a batched sensor, `robot.sensors[name]`, without the env axis: its `handle`.
+
+The noise of a moment is a function of `Config.seed`, the number of the episode, the time in it and what the noise is
+for. So it does not depend on the env id, on other envs or on how often a sensor is read; reading twice gives the same.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from internutopia.config.robot import RobotCfg, SensorCfg
 from internutopia.core.observations import split_rows
 from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
-from internutopia.engines.base import SceneHandle
-from internutopia.engines.views import EnvIds
+from internutopia.engines.base import DeviceWorld, SceneHandle, World
+from internutopia.engines.views import Array, EnvIds
 from internutopia.model.spec import RobotSpec
+from internutopia.util.arrays import STEP, mix, shift, signed
+
+
+def noise_key(seed: int, episode_id: int) -> int:
+    """Return the key that the noise of an episode depends on, see `World.noise_keys`."""
+    return int(np.random.SeedSequence([seed, episode_id]).generate_state(1, np.uint64)[0])
+
+
+class NormalNoise:
+    """Normal noise with a standard deviation of `std`; `purpose` separates it from other noise in the same env."""
+
+    def __init__(self, world: World, purpose: str, std: float):
+        self.std = std
+        self._world = world
+        digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
+        self._purpose = np.frombuffer(digest, np.uint64)[0]
+
+    def add_to(self, values: Array, env_ids: Any = ...) -> Array:
+        """Return values `(n, ...)` of the envs `env_ids` (all: `...`) with noise; the same array if `std` is 0."""
+        if not self.std:
+            return values
+        world = self._world
+        xp, count = world.arrays.xp, math.prod(values.shape[1:])
+        steps = np.arange(1, 2 * count + 1, dtype=np.uint64) * STEP
+        if isinstance(world, DeviceWorld):
+            keys, times, purpose = world.device_noise_keys, world.times.view(xp.int64), signed(self._purpose)
+            steps = world.arrays.index(steps.view(np.int64))
+        else:
+            keys, times, purpose = world.noise_keys, world.times.view(np.uint64), self._purpose
+        counters = (keys[env_ids] + mix(times[env_ids] ^ purpose))[:, None] + steps
+        uniform = xp.astype(shift(mix(counters), 11) + 1, xp.float64) * 2.0**-53  # (0, 1]
+        radius, angle = uniform[:, :count], uniform[:, count:]
+        normal = xp.sqrt(-2.0 * xp.log(radius)) * xp.cos(2.0 * np.pi * angle)  # Box and Muller
+        return values + xp.astype(self.std * normal.reshape(values.shape), xp.float32)
 
 
 class BaseSensor(OrderedKeys, ABC):
@@ -108,3 +149,22 @@ def create_sensors(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> O
         elif not robot.is_batch:
             sensors[config.name] = robot.batch.robot.sensors[config.name].handle(robot)
     return sensors
+
+
+@BaseSensor.register('LinkContacts')
+class LinkContacts(BaseSensor):
+    """Net contact force on each link, feet first (`ArticulationView.contact_links`).
+
+    - `forces` `(k, 3)`: [N], env axes, of the last substep. Contacts between links of the robot count on both.
+    """
+
+    batched = True
+
+    @classmethod
+    @override
+    def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
+        return dataclasses.replace(model, all_contacts=True)
+
+    @override
+    def get_data(self) -> dict[str, Any]:
+        return {'forces': self._robot.articulation.view.get_contact_forces()[self._scene.env_id]}

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from internutopia.config import ObjectCfg, RobotCfg, TaskCfg
 from internutopia.core.episodes import Episode
-from internutopia.core.scene.env_joints import in_env_frame
+from internutopia.core.robot.env_scene import in_env_frame
 from internutopia.core.task.scene_builder import check_sensors, scene_spec
 from internutopia.core.task.start_checks import StartChecks
 from internutopia.core.task.task import BaseTask, is_reusable

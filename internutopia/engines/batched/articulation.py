@@ -11,17 +11,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.batched.bodies import MujocoBodyView, body_velocities
-from internutopia.engines.batched.env_batch import Index, Sight
-from internutopia.engines.batched.geometry import chain_of, footprint_of
-from internutopia.engines.batched.view import (
-    Source,
-    View,
-    ViewContext,
-    ViewSlice,
-    WriteTarget,
-    cells,
-    joints_key,
-)
+from internutopia.engines.batched.env_batch import Sight
+from internutopia.engines.batched.geometry import bodies_of, chain_of, footprint_of, geoms_of
+from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice, WriteTarget, cells, joints_key
 from internutopia.engines.setter_checks import NOT_NEGATIVE, SHARE, TargetCheck, check_numbers, check_velocities
 from internutopia.engines.views import LARGEST_NUMBER, Array, ArticulationView, EnvIds
 from internutopia.model.compiled import CompiledScene
@@ -139,7 +131,7 @@ class MujocoArticulationView(View, ArticulationView):
         names = self._checked_links(links)
 
         def find(view_slice: ViewSlice) -> Source:
-            bodies = view_slice.index(_bodies(view_slice, names))
+            bodies = view_slice.index(bodies_of(view_slice, names))
             return Source([view_slice.field('xpos', bodies), view_slice.field('xquat', bodies)])
 
         return self._read(('pose', names), ((len(names), 3), (len(names), 4)), find)
@@ -150,7 +142,7 @@ class MujocoArticulationView(View, ArticulationView):
         return self._read(
             ('velocity', names),
             ((len(names), 3), (len(names), 3)),
-            lambda view_slice: body_velocities(view_slice, _bodies(view_slice, names)),
+            lambda view_slice: body_velocities(view_slice, bodies_of(view_slice, names)),
         )
 
     @override
@@ -252,7 +244,7 @@ class MujocoArticulationView(View, ArticulationView):
         arrays = self._world.arrays
         new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
         for target in self._write_targets(env_ids):
-            geoms = target.view_slice.once('geoms', lambda target=target: _geoms(target.view_slice))
+            geoms = target.view_slice.once('geoms', lambda target=target: geoms_of(target.view_slice))
             target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new[target.rows])
 
     @override
@@ -349,8 +341,8 @@ class MujocoArticulationView(View, ArticulationView):
         """The arrays of a `Footprint`, of the kind that the world has."""
 
         def find() -> tuple[Any, ...]:
-            bodies = _bodies(view_slice, links)
-            found, arrays = footprint_of(view_slice.batch.scene.model, bodies), self._world.arrays
+            arrays = self._world.arrays
+            found = footprint_of(view_slice.batch.scene.model, bodies_of(view_slice, links))
             places = (arrays.asarray(part, arrays.double) for part in (found.middles, found.offsets, found.halves))
             return view_slice.index(found.geoms), *places
 
@@ -408,14 +400,3 @@ class MujocoArticulationView(View, ArticulationView):
             new, kept = new[:, has], None if kept is None else kept[:, has]
         where = view_slice.once(('own', kind, joints_key(joints)), lambda: view_slice.index(columns[has]))
         target.assign(ctrl, where, new, kept)
-
-
-def _bodies(view_slice: ViewSlice, links: Sequence[str]) -> NDArray[np.intp]:
-    """Return the model's bodies that are links of a robot."""
-    return np.array([view_slice.layout.bodies[link].body for link in links], np.intp)
-
-
-def _geoms(view_slice: ViewSlice) -> Index:
-    """Return the geoms of a robot."""
-    bodies = _bodies(view_slice, tuple(view_slice.layout.bodies))
-    return view_slice.index(np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies)))

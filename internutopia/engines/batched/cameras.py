@@ -17,7 +17,7 @@ from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
 from internutopia.engines.setter_checks import check_poses
 from internutopia.engines.views import Array, CameraView, EnvIds
-from internutopia.model.camera_layouts import CameraLayout, camera_intrinsics
+from internutopia.model.layouts import CameraLayout, camera_intrinsics
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
 from internutopia.util.arrays import to_host
 from internutopia.util.rotations import (

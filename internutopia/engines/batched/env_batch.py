@@ -3,6 +3,9 @@
 It hands out slots (rows of its arrays) to envs and grows when it runs out. What differs between the models of its
 envs, and what is changed per env at run time (gains, masses), lives in per-slot values of model fields; a field costs
 nothing until the first env differs in it. `mujoco/env_batch.py` and `warp/env_batch.py` step it.
+
+Flags of a scene, arrays of a state, say what may change in it without another file: self-collisions of its robots,
+and which joints are broken.
 """
 
 from __future__ import annotations
@@ -350,3 +353,36 @@ def slots_by_batch(env_batches: Sequence[EnvBatch], env_ids: NDArray[np.intp]) -
         elif chosen.any():
             slots.append((env_batch, np.flatnonzero(chosen).astype(np.int32)))
     return slots
+
+
+_COLLISIONS, _BROKEN = 'self collisions', 'broken joints'
+_VALUES = None, True, False  # of self-collisions: a number of each in states
+
+
+def scene_flags(scene: CompiledScene) -> dict[str, NDArray[np.int8]]:
+    """Return the flags of a scene, `(robots,)` and, if it has joints of a script, `(joints,)`."""
+    collisions = [_VALUES.index(robot.self_collisions) for robot in scene.source.robots]
+    flags = {_COLLISIONS: np.array(collisions, np.int8)}
+    if scene.source.joints:
+        flags[_BROKEN] = np.array([joint.broken for joint in scene.source.joints], np.int8)
+    return flags
+
+
+def flag_fault(state: PhysicsState) -> str | None:
+    """Return the fault of a state whose self-collisions are no flags; None if they are."""
+    flags = state.arrays[_COLLISIONS].tolist()
+    if all(0 <= flag < len(_VALUES) for flag in flags):
+        return None
+    return f'its {_COLLISIONS} are {flags}, not 0 to {len(_VALUES) - 1}'
+
+
+def read_flags(scene: CompiledScene, state: PhysicsState) -> tuple[dict[str, bool | None], list[bool]]:
+    """Return the self-collisions by robot, and which joints are broken, in a state of a scene."""
+    collisions = [_VALUES[flag] for flag in state.arrays[_COLLISIONS].tolist()]
+    broken = state.arrays.get(_BROKEN, np.zeros(0, np.int8)).astype(bool).tolist()
+    return dict(zip(scene.robot_names, collisions, strict=True)), broken
+
+
+def model_state(env_batch: EnvBatch, slot: int, scene: CompiledScene) -> PhysicsState:
+    """Return the part of the state of a slot that seldom changes; the slot runs a scene."""
+    return PhysicsState(scene.digest, {**env_batch.changed_fields(slot, scene), **scene_flags(scene)})

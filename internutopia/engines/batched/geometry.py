@@ -1,16 +1,19 @@
-"""Geometry of robots in compiled MuJoCo models: kinematic chains, and footprints.
+"""Geometry of robots in compiled MuJoCo models: kinematic chains, footprints, bodies and geoms.
 
 A footprint is what links collide with, and how that shrinks along x and y of each link.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.engines.batched.env_batch import Index
+from internutopia.engines.batched.view import ViewSlice
 from internutopia.model.kinematics import Array, KinematicChain, joint_ranges
 from internutopia.model.layouts import ArticulationLayout
 from internutopia.util import did_you_mean
@@ -110,3 +113,14 @@ def footprint_of(model: mujoco.MjModel, bodies: NDArray[np.intp]) -> Footprint:
         if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
             mujoco.mju_rotVecQuat(axis, axis.copy(), model.geom_quat[geom])
     return Footprint(geoms, middles, positions - middles, axes * model.geom_size[geoms, 1:2])
+
+
+def bodies_of(view_slice: ViewSlice, links: Sequence[str]) -> NDArray[np.intp]:
+    """Return the model's bodies that are links of a robot."""
+    return np.array([view_slice.layout.bodies[link].body for link in links], np.intp)
+
+
+def geoms_of(view_slice: ViewSlice) -> Index:
+    """Return the geoms of a robot."""
+    bodies = bodies_of(view_slice, tuple(view_slice.layout.bodies))
+    return view_slice.index(np.flatnonzero(np.isin(view_slice.batch.scene.model.geom_bodyid, bodies)))

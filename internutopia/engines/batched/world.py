@@ -26,8 +26,18 @@ from internutopia.engines.base import PhysicsState, PhysicsStates, SceneHandle, 
 from internutopia.engines.batched.articulation import MujocoArticulationView
 from internutopia.engines.batched.bodies import MujocoBodyView
 from internutopia.engines.batched.cameras import MujocoCameraView
-from internutopia.engines.batched.env_batch import BatchArrays, EnvBatch, Index, Slots, as_index, slots_by_batch
-from internutopia.engines.batched.scene_flags import flag_fault, model_state, read_flags, scene_flags
+from internutopia.engines.batched.env_batch import (
+    BatchArrays,
+    EnvBatch,
+    Index,
+    Slots,
+    as_index,
+    flag_fault,
+    model_state,
+    read_flags,
+    scene_flags,
+    slots_by_batch,
+)
 from internutopia.engines.batched.view import View
 from internutopia.engines.views import EnvIds
 from internutopia.model.asset_files import limited_by

@@ -14,8 +14,7 @@ from typing import Any
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from internutopia.remote.server.limits import origin
-from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.limits import Metrics, origin
 from internutopia.remote.server.middleware import PROBES
 from internutopia.remote.server.server_settings import Settings
 

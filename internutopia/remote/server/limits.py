@@ -1,14 +1,46 @@
-"""Limits on requests: rate, number at work and number waiting."""
+"""Limits on requests: rate, number at work and number waiting; metrics of the server, for Prometheus."""
 
 from __future__ import annotations
 
+import collections
 import ipaddress
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 from internutopia.remote.server.service_error import retry_later
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Metrics:
+    """Prometheus metrics of one server."""
+
+    def __init__(self):
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            'internutopia_requests', 'Requests', ['route', 'method', 'status'], registry=self._registry
+        )
+        self.seconds = Histogram(
+            'internutopia_request_seconds', 'Time until the reply', ['route'], registry=self._registry, buckets=_BUCKETS
+        )
+        self.rejected = Counter(
+            'internutopia_rejected', 'Requests that were refused', ['reason'], registry=self._registry
+        )
+        self.sessions = Gauge('internutopia_sessions', 'Sessions', registry=self._registry)
+        self.envs = Gauge('internutopia_envs', 'Envs of all sessions', registry=self._registry)
+        self.steps = Counter('internutopia_env_steps', 'Steps of envs', registry=self._registry)
+        self.episodes = Counter('internutopia_episodes', 'Episodes that ended', registry=self._registry)
+        self.worker_deaths = Counter(
+            'internutopia_worker_deaths', 'Workers that failed or were killed', registry=self._registry
+        )
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
 
 _MAX_BUCKETS = 8192
 _SUBNET = 64  # bits of an IPv6 address that its owner does not choose
@@ -71,7 +103,7 @@ class InFlight:
         self._most = at_work
         self._most_of_user = of_user
         self._at_work: set[object] = set()
-        self._of_users: Counter[str] = Counter()
+        self._of_users: collections.Counter[str] = collections.Counter()
 
     @property
     def full(self) -> bool:

@@ -16,8 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internutopia.remote.protocol import PREFIX, REQUEST_HEADER
 from internutopia.remote.server.http_bodies import Context, error_response
-from internutopia.remote.server.limits import InFlight, RateLimit, origin
-from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.limits import InFlight, Metrics, RateLimit, origin
 from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.service_error import ServiceError, shutting_down
 from internutopia.remote.server.users import Users

@@ -28,8 +28,7 @@ from internutopia.remote.protocol import ErrorCode
 from internutopia.remote.server import page, routes
 from internutopia.remote.server.connection import Connection, Connections
 from internutopia.remote.server.http_bodies import error_response
-from internutopia.remote.server.limits import InFlight
-from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.limits import InFlight, Metrics
 from internutopia.remote.server.middleware import RequestMiddleware
 from internutopia.remote.server.server_settings import Settings
 from internutopia.remote.server.service_error import ServiceError, invalid

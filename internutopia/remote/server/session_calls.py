@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config import Config
-from internutopia.core.episodes.record import plain
+from internutopia.core.episodes.queue import plain
 from internutopia.core.runner.env_cameras import EnvCameras
 from internutopia.engines.env_selection import EnvIdSelection
 from internutopia.engines.views import EnvIds

@@ -18,7 +18,7 @@ from internutopia.config import Config
 from internutopia.remote import protocol
 from internutopia.remote.protocol import BoxAction, CreateSession, DiscreteAction, ServerStatus, Status, Totals
 from internutopia.remote.server import worker
-from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.limits import Metrics
 from internutopia.remote.server.process import WorkerLauncher, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
 from internutopia.remote.server.server_settings import Settings

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.episodes.record import plain
+from internutopia.core.episodes.queue import plain
 from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.rl.array_runner import ArrayRunner
 from internutopia.viewer.env_view import EnvView

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.remote.protocol import QueueStatus, SessionStatus
-from internutopia.remote.server.limits import Line
-from internutopia.remote.server.metrics import Metrics
+from internutopia.remote.server.limits import Line, Metrics
 from internutopia.remote.server.process import WorkerDiedError, WorkerProcess
 from internutopia.remote.server.reply_cache import ReplyCache
 from internutopia.remote.server.server_settings import Settings

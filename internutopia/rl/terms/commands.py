@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config.fields import Range
+from internutopia.config.base import Range
 from internutopia.engines.views import EnvIds
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term

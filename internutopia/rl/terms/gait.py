@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, FiniteFloat
 
-from internutopia.config.fields import PositiveFloat, Vector
+from internutopia.config.base import PositiveFloat, Vector
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror
 from internutopia.rl.terms.observations import mirror_phase, phase

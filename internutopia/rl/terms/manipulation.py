@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config.fields import PositiveFloat, Range, Vector
+from internutopia.config.base import PositiveFloat, Range, Vector
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import CommandName
 from internutopia.rl.terms.registry import pure_term as term

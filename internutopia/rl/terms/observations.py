@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.config.fields import PositiveFloat
+from internutopia.config.base import PositiveFloat
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.symmetry import Mirror, mirror_feet, mirror_joints
 from internutopia.rl.terms.registry import CommandName

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.config.fields import PositiveFloat
+from internutopia.config.base import PositiveFloat
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 from internutopia.util.rotations import length, quat_rotate_inverse

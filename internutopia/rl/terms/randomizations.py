@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.config.fields import PositiveFloat, Range
+from internutopia.config.base import PositiveFloat, Range
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.registry import term
 from internutopia.util.rotations import quat_from_yaw, quat_multiply

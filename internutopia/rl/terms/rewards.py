@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from internutopia.config.fields import PositiveFloat
+from internutopia.config.base import PositiveFloat
 from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.observations import joint_positions
 from internutopia.rl.terms.registry import CommandName

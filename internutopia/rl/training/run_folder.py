@@ -16,10 +16,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, Seed
+from internutopia.config.base import BaseCfg, Count, Seed
 from internutopia.rl.training.settings import TrainingCfg
-from internutopia.util.file_lock import PATIENCE, lock_file, unlock_file
+from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
 from internutopia.util.imports import install_hint
 
 RUN, PROGRESS, LOCK = 'run.json', 'progress.csv', '.lock'

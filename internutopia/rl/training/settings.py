@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, NonNegativeFloat, PathStr, PositiveFloat, Share
+from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PathStr, PositiveFloat, Share
 from internutopia.util.bounds import MAX_ENVS, MAX_LAYER, MAX_LAYERS, MAX_SAMPLES
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from internutopia.config import Config
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.rl.policy import check_names_no_program
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.task_envs import with_learning

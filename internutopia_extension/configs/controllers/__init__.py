@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import FiniteFloat, model_validator
 
-from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat, Vector
+from internutopia.config.base import NonNegativeFloat, PathStr, PositiveFloat, Vector
 from internutopia.config.robot import ControllerCfg, MimicCfg
 from internutopia.macros import gm
 from internutopia.util import did_you_mean

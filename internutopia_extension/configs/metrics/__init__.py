@@ -1,6 +1,6 @@
 """Configs of metrics."""
 
-from internutopia.config.fields import PositiveFloat
+from internutopia.config.base import PositiveFloat
 from internutopia.config.task import MetricCfg
 from internutopia.navigation.points import SCALE, STEP
 

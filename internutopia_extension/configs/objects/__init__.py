@@ -1,6 +1,6 @@
 """Configs of objects."""
 
-from internutopia.config.fields import PathStr, PositiveFloat, Vector
+from internutopia.config.base import PathStr, PositiveFloat, Vector
 from internutopia.config.task import ObjectCfg
 
 

@@ -1,6 +1,6 @@
 """Franka Panda, a fixed arm of 7 joints with a two-finger gripper."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import GripperControllerCfg, InverseKinematicsControllerCfg

@@ -1,6 +1,6 @@
 """Unitree G1, a humanoid of 29 joints."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import G1MoveBySpeedControllerCfg, ground_moves

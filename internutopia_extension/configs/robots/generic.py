@@ -2,7 +2,7 @@
 
 from pydantic import FiniteFloat
 
-from internutopia.config.fields import NonNegativeFloat, PathStr, PositiveFloat
+from internutopia.config.base import NonNegativeFloat, PathStr, PositiveFloat
 from internutopia.config.robot import RobotCfg
 
 

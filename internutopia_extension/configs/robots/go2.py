@@ -1,6 +1,6 @@
 """Unitree Go2, a quadruped of 12 joints."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg, ground_moves

@@ -1,6 +1,6 @@
 """Fourier GR1, a humanoid with hands, of 54 joints."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import (

@@ -1,6 +1,6 @@
 """Unitree H1 with hands. It walks and turns as H1 does, with H1's controllers and a policy of its own."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg, JointControllerCfg

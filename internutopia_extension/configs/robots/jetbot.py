@@ -1,6 +1,6 @@
 """NVIDIA Jetbot, a small car with two driven wheels."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg, ground_moves

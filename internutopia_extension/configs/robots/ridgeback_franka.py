@@ -1,6 +1,6 @@
 """Clearpath Ridgeback with a Franka Panda on it, a mobile manipulator."""
 
-from internutopia.config.fields import PathStr
+from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
 from internutopia_extension.configs.controllers import (

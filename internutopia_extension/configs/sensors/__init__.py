@@ -8,8 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 from typing_extensions import override
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, NonNegativeFloat, PositiveFloat, Quaternion, Resolution, Vector
+from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat, Quaternion, Resolution, Vector
 from internutopia.config.robot import SensorCfg
 from internutopia.util.bounds import MAX_RAYS
 

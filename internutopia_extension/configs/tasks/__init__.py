@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import FiniteFloat, NonNegativeInt, model_validator
 
-from internutopia.config.base import BaseCfg
-from internutopia.config.fields import Count, PositiveFloat, Range
+from internutopia.config.base import BaseCfg, Count, PositiveFloat, Range
 from internutopia.config.robot import RobotCfg
 from internutopia.config.task import TaskCfg
 from internutopia.navigation.episodes import NavigationEpisode

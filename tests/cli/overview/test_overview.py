@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from internutopia.cli.overview import Overview
-from internutopia.cli.overview.contents import surroundings
+from internutopia.cli.overview.picture import surroundings
 from internutopia.config import Config, SimConfig
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internutopia.core.episodes.record import plain
+from internutopia.core.episodes.queue import plain
 
 
 def lines(path) -> list[dict]:

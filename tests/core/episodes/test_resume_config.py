@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from internutopia.config import Config
-from internutopia.config.distribution import RayDistributionCfg
+from internutopia.config.config import RayDistributionCfg
 from internutopia.core.episodes.config_digest import ConfigDigest
 from internutopia.core.episodes.results import ResultsWriter
 from internutopia.core.vec_env import Env

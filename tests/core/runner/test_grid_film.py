@@ -18,7 +18,7 @@ SCENE = """<worldbody>
 def test_a_film_shows_what_render_does(
     make_env: Any, make_task: Any, write_model: Any, opengl: None, env_num: int
 ) -> None:
-    from internutopia.core.runner.grid_film import GridFilm
+    from internutopia.cli.film import GridFilm
 
     tasks = [make_task(write_model('cube', SCENE), robots=[], max_steps=8 + i % 3) for i in range(3 * env_num)]
     env = make_env(tasks=tasks, env_num=env_num)
@@ -38,7 +38,7 @@ def test_a_film_shows_what_render_does(
 def test_what_stands_still_is_rendered_once(
     make_env: Any, make_task: Any, write_model: Any, opengl: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from internutopia.core.runner.grid_film import GridFilm
+    from internutopia.cli.film import GridFilm
 
     tasks = [make_task(write_model('cube', SCENE), robots=[], max_steps=3) for _ in range(4)]
     env = make_env(tasks=tasks, env_num=2)

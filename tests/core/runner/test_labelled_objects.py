@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.core.scene.labelled_objects import LabelledObject
+from internutopia.core.scene.scene import LabelledObject
 from internutopia.util.rotations import quat_from_yaw
 
 # a cabinet with a drawer that slides out of it downwards, a table turned by 90 degrees, a loose box

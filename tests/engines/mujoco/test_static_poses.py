@@ -9,7 +9,7 @@ import pytest
 
 from internutopia.config import SimConfig
 from internutopia.engines.factory import create_world
-from internutopia.engines.mujoco import batches
+from internutopia.engines.mujoco import env_batch
 from internutopia.model.spec import SceneSpec
 
 RADIUS = 0.1  # m, of the ball
@@ -42,7 +42,7 @@ def height_of_ball(world: Any, env_id: int) -> float:
 def test_a_batch_gives_the_bits_of_a_loop_over_mj_step(tmp_path, monkeypatch, once):
     """Also once everything is at rest, and would be asleep; also after a reset, and in a state that was kept."""
     if not once:
-        monkeypatch.setattr(batches, 'MANY_GEOMS', 10_000)
+        monkeypatch.setattr(env_batch, 'MANY_GEOMS', 10_000)
     scene = SceneSpec(str(write_scene(tmp_path / 'scene.xml', 0.5)))
     world = make_world(2)
     prepared = world.prepare(scene)

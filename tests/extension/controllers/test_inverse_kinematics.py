@@ -12,13 +12,13 @@ import pytest
 from internutopia.core.gym_env import GymEnv
 from internutopia.core.vec_env import Env
 from internutopia.engines.mujoco.world import MujocoWorld
-from internutopia.model.inverse_kinematics import (
+from internutopia.model.kinematics import (
     POSITION_TOLERANCE,
     ROTATION_TOLERANCE,
     InverseKinematics,
+    KinematicChain,
     rotation_vectors,
 )
-from internutopia.model.kinematics import KinematicChain
 from internutopia.util.rotations import quat_multiply, quat_rotate
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7

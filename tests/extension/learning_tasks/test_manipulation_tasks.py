@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from internutopia.model.inverse_kinematics import InverseKinematics
+from internutopia.model.kinematics import InverseKinematics
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms import look_up_term

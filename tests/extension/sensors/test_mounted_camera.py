@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from internutopia.config import RobotCfg, SimConfig
-from internutopia.rendering.lens import Lens
 from internutopia_extension.configs.sensors import (
     CameraNoiseCfg,
     CameraRandomizationCfg,
     LensCfg,
     MountedCameraCfg,
 )
+from internutopia_extension.sensors.camera_optics import Lens
 
 SIZE = (320, 240)
 # Balls that glow before black: the middles of their areas in a picture are known

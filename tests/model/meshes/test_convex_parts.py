@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from internutopia.model.meshes.convex_parts import TOLERANCE, Solid, parts_of
+from internutopia.model.meshes.convex_parts import TOLERANCE, Solid, collapsed, parts_of
 from internutopia.model.meshes.hulls import HULL_VERTICES
 from internutopia.model.meshes.part_cache import ConvexPart
-from internutopia.model.meshes.simplification import collapsed
 from internutopia.model.meshes.surfaces import Surface, pieces
 
 Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]

@@ -9,8 +9,8 @@ import pytest
 from internutopia.rl.compiled.kernel import Inputs, Kernel
 from internutopia.rl.compiled.nodes import UntraceableError
 from internutopia.rl.env_random import EnvRandom
+from internutopia.util.arrays import mix
 from internutopia.util.rotations import cross, length, quat_multiply, quat_rotate, quat_rotate_inverse, yaw_of
-from internutopia.util.splitmix import mix
 
 pytest.importorskip('llvmlite')
 

@@ -15,8 +15,8 @@ from warp_device import DEVICE
 
 from internutopia.config.learning import LearningCfg
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.core.sensor.noise import NormalNoise
-from internutopia.engines.warp.render import RayTracer
+from internutopia.core.sensor.sensor import NormalNoise
+from internutopia.engines.warp.cameras import RayTracer
 from internutopia.rl import VectorEnv
 from internutopia.util.arrays import HostArrays, to_host
 from internutopia_extension.configs.controllers import JointControllerCfg

@@ -1,6 +1,6 @@
 """Path of InternUtopia 2.x; see `internutopia.util.log`."""
 
-from internutopia.util.gone_names import raise_if_gone
+from internutopia.util.conventions import raise_if_gone
 from internutopia.util.log import log
 
 __all__ = ['log']

@@ -13,8 +13,13 @@ import numpy as np
 from internutopia.model.asset_files import check_file
 from internutopia.model.importers.as_usd.writer import ROOT, StageWriter, Surface, Triangles
 from internutopia.model.meshes.images import decode_srgb
-from internutopia.model.meshes.mesh_files import read_stl, read_with_trimesh
-from internutopia.model.meshes.obj import material_libraries, obj_materials, read_obj
+from internutopia.model.meshes.mesh_files import (
+    material_libraries,
+    obj_materials,
+    read_obj,
+    read_stl,
+    read_with_trimesh,
+)
 
 
 def write(path: Path, writer: StageWriter) -> None:

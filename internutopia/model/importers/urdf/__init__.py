@@ -36,7 +36,7 @@ from internutopia.model.importers.urdf.build import (
 )
 from internutopia.model.importers.urdf.meshes import Meshes, find
 from internutopia.model.importers.urdf.reader import read_document
-from internutopia.model.meshes.obj import obj_material
+from internutopia.model.meshes.mesh_files import obj_material
 from internutopia.util import log
 
 __all__ = ['WORLD_LINK', 'dependencies', 'load']

@@ -22,8 +22,7 @@ import mujoco
 from internutopia.model.asset_files import BROKEN, check_file
 from internutopia.model.importers.urdf.document import Document, Numbers, Shape
 from internutopia.model.meshes.images import add_texture, decode_image
-from internutopia.model.meshes.mesh_files import fault_of, fill_mesh, fill_with_trimesh
-from internutopia.model.meshes.obj import ObjMaterial, obj_material
+from internutopia.model.meshes.mesh_files import ObjMaterial, fault_of, fill_mesh, fill_with_trimesh, obj_material
 
 _PACKAGES = ('package', 'model')
 _SEARCHED = ('ROS_PACKAGE_PATH', 'AMENT_PREFIX_PATH', 'GAZEBO_MODEL_PATH', 'GZ_SIM_RESOURCE_PATH')

@@ -39,8 +39,7 @@ from internutopia.model.importers.usd.build import build
 from internutopia.model.importers.usd.composition import layer_files, quiet
 from internutopia.model.importers.usd.materials import material_files
 from internutopia.model.importers.usd.stage_opening import open_stage
-from internutopia.model.importers.usd.stage_transforms import StageTransforms
-from internutopia.model.importers.usd.units import StageUnits, foreign_units, stage_units
+from internutopia.model.importers.usd.stage_transforms import StageTransforms, StageUnits, foreign_units, stage_units
 from internutopia.util.log import warn
 
 if TYPE_CHECKING:

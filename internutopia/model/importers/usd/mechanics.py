@@ -11,10 +11,13 @@ import numpy as np
 from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
-from internutopia.model.importers.usd.constraints import add_drives, add_loop_joint, add_mimics
-from internutopia.model.importers.usd.engine_schemas import add_actuators, collides_with_itself, warn_of_unread
+from internutopia.model.importers.usd.engine_schemas import (
+    PhysxPrims,
+    add_actuators,
+    collides_with_itself,
+    warn_of_unread,
+)
 from internutopia.model.importers.usd.joint_prims import WORLD, read_joint
-from internutopia.model.importers.usd.physx_prims import PhysxPrims
 from internutopia.model.importers.usd.rigid_bodies import (
     GivenMass,
     PhysicsReader,
@@ -24,7 +27,7 @@ from internutopia.model.importers.usd.rigid_bodies import (
     weigh_shapeless,
 )
 from internutopia.model.importers.usd.stage_transforms import StageTransforms
-from internutopia.model.importers.usd.trees import TreeBuilder, spanning_forest
+from internutopia.model.importers.usd.trees import TreeBuilder, add_drives, add_loop_joint, add_mimics, spanning_forest
 from internutopia.model.importers.usd.values import value
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from usd_stages import srgb
 
-from internutopia.model.camera_layouts import camera_intrinsics
 from internutopia.model.importers import usd
 from internutopia.model.importers.load import content_key
+from internutopia.model.layouts import camera_intrinsics
 from internutopia.rendering.camera import half_angle
 
 Gf, Sdf, UsdGeom, UsdLux, UsdPhysics, UsdShade = (
