@@ -40,6 +40,8 @@ class Conventions:
         may_step_before_reset: True if envs may be stepped before the first reset.
         has_spaces: True if `gym_env.Env` has spaces of its robot, and observations that conform to them.
         fails_as_truncated: True if an env that fails is truncated; else it is terminated.
+        handles_in_world: True if a position that `IRigidBody.create` gets is in the world, else in the env frame; where
+            an object's class adds its object, it is in the env frame, as that of its config.
         metrics_see_end: True if metrics are updated in the last step of an episode.
         unrewarded: reward of a task without one, in the list API.
         action_filter: selects what is applied of actions, `(action, robots by name)` by env id; None for all of them.
@@ -49,6 +51,7 @@ class Conventions:
     may_step_before_reset: ClassVar[bool] = False
     has_spaces: ClassVar[bool] = True
     fails_as_truncated: ClassVar[bool] = False
+    handles_in_world: ClassVar[bool] = False
     metrics_see_end: ClassVar[bool] = True
     unrewarded: float = 0.0
     action_filter: Callable[[Mapping[int, tuple[Any, Any]]], dict[int, tuple[Any, Any]]] | None = None
@@ -94,6 +97,10 @@ class Conventions:
     def scene(self, spec: T) -> T:
         """Return a `SceneSpec` whose assets are read in this version's lengths and joint order."""
         return spec
+
+    def native_scene(self, scene: Any) -> Any:
+        """Return what `IScene.unwrap` gives of the scene of an env: the physics world."""
+        return scene.world
 
     def runtime_config(self, config: T) -> T:
         """Return a `TaskCfg` as classes inside an env get it; the given one stays as it is."""

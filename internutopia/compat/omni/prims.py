@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from internutopia.compat.omni import mirror
+from internutopia.core.scene.scene import IScene
 from internutopia.util import did_you_mean
 
 if TYPE_CHECKING:
@@ -82,12 +83,11 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
     """Return the paths each of whose names matches, in full, a pattern: `/World/env_*/robots/h1`, `/World/*/scene`.
 
     `*` stands for any text, unless there are other characters of regular expressions in a name, such as `env_.*`.
-
-    ValueError for what is no pattern, and for a `prim_type`: the stage does not distinguish articulations and rigid
-    bodies.
+    A `prim_type` selects robots (`'articulation'`) or rigid bodies (`'rigid_body'`) of an env. ValueError for what is
+    no pattern, and for another `prim_type`.
     """
-    if prim_type is not None:
-        raise ValueError(f'find_matching_prim_paths: prim_type must be None here, got {prim_type!r}')
+    if prim_type not in (None, *_TYPES):
+        raise ValueError(f'find_matching_prim_paths: prim_type {prim_type!r}: give one of {", ".join(_TYPES)}, or None')
     found = [mirror.current_stage().GetPseudoRoot()]
     for pattern in prim_path_regex.strip('/').split('/'):
         if re.fullmatch(r'[\w*]*', pattern):
@@ -97,7 +97,8 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
         except re.error as error:
             raise ValueError(f'find_matching_prim_paths: {prim_path_regex!r} is no pattern: {error}') from None
         found = [child for prim in found for child in prim.GetChildren() if name.fullmatch(child.GetName())]
-    return [get_prim_path(prim) for prim in found]
+    paths = [get_prim_path(prim) for prim in found]
+    return paths if prim_type is None else list(filter(_TYPES[prim_type], paths))
 
 
 def get_prim_attribute_names(prim_path: str, fabric: bool = False) -> list[str]:
@@ -143,6 +144,17 @@ def define_prim(prim_path: str, prim_type: str = 'Xform', fabric: bool = False) 
 def delete_prim(prim_path: str) -> None:
     """Remove a prim; one that is not there is fine."""
     mirror.current_stage().RemovePrim(prim_path)
+
+
+def _is_robot(path: str) -> bool:
+    return any(path in scene.robot_paths for scene in IScene.all())
+
+
+def _is_body(path: str) -> bool:
+    return any(path.startswith(f'{scene.root_path}/') and scene.has_body_at(path) for scene in IScene.all())
+
+
+_TYPES: dict[str, Predicate] = {'articulation': _is_robot, 'rigid_body': _is_body}
 
 
 def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:

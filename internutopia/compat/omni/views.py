@@ -27,6 +27,8 @@ SINGLE_NAMES = {  # in Isaac Sim up to 4.2, a name is that of one prim
 """Names of `omni.isaac.core.prims`, and what they are here."""
 ARTICULATIONS = {'Articulation': 'SingleArticulation', 'ArticulationView': 'Articulation'}
 """Names of `omni.isaac.core.articulations`, and what they are here."""
+ROBOTS = {'Robot': 'SingleArticulation', 'RobotView': 'Articulation'}
+"""Names of `omni.isaac.core.robots`, and what they are here."""
 VIEWS = (
     *('Articulation', 'GeometryPrim', 'RigidPrim', 'XFormPrim'),
     *('SingleArticulation', 'SingleGeometryPrim', 'SingleRigidPrim', 'SingleXFormPrim'),

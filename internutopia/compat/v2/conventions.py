@@ -49,6 +49,7 @@ class Conventions2x(Conventions):
     may_step_before_reset = True
     has_spaces = False
     fails_as_truncated = True
+    handles_in_world = True
     metrics_see_end = False
 
     def __init__(self, config: Config):
@@ -122,6 +123,12 @@ class Conventions2x(Conventions):
                 for obj in spec.objects
             ),
         )
+
+    @override
+    def native_scene(self, scene: Any) -> Any:
+        from internutopia.compat.omni.simulation import Scene
+
+        return Scene(scene)
 
     @override
     def runtime_config(self, config: Any) -> Any:

@@ -164,8 +164,8 @@ def test_mistakes_name_what_is_there(env, prims):
         prims.get_prim_type_name('/World/env_7/robots')
     with pytest.raises(ValueError, match="no attribute 'visible'; did you mean 'visibility'"):
         prims.get_prim_property('/World/env_0', 'visible')
-    with pytest.raises(ValueError, match="prim_type must be None here, got 'articulation'"):
-        prims.find_matching_prim_paths('/World/env_.*', 'articulation')
+    with pytest.raises(ValueError, match="prim_type 'camera': give one of articulation, rigid_body"):
+        prims.find_matching_prim_paths('/World/env_.*', 'camera')
 
 
 def test_the_stage_module(env, capsys, tmp_path):
