@@ -136,7 +136,10 @@ def _with_none(values: list[Any]) -> list[Any]:
     """Return nested lists with None in place of NaN."""
     if not np.isnan(np.asarray(values, np.float64)).any():
         return values
-    return [_with_none(each) if isinstance(each, list) else None if np.isnan(each) else each for each in values]
+    return [
+        _with_none(each) if isinstance(each, list) else None if each is None or np.isnan(each) else each
+        for each in values
+    ]
 
 
 @dataclass(frozen=True)

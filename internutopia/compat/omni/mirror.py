@@ -17,6 +17,7 @@ added (lights among them) are kept until the episode of their env ends, and can 
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -41,6 +42,7 @@ Matrix = NDArray[np.float64]  # `(4, 4)`, acts on rows, as those of USD
 USD = ('UsdContext', 'get_context', 'get_local_transform_matrix', 'get_prim_at_path', 'get_world_transform_matrix')
 """Names of `omni.usd`."""
 
+_IN_SCENE = re.compile(r'(/World/env_\d+/scene)/\w+/(.+)')
 _USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 
 _mirror: _Mirror | None = None
@@ -72,8 +74,15 @@ def get_context(name: str = '') -> UsdContext:
 
 
 def get_prim_at_path(path: Any) -> Usd.Prim:
-    """Return the prim, an invalid one (false in an `if`) where there is none."""
-    return current_stage().GetPrimAtPath(path)
+    """Return the prim, an invalid one (false in an `if`) where there is none.
+
+    The path of a body of the scene may have the default prim of the scene's file in it, as `IRigidBody.prim_path` does.
+    """
+    stage = current_stage()
+    prim = stage.GetPrimAtPath(path)
+    if not prim and (named := _IN_SCENE.fullmatch(str(path))):
+        return stage.GetPrimAtPath(f'{named[1]}/{named[2]}')
+    return prim
 
 
 def add_xform(path: str) -> None:
@@ -297,7 +306,7 @@ class _ShownEnv:
         for (path, _), shear in zip(transforms, sheared, strict=True):
             if path not in self._attributes:
                 prim = self._stage.GetPrimAtPath(path)
-                self._attributes[path] = _matrix_attribute(prim) if shear else _pose_attributes(prim)
+                self._attributes[path] = _matrix_attribute(prim) if shear else pose_attributes(prim)
         quats = rot_matrices_to_quats(np.swapaxes(turns, 1, 2)).tolist()
         with Sdf.ChangeBlock():
             for (path, matrix), quat, scale in zip(transforms, quats, scales.tolist(), strict=True):
@@ -311,7 +320,7 @@ class _ShownEnv:
                     attribute.Set(value)
 
 
-def _pose_attributes(prim: Usd.Prim) -> tuple[Any, ...]:
+def pose_attributes(prim: Usd.Prim) -> tuple[Any, ...]:
     """Let a prim have a translation, an orientation and a scale, as Isaac Sim does; returns their attributes."""
     from pxr import Sdf
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from internutopia.compat.omni import mirror
+from internutopia.compat.omni.prim_shapes import add_labels
+from internutopia.compat.omni.stage_utils import add_reference_to_stage
+from internutopia.compat.omni.xforms import set_local_matrix
 from internutopia.core.scene.scene import IScene
+from internutopia.model.spec import IDENTITY_QUAT
 from internutopia.util import did_you_mean
 
 if TYPE_CHECKING:
@@ -24,7 +30,7 @@ Predicate = Callable[[str], bool]
 
 def get_prim_at_path(prim_path: str, fabric: bool = False) -> Usd.Prim:
     """Return the prim, or an invalid one (false in an `if`) where there is none."""
-    return mirror.current_stage().GetPrimAtPath(prim_path)
+    return mirror.get_prim_at_path(prim_path)
 
 
 def is_prim_path_valid(prim_path: str, fabric: bool = False) -> bool:
@@ -139,6 +145,48 @@ def define_prim(prim_path: str, prim_type: str = 'Xform', fabric: bool = False) 
     if is_prim_path_valid(prim_path):
         raise ValueError(f'there is a prim at {prim_path!r} already')
     return mirror.current_stage().DefinePrim(prim_path, prim_type)
+
+
+def create_prim(
+    prim_path: str,
+    prim_type: str = 'Xform',
+    position: Any = None,
+    translation: Any = None,
+    orientation: Any = None,
+    scale: Any = None,
+    usd_path: str | None = None,
+    semantic_label: str | None = None,
+    semantic_type: str = 'class',
+    attributes: Mapping[str, Any] | None = None,
+) -> Usd.Prim:
+    """Add a prim to the stage, which alone shows it. ValueError if there is one, or with `position` and `translation`.
+
+    Args:
+        prim_path: where it is put.
+        prim_type: type of the prim.
+        position: where it is in the world `(3,)` [m].
+        translation: the same in the frame of its parent.
+        orientation: how it is turned, in the frame of `position` or else `translation`.
+        scale: its scale `(3,)`.
+        usd_path: a USD file that it refers to.
+        semantic_label: a label of it.
+        semantic_type: type of that label.
+        attributes: values by name of attributes of the type.
+    """
+    if position is not None and translation is not None:
+        raise ValueError(f'{prim_path}: give position (world) or translation (frame of its parent), not both')
+    prim = define_prim(prim_path, prim_type)
+    if usd_path is not None:
+        add_reference_to_stage(usd_path, prim_path, prim_type)
+    for name, value in (attributes or {}).items():
+        set_prim_attribute_value(prim_path, name, value)
+    if any(each is not None for each in (position, translation, orientation, scale)):
+        place = position if position is not None else translation if translation is not None else np.zeros(3)
+        turn = IDENTITY_QUAT if orientation is None else orientation
+        set_local_matrix(prim, place, turn, None if scale is None else np.asarray(scale), position is not None)
+    if semantic_label is not None:
+        add_labels(prim, [semantic_label], semantic_type)
+    return prim
 
 
 def delete_prim(prim_path: str) -> None:

@@ -49,13 +49,11 @@ def reset_and_set_xform_ops(
     prim: Usd.Prim, translation: Gf.Vec3d, orientation: Gf.Quatd, scale: Gf.Vec3d | None = None
 ) -> None:
     """Give a prim of the stage one operation each for translation, orientation and scale."""
-    from pxr import Gf, UsdGeom
+    from pxr import Gf
 
-    clear_xform_ops(prim)
-    xform, double = UsdGeom.Xformable(prim), UsdGeom.XformOp.PrecisionDouble
-    xform.AddTranslateOp(double).Set(Gf.Vec3d(translation))
-    xform.AddOrientOp(double).Set(Gf.Quatd(orientation))
-    xform.AddScaleOp(double).Set(Gf.Vec3d(1.0, 1.0, 1.0) if scale is None else Gf.Vec3d(scale))
+    values = Gf.Vec3d(translation), Gf.Quatd(orientation), Gf.Vec3d(1.0, 1.0, 1.0) if scale is None else Gf.Vec3d(scale)
+    for attribute, value in zip(mirror.pose_attributes(prim), values, strict=True):
+        attribute.Set(value)
 
 
 def reset_xform_ops(prim: Usd.Prim) -> None:

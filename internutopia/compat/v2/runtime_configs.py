@@ -4,7 +4,8 @@
   trained for another model. Where one cannot be run, the packaged policy takes its place, with a warning.
 - An `InverseKinematicsController` sets the targets of the joints at once, and the drives hold them, unless its
   config gives a `joint_speed`.
-- `forward` of a `GripperController` gives targets over all dofs, NaN for those that it leaves alone; that of a robot
+- `forward` of a `GripperController` gives a list of targets over all dofs, None for those that it leaves alone (for
+  several envs an array, and NaN); that of a robot
   whose class names no `finger_joints` asks the `gripper` of its articulation, such as that of a `Franka`.
 - A sensor that `enable=False` switches off, which 2.x had not, costs a warning.
 """
@@ -85,12 +86,14 @@ class _OverAllDofs(BaseController):
     """Mixin of a controller whose `forward` gives targets of all dofs."""
 
     def forward(self, *args: Any, **kwargs: Any) -> ArticulationAction:
-        """Compute targets `(dof,)` or `(n, dof)`, NaN for dofs that are left alone."""
+        """Compute targets, a list with None for dofs that are left alone, or of envs `(n, dof)` with NaN."""
         control: ArticulationAction = super().forward(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
         targets = np.asarray(control.joint_positions)
         every = np.full((*targets.shape[:-1], self.robot.articulation.num_dof), np.nan, np.float32)
         every[..., control.joint_indices] = targets
-        return ArticulationAction(every)
+        if every.ndim > 1:
+            return ArticulationAction(every)
+        return ArticulationAction([None if np.isnan(target) else float(target) for target in every])
 
 
 @BaseController.register(_GRIPPER_OF_ARTICULATION)

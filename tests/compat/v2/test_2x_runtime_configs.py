@@ -77,10 +77,12 @@ def test_the_arm_is_as_fast_as_its_drives_unless_the_config_gives_a_speed(start)
 def test_gripper_targets_are_over_all_dofs(start):
     env = start(FrankaRobotCfg(controllers=[arm_ik_cfg, gripper_cfg]), env_num=2)
     robot: Any = next(iter(env.runner.current_tasks.values())).robots['franka']
-    controller = robot.get_controllers()['gripper_controller']
+    controller = robot.controllers['gripper_controller']
     control = controller.forward('open')
-    assert np.isnan(control.joint_positions[..., :7]).all() and np.allclose(control.joint_positions[..., 7:], 0.04)
-    assert control.joint_positions.shape[-1] == 9 and control.joint_indices is None
+    assert control.joint_positions[:7] == [None] * 7 and control.joint_indices is None
+    assert control.joint_positions[7:] == pytest.approx([0.04] * 2)
+    assert controller.robot is robot and controller.get_obs()['gripper_pos'] == pytest.approx([0.04] * 2)
+    assert np.allclose(controller.action_to_control(['close']).joint_positions[7:], 0.0)
     before, obs = robot.articulation.get_joint_positions(), []
     for _ in range(60):
         obs, *_ = env.step([{'franka': {'gripper_controller': ['close']}}, {}])
