@@ -23,6 +23,11 @@ ASSET_JOINTS: dict[str, Sequence[str]] = {}
 
 Only of assets that differ from their model in more than having joints ordered breadth first.
 """
+ASSET_ROBOTS: dict[str, str] = {}
+"""Type of the robot whose class gives a packaged model what the asset that it stands for has itself, by model.
+
+Drives, start and gravity of its joints, frames and other names: of an asset, a class without any of these needs them.
+"""
 
 T = TypeVar('T')
 ResetResult = tuple[list[Any], list[Any]]

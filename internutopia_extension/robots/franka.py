@@ -20,6 +20,7 @@ from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.spec import Drives, RobotSpec
+from internutopia.util.conventions import ASSET_ROBOTS
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 
 OPEN, CLOSED, DELTA = 0.05, 0.0, 0.05  # of each finger [m]: InternUtopia 2.2.1 (MIT), class Franka
@@ -147,6 +148,9 @@ class Commanded:
     """Last commands of controllers in one env; replaced, never changed, because observations hold the same dicts."""
 
     actions: list[dict[str, Any]]
+
+
+ASSET_ROBOTS['robots/franka/franka.xml'] = 'FrankaRobot'
 
 
 @BaseRobot.register('FrankaRobot')

@@ -80,6 +80,13 @@ for _package in ('isaacsim', 'omni.isaac.kit'):
     )
 
 
+for _name in ('WriterRegistry', 'distribution', 'get', 'modify', 'new_layer', 'randomizer', 'trigger', 'writers'):
+    GONE_NAMES['omni.replicator.core'][_name] = (
+        f'omni.replicator.core.{_name} is not here: RepCamera and recordings write pictures, the task config says what '
+        'is in an env, LearningCfg randomizes it'
+    )
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finder and loader of the stand-ins."""
 

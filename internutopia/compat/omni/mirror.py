@@ -155,6 +155,7 @@ class _ShownEnv:
         self._stage = stage
         self._scene = weakref.ref(scene)  # each episode has a scene of its own
         self._attributes: dict[str, Any] = {}  # transforms of prims
+        self._sizes: dict[str, list[float]] = {}  # their scales
         self._model: SceneSpec | None = None
         self._members: dict[str, Any] = {}  # what refers to an asset, by path
         self._files: dict[str, Matrix] = {}  # transform of each from its file to metres
@@ -289,6 +290,7 @@ class _ShownEnv:
             return False
         UsdGeom.Xform.Define(self._stage, path)
         self._attributes.pop(path, None)
+        self._sizes.pop(path, None)
         return True
 
     def _write(self, transforms: Iterable[tuple[str, Matrix]]) -> None:
@@ -308,16 +310,18 @@ class _ShownEnv:
                 prim = self._stage.GetPrimAtPath(path)
                 self._attributes[path] = _matrix_attribute(prim) if shear else pose_attributes(prim)
         quats = rot_matrices_to_quats(np.swapaxes(turns, 1, 2)).tolist()
+        places, sizes = matrices[:, 3, :3].tolist(), scales.round(9).tolist()
         with Sdf.ChangeBlock():
-            for (path, matrix), quat, scale in zip(transforms, quats, scales.tolist(), strict=True):
+            for (path, matrix), place, quat, size in zip(transforms, places, quats, sizes, strict=True):
                 own = self._attributes[path]
                 if len(own) == 1:
                     own[0].Set(Gf.Matrix4d(matrix))
                     continue
-                for attribute, value in zip(
-                    own, (Gf.Vec3d(*matrix[3, :3]), Gf.Quatd(*quat), Gf.Vec3d(*scale)), strict=True
-                ):
-                    attribute.Set(value)
+                own[0].Set(Gf.Vec3d(place))
+                own[1].Set(Gf.Quatd(*quat))
+                if self._sizes.get(path) != size:
+                    own[2].Set(Gf.Vec3d(size))
+                    self._sizes[path] = size
 
 
 def pose_attributes(prim: Usd.Prim) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from internutopia.core.util.joint import create_joint
+
 Gf, Usd, UsdGeom, UsdLux = (pytest.importorskip(f'pxr.{name}') for name in ('Gf', 'Usd', 'UsdGeom', 'UsdLux'))
 ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
 
@@ -102,6 +104,11 @@ def test_poses_are_operations_whatever_those_of_the_file_are(make_env, make_task
     prims = importlib.import_module('omni.isaac.core.utils.prims')
     assert prims.get_prim_at_path(body.unwrap().prim_path) == prim  # which has `room` in it
     assert not prims.is_prim_path_valid('/World/env_1/scene/room/shelf_1/cup_2')
+    create_joint('/hang', 'FixedJoint', body1=str(prim.GetPath()))
+    held = body.get_pose()[0]
+    for _ in range(9):
+        env.step([None, None])
+    np.testing.assert_allclose(body.get_pose()[0], held, atol=1e-3)
 
 
 def test_assets_of_usd_are_there_with_all_their_prims(make_env, make_task, make_robot, prims):

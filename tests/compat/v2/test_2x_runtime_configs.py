@@ -92,13 +92,24 @@ def test_gripper_targets_are_over_all_dofs(start):
     assert np.allclose(obs[1]['franka']['controllers']['gripper_controller']['gripper_pos'], 0.04, atol=0.002)
 
 
+def test_an_arm_that_is_scaled_down_opens_and_closes_as_far_as_its_fingers_go(start):
+    env = start(FrankaRobotCfg(scale=(0.5, 0.5, 0.5), controllers=[gripper_cfg]))
+    for word, width in (('open', 0.02), ('close', 0.0)):
+        for _ in range(60):
+            obs, *_ = env.step([{'franka': {'gripper_controller': [word]}}])
+            gap = obs[0]['franka']['controllers']['gripper_controller']['gripper_pos']
+        assert np.allclose(gap, width, atol=0.002)
+
+
 def test_the_gripper_of_a_franka_gives_lists_over_all_dofs(start):
-    from internutopia_extension.robots.franka import Franka
+    from internutopia_extension.robots.franka import Franka, FrankaRobot
 
     env = start(FrankaRobotCfg())
     franka = Franka(prim_path='/World/env_0/robots/franka')
     fingers = franka.get_joint_positions([7, 8])
     closing = franka.gripper.forward('close')
+    told = FrankaRobot.action_to_dict(closing)['joint_positions']
+    assert told[:7] == [None] * 7 and told[7:] == closing.joint_positions[7:]
     assert closing.joint_positions[:7] == [None] * 7 and closing.joint_indices is None
     assert np.allclose(closing.joint_positions[7:], np.clip(fingers - GRIPPER_STEP, 0.0, None))
     franka.apply_action(closing)
