@@ -3,7 +3,7 @@
 - Walking policies in the form of 2.x are run as there (`internutopia.compat.v2.walking`), with a warning that they were
   trained for another model. Where one cannot be run, the packaged policy takes its place, with a warning.
 - An `InverseKinematicsController` sets the targets of the joints at once, and the drives hold them, unless its
-  config gives a `joint_speed`.
+  config gives another `joint_speed` than the default.
 - `forward` of a `GripperController` gives a list of targets over all dofs, None for those that it leaves alone (for
   several envs an array, and NaN); that of a robot
   whose class names no `finger_joints` asks the `gripper` of its articulation, such as that of a `Franka`.
@@ -52,13 +52,19 @@ def _controller(config: ControllerCfg, has_fingers: bool) -> ControllerCfg:
     changes: dict[str, Any] = {}
     if config.type in walking.FORMS:
         changes = _policy(config)
-    elif config.type == _IK and 'joint_speed' not in config.model_fields_set:
+    elif config.type == _IK and _has_default(config, 'joint_speed'):
         changes = {'joint_speed': _AT_ONCE}
     elif config.type == _GRIPPER:
         changes = {'type': _over_all_dofs(_GRIPPER) if has_fingers else _GRIPPER_OF_ARTICULATION}
     if config.sub_controllers:
         changes['sub_controllers'] = [_controller(each, has_fingers) for each in config.sub_controllers]
     return config.model_copy(update=changes) if changes else config
+
+
+def _has_default(config: ControllerCfg, field: str) -> bool:
+    """Return True if a field has its default; `update` and files name it then, too."""
+    known = type(config).model_fields.get(field)
+    return field not in (config.model_extra or {}) if known is None else getattr(config, field) == known.default
 
 
 def _policy(config: Any) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_a_class_that_leaves_all_to_the_asset_reaches_its_target_and_stays(env):
     target = np.array([0.45, 0.1, 0.4])
     env.step([{'franka': {'arm_ik_controller': [target, None]}}] * 2)
     obs: Any = []
-    for _ in range(120):
+    for _ in range(400):
         obs, *_ = env.step([{}, None])
     for each in obs:
         assert np.linalg.norm(each['franka']['arm_ik_controller']['eef_position'] - target) < 0.002

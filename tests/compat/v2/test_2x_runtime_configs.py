@@ -50,7 +50,8 @@ class ReachOnce(BaseController):
 
 @pytest.mark.parametrize('by', ['its own controller', "a client's controller"])
 def test_a_target_that_is_sent_once_is_reached(by: str, start):
-    controllers = [arm_ik_cfg, ControllerCfg(name='reach', type='ReachOnce', sub_controllers=[arm_ik_cfg])]
+    copied = arm_ik_cfg.update(threshold=0.02)  # which sets all of its fields
+    controllers = [copied, ControllerCfg(name='reach', type='ReachOnce', sub_controllers=[arm_ik_cfg])]
     env = start(FrankaRobotCfg(controllers=controllers), env_num=2)
     action = {'arm_ik_controller': [TARGET, None]} if by == 'its own controller' else {'reach': [TARGET]}
     obs, *_ = env.step([{'franka': action}, {}])
