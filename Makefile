@@ -11,7 +11,7 @@ PYTEST = $(BIN)/pytest --dist loadgroup
 WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PHYSX = ovphysx ovstage physx-usd-schemas newton-usd-schemas
 
-.PHONY: demo help test test-all lint format docs bench release clean
+.PHONY: demo help test test-all lint format docs bench bench-check release clean
 
 demo: $(VENV)/.$(if $(VIEW),view,demo) ## run 64 episodes in 16 envs, and draw them: out/demo; VIEW=1: live in a browser
 	-$(BIN)/internutopia show configs/demo.yaml --out out/demo/scenes.png
@@ -48,6 +48,11 @@ docs: $(VENV)/.dev ## write the documentation as a website: out/site; broken lin
 
 bench: $(VENV)/.bench ## measure the speed beside references: out/bench
 	$(BIN)/python -m benchmarks --out out/bench
+
+CHECKED = list,array,walking
+bench-check: $(VENV)/.bench ## compare the speed with what benchmarks/history.jsonl keeps for this kind of machine
+	$(BIN)/python -m benchmarks --rows $(CHECKED) --out out/bench
+	$(BIN)/python benchmarks/history.py out/bench/bench.json
 
 release: $(VENV)/.dev ## build wheel and sdist into dist/, and check them on Python 3.11, 3.12 and 3.13
 	$(BIN)/python tools/release.py

@@ -1,12 +1,11 @@
 """Every example and every demo runs; the examples check their own outcome."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from markers import slow_but
+from scripts import run_script
 from typer.testing import CliRunner
 
 from internutopia.cli import commands
@@ -25,8 +24,7 @@ BRIEFLY = {  # tests/rl/training/test_learning.py trains to the end with the fun
 
 @pytest.mark.parametrize('example', slow_but(*QUICK, of=EXAMPLES), ids=lambda path: path.name)
 def test_example(example, tmp_path):
-    command = [sys.executable, str(example), *BRIEFLY.get(example.name, [])]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    result = run_script(example, BRIEFLY.get(example.name, []), tmp_path)
     assert result.returncode == 0, result.stderr
 
 

@@ -1,4 +1,4 @@
-"""What is said about installing: commands that fit the installation. On package indexes `internutopia` is version 2."""
+"""What is said about installing: commands that fit the installation. `internutopia` on package indexes is version 2."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from internutopia.util.imports import install_hint
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
-EXTRAS, VERSION = set(PROJECT['optional-dependencies']), PROJECT['version']
+EXTRAS = set(PROJECT['optional-dependencies'])
 FOLDERS = ('internutopia', 'internutopia_extension', 'docs', 'examples', 'benchmarks', 'tests')
 FILES = [
     *(ROOT / name for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'Makefile')),
@@ -23,8 +23,7 @@ TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text() for file in FILES i
 
 COMMAND = re.compile(r"pip install [^`\n]*?-e '\.\[([\w,]+)\]'")
 CALL = re.compile(r"""install_hint\(['"](\w+)['"]\)""")
-# but for a version: pip keeps that, if it is installed
-BY_NAME = re.compile(r"""pip install (?:-\S+ )*['"]?internutopia\b(?!\["|\[[\w,]+\]==)""")
+VERSION_2 = re.compile(r"""pip install (?:-\S+ )*['"]?internutopia\b""")
 
 
 def uses(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
@@ -43,7 +42,7 @@ def test_the_hint_is_a_command_for_a_checkout_or_a_wheel(tmp_path: Path):
     of_wheel = subprocess.run(  # -c: modules of the current folder come first
         [sys.executable, '-c', program], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert of_wheel.stdout == f"pip install 'internutopia[gpu]=={VERSION}'\n"
+    assert of_wheel.stdout == "pip install 'internutopia3[gpu]'\n"
 
 
 @pytest.mark.parametrize('pattern', [COMMAND, CALL], ids=['commands', 'hints'])
@@ -53,13 +52,13 @@ def test_extras_that_are_named_exist(pattern: re.Pattern[str]):
     assert [(name, extra) for name, extra in found if extra not in EXTRAS] == []
 
 
-def test_nobody_is_sent_to_a_package_index():
-    assert [name for name, text in TEXTS.items() if BY_NAME.search(text)] == []
+def test_nobody_is_sent_to_version_2():
+    assert [name for name, text in TEXTS.items() if VERSION_2.search(text)] == []
 
 
 def test_extras_that_others_are_made_of_exist():
     lists = PROJECT['optional-dependencies'].values()
-    nested = re.findall(r'internutopia\[([\w,]+)\]', ' '.join(line for lines in lists for line in lines))
+    nested = re.findall(r'internutopia3\[([\w,]+)\]', ' '.join(line for lines in lists for line in lines))
     assert nested and {extra for group in nested for extra in group.split(',')} <= EXTRAS
 
 

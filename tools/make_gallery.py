@@ -2,7 +2,7 @@
 
     python tools/make_gallery.py        writes docs/images/robots.png
 
-Needs OpenGL, and Pillow, which comes with `internutopia[cli]`.
+Needs OpenGL, and Pillow, which comes with `internutopia3[cli]`.
 """
 
 from __future__ import annotations

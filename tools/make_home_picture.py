@@ -2,7 +2,7 @@
 
     MUJOCO_GL=egl python -m tools.make_home_picture    writes docs/images/home.png
 
-Making the colliders of the home takes some minutes the first time. Needs Pillow, which comes with `internutopia[cli]`.
+Making the colliders of the home takes some minutes the first time. Needs Pillow, which comes with `internutopia3[cli]`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     MUJOCO_GL=egl python tools/make_mobile_picture.py        writes docs/images/mobile_manipulation.png
 
-Needs Pillow, which comes with `internutopia[cli]`.
+Needs Pillow, which comes with `internutopia3[cli]`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Follows a tutorial from top to bottom, as a reader would, and keeps the pictures that its commands make.
 
     MUJOCO_GL=egl python tools/make_tutorials.py your_robot    writes the pictures of docs/tutorials/your_robot.md
-    python tools/make_tutorials.py your_robot --quick --out FOLDER    trains for two updates, for tests
+    python tools/make_tutorials.py your_robot --quick --out FOLDER    trains for two updates only, for tests
 
 Snippets and commands run one after the other in an empty folder, in this process; blocks with `Saved as` below them are
 files there. A picture of the page has the name of the file that a command writes.
@@ -23,6 +23,7 @@ from internutopia.cli.commands import app
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
 BLOCK = re.compile(r'^```(\w+)\n(.*?)^```$(?:\n\nSaved as `([^`]+)`)?', re.MULTILINE | re.DOTALL)
+QUICKLY = {'train': ['--iterations', '2'], 'episodes': ['--count', '2']}  # the last option of a name counts
 PICTURE = re.compile(r'!\[[^\]]*\]\(\.\./images/tutorials/([^)]+)\)')
 
 
@@ -31,7 +32,7 @@ def commands(text: str, quick: bool) -> Iterator[list[str]]:
     for line in text.splitlines():
         program, *arguments = shlex.split(line)
         assert program == 'internutopia', line
-        yield [*arguments, '--iterations', '2'] if quick and arguments[0] == 'train' else arguments
+        yield [*arguments, *(QUICKLY.get(arguments[0], []) if quick else [])]
 
 
 def follow(page: Path, quick: bool) -> None:
@@ -54,7 +55,7 @@ def main() -> None:
     """Follow the page that is named and write its pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('page', choices=sorted(page.stem for page in (DOCS / 'tutorials').glob('*.md')))
-    parser.add_argument('--quick', action='store_true', help='train for two updates only')
+    parser.add_argument('--quick', action='store_true', help='two updates of training, two episodes')
     parser.add_argument('--out', type=Path, default=DOCS / 'images' / 'tutorials', help='folder of the pictures')
     options = parser.parse_args()
     page, pictures = DOCS / 'tutorials' / f'{options.page}.md', options.out.resolve()

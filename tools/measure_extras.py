@@ -16,7 +16,7 @@ def main() -> None:
     """Print a line for InternUtopia alone, and one for each extra."""
     alone, _ = closure('internutopia', '')
     print(f'{"alone":14}{size(alone):8.0f} MB')
-    for extra in sorted(metadata.metadata('internutopia').get_all('Provides-Extra') or ()):
+    for extra in sorted(metadata.metadata('internutopia3').get_all('Provides-Extra') or ()):
         needed, missing = closure('internutopia', extra)
         print(f'{extra:14}{size(needed - alone):8.0f} MB{"+ " + ", ".join(sorted(missing)) if missing else ""}')
 

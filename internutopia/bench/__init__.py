@@ -66,12 +66,12 @@ def run(
     table = [row for group in measured.values() for row in group]
     _print_table(table, console)
     if out is not None:
-        _save(measured, _machine_facts(), out)
+        _save(measured, machine_facts(), out)
         console.print(f'saved to {out}')
     return int(not quick and any(row.verdict == 'missed' for row in table))
 
 
-def _machine_facts() -> dict[str, str | int]:
+def machine_facts() -> dict[str, str | int]:
     """Return the processor, system and versions that the figures were measured with."""
     return {
         'cpu': _cpu_model(),

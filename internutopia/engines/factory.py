@@ -36,6 +36,8 @@ def create_world(
             '`internutopia.viewer.attach(env)` show envs live in a browser, Env.render() gives pictures',
             config.backend,
         )
+    if config.backend in ('physx', 'isaac_sim') and (left_out := config.contact.model_dump(exclude_none=True)):
+        warn_once('SimConfig.contact: backend %r has no counterpart of %s', config.backend, ', '.join(left_out))
     if config.backend == 'mujoco_warp':
         try:
             from internutopia.engines.warp.world import WarpWorld
@@ -59,19 +61,24 @@ def create_world(
             f"SimConfig.device={config.device!r}: backend 'mujoco' runs on the CPU; use device='cpu', "
             "or backend='mujoco_warp' for a GPU"
         )
-    if config.renderer == 'raytrace':
-        raise ValueError(
-            "SimConfig.renderer='raytrace': backend 'mujoco' draws with OpenGL; use 'opengl' or 'auto', "
-            "or backend='mujoco_warp' for ray tracing"
-        )
+    _check_renderer(config)
     from internutopia.engines.mujoco.world import MujocoWorld
 
     return MujocoWorld(*arguments, **engine)
 
 
+def _check_renderer(config: SimConfig) -> None:
+    if config.renderer == 'raytrace':
+        raise ValueError(
+            f"SimConfig.renderer='raytrace': backend {config.backend!r} draws with OpenGL; use 'opengl' or 'auto', "
+            "or backend='mujoco_warp' for ray tracing"
+        )
+
+
 def _physx_world(config: SimConfig, device_arrays: bool, *arguments: Any, **engine: Any) -> World:
     try:
         if config.device == 'cpu':
+            _check_renderer(config)
             from internutopia.engines.physx.ovphysx_world import OvphysxWorld
 
             return OvphysxWorld(*arguments, **engine)

@@ -198,9 +198,13 @@ class DeviceArrays(ArrayMaker):
     def index(self, ids: Any) -> Any:
         if isinstance(ids, self.xp.Tensor):
             return ids
-        key = ids if isinstance(ids, range) else np.asarray(ids).tobytes()
+        if isinstance(ids, range):
+            key: Any = ids
+        else:
+            ids = np.asarray(ids, np.int64)
+            key = ids.shape, ids.tobytes()
         if key not in self._constants:
-            self._constants[key] = self.asarray(np.asarray(ids), 'int64')
+            self._constants[key] = self.asarray(ids, 'int64')
         return self._constants[key]
 
     @override

@@ -14,17 +14,12 @@ from typing import Any
 from internutopia.util.log import log
 
 _IN_CHECKOUT = (Path(__file__).parents[2] / 'pyproject.toml').is_file()
-COMMAND = "pip install -e '.[" if _IN_CHECKOUT else "pip install 'internutopia["
+COMMAND = "pip install -e '.[" if _IN_CHECKOUT else "pip install 'internutopia3["
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that installs an extra, for the way in which InternUtopia was installed.
-
-    For a wheel the version is named: pip then keeps what is installed, as package indexes have `internutopia` 2.
-    """
-    if _IN_CHECKOUT:
-        return f"{COMMAND}{extra}]' in the checkout of InternUtopia"
-    return f"{COMMAND}{extra}]=={importlib.metadata.version('internutopia')}'"
+    """Return the command that installs an extra, for the way in which InternUtopia was installed."""
+    return f"{COMMAND}{extra}]'" + ' in the checkout of InternUtopia' * _IN_CHECKOUT
 
 
 def lazy(

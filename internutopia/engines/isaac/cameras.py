@@ -61,7 +61,7 @@ class IsaacCameraView(MujocoCameraView):
         return {kind: picture if kind == 'rgba' else picture[..., 0] for kind, picture in pictures.items()}
 
     def _sensor(self, paths: list[str], size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Any:
-        key = self._visuals.generation, *paths
+        key = self._visuals.kit.generation, *paths
         made_of, sensor = self._sensors.get((size, kinds), ((), None))
         if made_of != key:
             sensor = self._visuals.sim.cameras(paths, size, [_ANNOTATORS[kind] for kind in kinds])

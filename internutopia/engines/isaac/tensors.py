@@ -108,9 +108,9 @@ class KitContactForces(ContactForces):
         shape = self._view.sensor_count, self._view.filter_count
         forces = _host(self._view.get_contact_force_matrix(self._dt)).reshape(*shape, 3).sum(axis=1)
         friction, _, counts, starts = map(_host, self._view.get_friction_data(self._dt))
-        for sensor, (count, start) in enumerate(zip(counts.reshape(shape), starts.reshape(shape), strict=True)):
-            for first, last in zip(start.astype(int), (start + count).astype(int), strict=True):
-                forces[sensor] += friction.reshape(-1, 3)[first:last].sum(axis=0)
+        firsts, lasts = (values.reshape(shape).astype(int) for values in (starts, starts + counts))
+        for pair in np.ndindex(shape):
+            forces[pair[0]] += friction.reshape(-1, 3)[firsts[pair] : lasts[pair]].sum(axis=0)
         return forces[self._rows]
 
 

@@ -43,15 +43,10 @@ class Visuals:
     """Visual prims of all envs of a world."""
 
     def __init__(self, world: PhysxWorld, kit: KitStage):
-        self.sim = kit.sim
-        self._world, self._kit = world, kit
+        self.sim, self.kit = kit.sim, kit
+        self._world = world
         self._shown: dict[int, CompiledScene] = {}
         self._built = 0  # stage that they are on
-
-    @property
-    def generation(self) -> int:
-        """Number of the stage that cameras are on."""
-        return self._kit.generation
 
     def render(self) -> None:
         """Render a frame of all envs as they are now."""
@@ -105,8 +100,8 @@ class Visuals:
     def _build(self) -> set[int]:
         """Write the prims of envs that run a scene which is not shown yet; returns these envs."""
         prims = Prims(self.sim.stage)
-        if self._built != self._kit.generation:
-            self._built = self._kit.generation
+        if self._built != self.kit.generation:
+            self._built = self.kit.generation
             self._shown.clear()
             prims.copy(_LIGHTS, ['/World/lights'], 'lights')
         envs: dict[CompiledScene, list[int]] = {}

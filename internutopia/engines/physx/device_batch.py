@@ -21,7 +21,7 @@ from typing_extensions import override
 from internutopia.engines.physx.contacts import contact_sensors, point_sensors
 from internutopia.engines.physx.device_stage import DeviceStage, body_of
 from internutopia.engines.physx.drives import Drives, Gains
-from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
+from internutopia.engines.physx.fields import CHANGEABLE, MASSES, STATE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
 from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.engines.physx.stage import StageLayout
@@ -32,10 +32,8 @@ from internutopia.engines.warp.model import Capacities, warp_scene
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.arrays import DeviceArrays
 
-_STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
 OpenDeviceStage = Callable[[StageLayout, int], DeviceStage]
 """Opens a stage with so many slots of what a layout describes."""
-_MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')
 
 
 class PhysxDeviceEnvBatch(WarpEnvBatch):
@@ -101,19 +99,17 @@ class PhysxBatch(WarpBatch):
 
     @override
     def _integrate(self, substeps: int) -> None:
-        state = {name: self._tensor(name) for name in _STATE}
+        state = {name: self._tensor(name) for name in STATE}
         kept = {name: values for name, values in state.items() if values.numel()}
         if self._gains is None:
             self._gains = self._push_models()
         gains = self._gains
         efforts = self._drives.efforts(gains, self._tensor('ctrl'))
-        targets = self._drives.targets(gains, efforts)
-        names = 'POSITION_TARGET', 'VELOCITY_TARGET', 'ACTUATION_FORCE'
-        self._instance.write_drives(dict(zip(names, targets, strict=True)))
+        self._instance.write_drives(self._drives.targets(gains, efforts))
         self._instance.write_state(self._moved(kept), state)
         before: Any = None
         for substep in range(substeps):
-            if substep == substeps - 1 and self._accelerometers.numel():
+            if substep == substeps - 1 and self._accelerometers[0].numel():
                 self._instance.read_state(state['qpos'], state['qvel'])
                 before = self._site_velocities()
             self._stage.step(self._timestep)
@@ -141,12 +137,12 @@ class PhysxBatch(WarpBatch):
         address, dofs = self._effort_sensors
         sensors[:, address] = applied[:, dofs]
         if before is not None:
-            model = self.model
-            gravity = self._arrays.constant(tuple(model.opt.gravity.tolist()))
+            columns, sites, _, _ = self._accelerometers
+            gravity = self._arrays.constant(tuple(self.model.opt.gravity.tolist()))
             acceleration = (self._site_velocities() - before) / self._timestep - gravity
-            axes = self._tensor('site_xmat').reshape(self.n, -1, 3, 3)[:, self._sites]
+            axes = self._tensor('site_xmat').reshape(self.n, -1, 3, 3)[:, sites]
             measured = torch.einsum('nkji,nkj->nki', axes, acceleration)
-            sensors[:, self._accelerometers] = measured.reshape(self.n, -1)
+            sensors[:, columns] = measured.reshape(self.n, -1)
 
     @cached_property
     def _effort_sensors(self) -> tuple[Any, Any]:
@@ -157,47 +153,30 @@ class PhysxBatch(WarpBatch):
         return self._arrays.index(model.sensor_adr[found]), self._arrays.index(dofs)
 
     @cached_property
-    def _sites(self) -> Any:
-        """Sites of accelerometers."""
-        found = self.model.sensor_type == int(mujoco.mjtSensor.mjSENS_ACCELEROMETER)
-        return self._arrays.index(self.model.sensor_objid[found])
-
-    @cached_property
-    def _accelerometers(self) -> Any:
-        """Columns of accelerometers."""
-        found = self.model.sensor_type == int(mujoco.mjtSensor.mjSENS_ACCELEROMETER)
-        return self._arrays.index((self.model.sensor_adr[found][:, None] + np.arange(3)).ravel())
+    def _accelerometers(self) -> tuple[Any, Any, Any, Any]:
+        """Columns of accelerometers, and the site, body and root of each."""
+        model = self.model
+        found = np.flatnonzero(model.sensor_type == int(mujoco.mjtSensor.mjSENS_ACCELEROMETER))
+        sites = model.sensor_objid[found]
+        bodies = model.site_bodyid[sites]
+        columns = (model.sensor_adr[found][:, None] + np.arange(3)).ravel()
+        columns, sites, bodies, roots = map(self._arrays.index, (columns, sites, bodies, model.body_rootid[bodies]))
+        return columns, sites, bodies, roots
 
     def _site_velocities(self) -> Any:
         """Return velocities `(n, k, 3)` of the accelerometers' frames in the current state."""
         self._kinematics()
-        bodies = self.model.site_bodyid[self.model.sensor_objid[self._accelerometer_ids]]
-        index = self._arrays.index
-        velocity = self._tensor('cvel')[:, index(bodies)]  # (angular, linear) at the centre of mass of the tree
-        centre = self._tensor('subtree_com')[:, index(self.model.body_rootid[bodies])]
-        arm = self._tensor('site_xpos')[:, self._sites] - centre
+        _, sites, bodies, roots = self._accelerometers
+        velocity = self._tensor('cvel')[:, bodies]  # (angular, linear) at the centre of mass of the tree
+        arm = self._tensor('site_xpos')[:, sites] - self._tensor('subtree_com')[:, roots]
         return velocity[..., 3:] + torch.linalg.cross(velocity[..., :3], arm)
-
-    @cached_property
-    def _accelerometer_ids(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self.model.sensor_type == int(mujoco.mjtSensor.mjSENS_ACCELEROMETER))
 
     def _push_models(self) -> Gains:
         """Write gains, masses and frictions to PhysX."""
-        values = self.values
-        gains = self._drives.gains(values('actuator_gainprm'), values('actuator_biasprm'), values('jnt_stiffness'))
-        friction = torch.stack([values('dof_frictionloss')] * 2 + [values('dof_damping')], dim=-1)
-        self._instance.write_drives(
-            {
-                'STIFFNESS': gains.stiffness + gains.spring,
-                'DAMPING': gains.damping,
-                'MAX_FORCE': self._drives.limits.expand(self.n, -1),
-                'ARMATURE': values('dof_armature'),
-                'FRICTION_PROPERTIES': friction,
-            }
-        )
-        self._instance.write_masses({name: values(name) for name in _MASSES})
-        self._instance.write_frictions(values('geom_friction')[..., 0])
+        gains = self._drives.gains(self.values)
+        self._instance.write_drives(self._drives.properties(gains, self.values))
+        self._instance.write_masses([self.values(name) for name in MASSES])
+        self._instance.write_frictions(self.values('geom_friction')[..., 0])
         return gains
 
     def _tensor(self, name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from typing_extensions import override
 from internutopia.config import PhysxCfg
 from internutopia.engines.physx.capacities import OverflowLog, capacities_of
 from internutopia.engines.physx.prims import scene_text
-from internutopia.engines.physx.runtime import PhysxColumns, PhysxStage, slot_name
+from internutopia.engines.physx.runtime import BoundColumns, PhysxStage, slot_name
 from internutopia.engines.physx.stage import StageLayout
-from internutopia.engines.physx.tensors import COMMON, POSES, Columns, ContactForces, slot_places
+from internutopia.engines.physx.tensors import COMMON, POSES, ContactForces, slot_places
 
 _BY_HOST = ('MASS', 'COM_POSE', 'INERTIA', 'SHAPE_FRICTION_AND_RESTITUTION')  # how names of what is on the host end
 _ON_CPU = 1  # kDLCPU
@@ -63,14 +63,14 @@ class DeviceStage(PhysxStage):
         super().close()
 
     @override
-    def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
+    def columns(self, kind: str, paths: Sequence[str]) -> BoundColumns:
         """Return a quantity of things at paths below each env: tensors, but numpy arrays of masses and frictions."""
         if kind.endswith(_BY_HOST):
             return super().columns(kind, paths)
         origins = self._origins if kind.endswith(POSES) else None
         columns = DeviceColumns(*self._bind(kind, paths), self._device, origins)
         self._open.append(columns)
-        return cast(PhysxColumns, columns)
+        return columns
 
     @override
     def contact_forces(self, paths: Sequence[str], against: Sequence[str] = ()) -> Any:
@@ -109,21 +109,19 @@ def body_of(collider: str) -> str:
     return collider.rsplit('/', 2)[0]
 
 
-class DeviceColumns(Columns):
-    """`PhysxColumns` with torch tensors; slots to write are given by a mask `(slots,)`.
+class DeviceColumns(BoundColumns):
+    """Columns as torch tensors; slots to write are given by a mask `(slots,)`.
 
     `origins` `(slots, 1, 3)` are where envs stand in PhysX, if these are poses.
     """
 
     def __init__(self, binding: Any, rows: NDArray[np.intp], device: str, origins: Any = None):
+        super().__init__(binding, rows)
         self._origins = origins
         on_host = int(binding.native_device.device_type.value) == _ON_CPU
-        self._binding = binding
-        self._in_order = bool((rows.ravel() == np.arange(rows.size)).all())
         self._rows = torch.from_numpy(rows).to(device)
         self._buffer = torch.zeros(binding.shape, device='cpu' if on_host else device)
         self._mask = torch.zeros(rows.size, dtype=torch.uint8, device=self._buffer.device)
-        self.shape = (*rows.shape, *binding.shape[1:])
         self._direct = self._in_order and self._buffer.device == self._rows.device and origins is None
         self.values: Any = self._buffer.view(self.shape) if self._direct else torch.zeros(self.shape, device=device)
 
@@ -158,18 +156,6 @@ class DeviceColumns(Columns):
         else:
             self._mask[self._rows] = mask.to(torch.uint8)
         self._binding.write(self._buffer, mask=self._mask)
-
-    @override
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._binding.dof_names)
-
-    @override
-    def links(self) -> tuple[str, ...]:
-        return tuple(self._binding.body_names)
-
-    def close(self) -> None:
-        """Let go of PhysX."""
-        self._binding.destroy()
 
 
 class DeviceContacts(ContactForces):

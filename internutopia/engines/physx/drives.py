@@ -7,7 +7,7 @@ the three (position, velocity, effort) of a robot's drives: what does not depend
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,40 +73,52 @@ class Drives:
         self._position, self._joint = arrays.index(position), arrays.index(joint)
         self._single = numbers(single)
         self._sprung = numbers(np.isin(model.jnt_type[joint], (*_MOVABLE, BALL)))
-        self.limits: Any = numbers(_limits(model, own))
-        """Greatest effort on each dof."""
+        self._limits = numbers(_limits(model, own))
 
-    def gains(self, gainprm: Floats, biasprm: Floats, spring: Floats) -> Gains:
-        """Return the gains of slots, from their fields `actuator_gainprm`, `actuator_biasprm` and `jnt_stiffness`."""
-        square = self._gear**2
+    def gains(self, values: Callable[[str], Floats]) -> Gains:
+        """Return the gains of slots, from fields of their models, `(n, ...)` each, by name."""
+        square, gain, bias = self._gear**2, values('actuator_gainprm'), values('actuator_biasprm')
         return Gains(
-            self._sum(-biasprm[..., 1] * square),
-            self._sum(-biasprm[..., 2] * square),
-            self._sprung * spring[:, self._joint],
-            gainprm[..., 0] * self._gear,
-            biasprm[..., 0] * self._gear,
+            self._sum(-bias[..., 1] * square),
+            self._sum(-bias[..., 2] * square),
+            self._sprung * values('jnt_stiffness')[:, self._joint],
+            gain[..., 0] * self._gear,
+            bias[..., 0] * self._gear,
         )
+
+    def properties(self, gains: Gains, values: Callable[[str], Floats]) -> dict[str, Floats]:
+        """Return properties of dofs for PhysX, `(n, nv)` or `(n, nv, 3)` each, from gains and fields of models."""
+        xp, dry = self._arrays.xp, values('dof_frictionloss')
+        return {
+            'STIFFNESS': gains.stiffness + gains.spring,
+            'DAMPING': gains.damping,
+            'MAX_FORCE': xp.broadcast_to(self._limits, gains.damping.shape),
+            'ARMATURE': values('dof_armature'),
+            'FRICTION_PROPERTIES': xp.stack([dry, dry, values('dof_damping')], axis=-1),
+        }
 
     def efforts(self, gains: Gains, controls: Floats) -> Floats:
         """Return the part of the actuators' efforts that does not depend on the state, `(n, nv)`."""
         controls = self._arrays.xp.clip(controls, self._low, self._high)
         return self._sum(gains.scale * controls + gains.offset)
 
-    def targets(self, gains: Gains, efforts: Floats) -> tuple[Floats, Floats, Floats]:
+    def targets(self, gains: Gains, efforts: Floats) -> dict[str, Floats]:
         """Return position targets, velocity targets and efforts of the dofs for PhysX, `(n, nv)` each."""
         where, clip = self._arrays.xp.where, self._arrays.xp.clip
         stiffness = gains.stiffness + gains.spring
         load = efforts + gains.spring * self._rest - stiffness * self._reference
         held = stiffness > 0
         damped = ~held & (gains.damping > 0)
-        position = where(held, load / where(held, stiffness, 1.0), 0.0)
-        velocity = where(damped, load / where(damped, gains.damping, 1.0), 0.0)
-        return position, velocity, where(held | damped, 0.0, clip(load, -self.limits, self.limits))
+        return {
+            'POSITION_TARGET': where(held, load / where(held, stiffness, 1.0), 0.0),
+            'VELOCITY_TARGET': where(damped, load / where(damped, gains.damping, 1.0), 0.0),
+            'ACTUATION_FORCE': where(held | damped, 0.0, clip(load, -self._limits, self._limits)),
+        }
 
     def applied(self, gains: Gains, efforts: Floats, qpos: Floats, qvel: Floats) -> Floats:
         """Return the efforts of actuators in a state, clamped, `(n, nv)`."""
         forces = efforts - self._single * gains.stiffness * qpos[:, self._position] - gains.damping * qvel
-        return self._arrays.xp.clip(forces, -self.limits, self.limits)
+        return self._arrays.xp.clip(forces, -self._limits, self._limits)
 
     def _sum(self, values: Floats) -> Floats:
         """Return the sums over the actuators of each dof, `(n, nv)`."""

@@ -21,7 +21,7 @@ from typing_extensions import override
 from internutopia.engines.batched.env_batch import Arrays, Index, Slots
 from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.engines.physx.drives import Drives, Floats, Gains
-from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
+from internutopia.engines.physx.fields import CHANGEABLE, MASSES, STATE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
 from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.engines.physx.sensors import Sensors
@@ -29,8 +29,6 @@ from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import TensorAccess
 from internutopia.model.compiled import CompiledScene
 
-_STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
-_MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')
 _FEWEST_SLOTS = 4  # of a stage: fewer are not worth a thread
 _FARTHEST = 1e10  # [m, rad, and per s] what is beyond has diverged, for MuJoCo, too
 
@@ -123,7 +121,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         for part in self._parts:
             moved = np.flatnonzero(self._moved[part.rows] & self._selected[part.rows])
             if len(moved):
-                _instance(part).write_state(moved, {name: self.read(name)[part.rows] for name in _STATE})
+                _instance(part).write_state(moved, {name: self.read(name)[part.rows] for name in STATE})
                 self._moved[part.rows][moved] = False
 
     def begin_last_substep(self) -> None:
@@ -205,25 +203,14 @@ class PhysxEnvBatch(MujocoEnvBatch):
         if self._pushed_version == self.model_version and self._gains is not None:
             return
         self._pushed_version = self.model_version
-        values = self.values
-        self._gains = gains = self._drives.gains(
-            values('actuator_gainprm'), values('actuator_biasprm'), values('jnt_stiffness')
-        )
-        shape = gains.stiffness.shape
-        friction = np.stack([values('dof_frictionloss')] * 2 + [values('dof_damping')], axis=-1)
-        dofs = {
-            'STIFFNESS': gains.stiffness + gains.spring,
-            'DAMPING': gains.damping,
-            'MAX_FORCE': np.broadcast_to(self._drives.limits, shape),
-            'ARMATURE': values('dof_armature'),
-            'FRICTION_PROPERTIES': friction,
-        }
-        masses = {name: values(name) for name in _MASSES}
-        frictions = values('geom_friction')[..., 0]
+        self._gains = self._drives.gains(self.values)
+        dofs = self._drives.properties(self._gains, self.values)
+        masses = [self.values(name) for name in MASSES]
+        frictions = self.values('geom_friction')[..., 0]
         for part in self._parts:
             instance, rows = _instance(part), part.rows
             instance.write_drives({name: array[rows] for name, array in dofs.items()})
-            instance.write_masses({name: array[rows] for name, array in masses.items()})
+            instance.write_masses([array[rows] for array in masses])
             instance.write_frictions(frictions[rows])
         self._controls = None
 
@@ -235,8 +222,7 @@ class PhysxEnvBatch(MujocoEnvBatch):
         if self._controls is not None and np.array_equal(controls, self._controls):
             return efforts
         self._controls = controls.copy()
-        position, velocity, effort = self._drives.targets(self._gains, efforts)
-        dofs = {'POSITION_TARGET': position, 'VELOCITY_TARGET': velocity, 'ACTUATION_FORCE': effort}
+        dofs = self._drives.targets(self._gains, efforts)
         for part in self._parts:
             _instance(part).write_drives({name: array[part.rows] for name, array in dofs.items()})
         return efforts

@@ -14,5 +14,9 @@ CHANGEABLE = MODEL_FIELDS & (
     | {'dof_armature', 'dof_damping', 'dof_frictionloss', 'geom_friction'}
 )
 """Fields that can have values of their own in each env."""
+STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
+"""Arrays of `MjData` that PhysX has, too."""
+MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')
+"""Fields of masses."""
 VISUAL = frozenset(name for name in MODEL_FIELDS if name.startswith(_VISUAL_PREFIXES))
 """Fields of what is only seen."""

@@ -62,12 +62,12 @@ class PhysxInstance:
         for tree in self._trees:
             tree.write_dofs(dofs)
 
-    def write_masses(self, fields: Mapping[str, Floats]) -> None:
-        """Write masses, from the fields `body_mass`, `body_inertia`, `body_ipos` and `body_iquat`.
+    def write_masses(self, fields: Sequence[Floats]) -> None:
+        """Write masses, from the fields of models `MASSES`, `(count, ...)` each.
 
         Slots whose masses have not changed are left out, as PhysX would move their bodies by the last digits.
         """
-        values = [to_host(fields[name]) for name in ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')]
+        values = [to_host(field) for field in fields]
         packed = np.concatenate([array.reshape(len(array), -1) for array in values], axis=1)
         rows = np.arange(len(packed))
         if self._masses is not None:

@@ -7,10 +7,19 @@ import numpy as np
 
 from internutopia.engines.physx.bodies import Floats
 from internutopia.engines.physx.prims import prim_text
+from internutopia.engines.physx.shapes import vector_text
 
 SLIDE, BALL = int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_BALL)
 _X = np.array([1.0, 0.0, 0.0])
 _SHIFTS, _TURNS = ('transX', 'transY', 'transZ'), ('rotX', 'rotY', 'rotZ')
+
+
+def joint_end_text(end: int, body: str, position: Floats, orientation: Floats) -> str:
+    """Return attributes of a joint: the path of its first or second body, 0 or 1, and its frame there."""
+    return (
+        f'rel physics:body{end} = <{body}>\npoint3f physics:localPos{end} = {vector_text(position)}\n'
+        f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
+    )
 
 
 def ball_joint_text(name: str, ends: str) -> str:

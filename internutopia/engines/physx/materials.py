@@ -62,17 +62,18 @@ def friction_modes(model: mujoco.MjModel, authored: Mapping[str, Attributes] = M
     friction, first = _frictions(model), model.geom_priority > 0
     ordinary = friction[solid & ~first]
     low = solid & first & (friction < ordinary.max(initial=0.0))
+    modes = {model.geom(name).id: str(own[MODES[0]]) for name, own in authored.items() if MODES[0] in own}
     if not low.any():
-        return [str(authored.get(model.geom(geom).name, {}).get(MODES[0], 'max')) for geom in range(model.ngeom)]
+        return [modes.get(geom, 'max') for geom in range(model.ngeom)]
     if np.ptp(ordinary) > 0:
         warn_once(
             "backend 'physx': geoms with a priority and a low friction are in a scene whose other geoms have different "
             'frictions: between those, their mean counts, where MuJoCo takes the larger one'
         )
-    if authored:
+    if modes and (np.ptp(friction[list(modes)]) > 0 or 'multiply' in modes.values()):  # else all combine to the same
         warn_once(
-            "backend 'physx': a material of a file has a lower friction than geoms of other files: between two "
-            'materials of files, the larger friction counts, whatever their combine modes'
+            "backend 'physx': a material of a file has a lower friction than geoms of other files, so combine modes of "
+            'materials do not count in this scene'
         )
     return ['min' if low[geom] else 'max' if first[geom] else 'average' for geom in range(model.ngeom)]
 

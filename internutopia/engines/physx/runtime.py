@@ -118,7 +118,7 @@ def _load_usd() -> None:
         prim.Define(stage, '/prim')
 
 
-class PhysxColumns(Columns):
+class BoundColumns(Columns):
     """One quantity of `count` things of a stage, `(slots, count, ...)`, float32; rows are in the order of the paths.
 
     Args:
@@ -128,15 +128,33 @@ class PhysxColumns(Columns):
 
     def __init__(self, binding: Any, rows: NDArray[np.intp]):
         self._binding = binding
-        self._rows = rows
         self._in_order = bool((rows.ravel() == np.arange(rows.size)).all())
-        self._buffer = np.zeros(binding.shape, np.float32)
         self.shape = (*rows.shape, *binding.shape[1:])
-        self.values: Floats = np.zeros(self.shape, np.float32)
+
+    @override
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._binding.dof_names)
+
+    @override
+    def links(self) -> tuple[str, ...]:
+        return tuple(self._binding.body_names)
+
+    def close(self) -> None:
+        """Let go of PhysX."""
+        self._binding.destroy()
+
+
+class PhysxColumns(BoundColumns):
+    """Columns on the host."""
+
+    def __init__(self, binding: Any, rows: NDArray[np.intp]):
+        super().__init__(binding, rows)
+        self._rows = rows
+        self._buffer = np.zeros(binding.shape, np.float32)
+        self.values = np.zeros(self.shape, np.float32)
 
     @override
     def read(self) -> Floats:
-        """Read all values."""
         self._binding.read(self._buffer)
         rows = self._buffer.reshape(self.shape) if self._in_order else self._buffer[self._rows]
         self.values[...] = rows
@@ -144,26 +162,11 @@ class PhysxColumns(Columns):
 
     @override
     def write(self, slots: NDArray[np.intp] | None = None) -> None:
-        """Write `values` of some slots; None for all."""
         self._buffer[self._rows] = self.values
         if slots is None or len(slots) == len(self._rows):
             self._binding.write(self._buffer)
         elif len(slots):
             self._binding.write(self._buffer, indices=np.ascontiguousarray(self._rows[slots].ravel(), np.int32))
-
-    @override
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the dofs of an articulation."""
-        return tuple(self._binding.dof_names)
-
-    @override
-    def links(self) -> tuple[str, ...]:
-        """Return the names of the links of an articulation."""
-        return tuple(self._binding.body_names)
-
-    def close(self) -> None:
-        """Let go of PhysX."""
-        self._binding.destroy()
 
 
 class PhysxContactForces(ContactForces):
@@ -184,7 +187,6 @@ class PhysxContactForces(ContactForces):
 
     @override
     def read(self) -> Floats:
-        """Return the forces of the last step."""
         forces = np.zeros((len(self._paths) + 1, 3), np.float32)  # the last one is of colliders that were not selected
         with self._physx.read(self._query, self._kinds).wait() as result:
             index = 0
@@ -290,12 +292,10 @@ class PhysxStage(TensorAccess):
 
     @override
     def step(self, dt: float) -> None:
-        """Advance all copies by one time step [s]."""
         self._physx.step_sync(dt)
 
     @override
-    def columns(self, kind: str, paths: Sequence[str]) -> PhysxColumns:
-        """Return a quantity of things at paths below each env; `kind` is a name of `TensorType`."""
+    def columns(self, kind: str, paths: Sequence[str]) -> BoundColumns:
         columns = PhysxColumns(*self._bind(kind, paths))
         self._open.append(columns)
         return columns
@@ -330,7 +330,6 @@ class PhysxStage(TensorAccess):
 
     @override
     def close(self) -> None:
-        """Free it; may be called twice."""
         if self._stage is None or os.getpid() != _first[0][0]:
             return
         for columns in self._open:

@@ -27,7 +27,15 @@ import numpy as np
 from internutopia.engines.physx.bodies import Articulation, Floats, Movers
 from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
-from internutopia.engines.physx.joints import BALL, SLIDE, ball_joint_text, drives_text, joint_turn, joint_unit
+from internutopia.engines.physx.joints import (
+    BALL,
+    SLIDE,
+    ball_joint_text,
+    drives_text,
+    joint_end_text,
+    joint_turn,
+    joint_unit,
+)
 from internutopia.engines.physx.materials import Materials, torsional_radius
 from internutopia.engines.physx.prims import (
     ARTICULATION,
@@ -39,7 +47,7 @@ from internutopia.engines.physx.prims import (
     prim_text,
     scene_text,
 )
-from internutopia.engines.physx.shapes import shape_scale, shape_text, vector_text
+from internutopia.engines.physx.shapes import shape_scale, shape_text
 from internutopia.engines.physx.tensors import COMMON, absolute
 from internutopia.model.physx_attributes import Attributes, physx_attributes
 from internutopia.util.rotations import quat_multiply, quat_rotate
@@ -229,12 +237,7 @@ class _Writer:
         place, direction = anchor, quat_multiply(movers.orientations[link], turn)
         if parent:
             place, direction = movers.local(parent, anchor, direction)
-        text = (
-            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
-            f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
-            f'point3f physics:localPos1 = {vector_text(model.jnt_pos[joint])}\n'
-            f'quatf physics:localRot1 = {vector_text(turn)}\n'
-        )
+        text = joint_end_text(0, body0, place, direction) + joint_end_text(1, body1, model.jnt_pos[joint], turn)
         if model.jnt_type[joint] == BALL:
             return ball_joint_text(f'j{joint}', text)
         slides = model.jnt_type[joint] == SLIDE
@@ -259,10 +262,7 @@ class _Writer:
     def _fixed(self, body0: str, body1: str, link: int, parent: int) -> str:
         """Return the joint of a link that is fixed to its parent, to measure what it takes."""
         place, direction = self._movers.local(parent, *self._pose(link))
-        text = (
-            f'rel physics:body0 = <{body0}>\nrel physics:body1 = <{body1}>\n'
-            f'point3f physics:localPos0 = {vector_text(place)}\nquatf physics:localRot0 = {vector_text(direction)}\n'
-        )
+        text = joint_end_text(0, body0, place, direction) + f'rel physics:body1 = <{body1}>\n'
         return prim_text('PhysicsFixedJoint', f'f{link}', '', text)
 
     def _limits(self, joint: int) -> tuple[float, float]:
@@ -287,9 +287,8 @@ class _Writer:
                 position, orientation = position + quat_rotate(orientation, place), quat_multiply(orientation, turn)
                 if mover:
                     position, orientation = self._movers.local(mover, position, orientation)
-                text += f'rel physics:body{end} = <@{f"/{self._paths[mover]}" if mover else ""}>\n'
-                text += f'point3f physics:localPos{end} = {vector_text(position)}\n'
-                text += f'quatf physics:localRot{end} = {vector_text(orientation)}\n'
+                path = f'@/{self._paths[mover]}' if mover else '@'
+                text += joint_end_text(end, path, position, orientation)
             yield prim_text('PhysicsFixedJoint' if loop.fixed else 'PhysicsSphericalJoint', f'e{i}', '', text)
 
     def _body(self, name: str, mover: int, extra: str, schemas: str = '') -> str:

@@ -58,12 +58,12 @@ class WarpWorld(BatchedWorld):
 def open_device(name: str) -> wp.Device:
     """Return the device of a name, `'cpu'` or `'cuda:0'`. ValueError if there is none."""
     if not re.fullmatch(r'cpu|cuda:\d+', name):
-        raise ValueError(f"SimConfig.device={name!r}: backend 'mujoco_warp' takes 'cpu' or a GPU such as 'cuda:0'")
+        raise ValueError(f"SimConfig.device={name!r}: expected 'cpu' or a GPU such as 'cuda:0'")
     found = [device.alias for device in wp.get_cuda_devices()]
     if name not in ('cpu', *found):
         raise ValueError(
             f'SimConfig.device={name!r}: there is no such device; '
             + (f'CUDA devices here: {", ".join(found)}' if found else 'no CUDA device with its driver was found here')
-            + "; device='cpu' runs it, slowly"
+            + "; device='cpu' needs none"
         )
     return wp.get_device(name)

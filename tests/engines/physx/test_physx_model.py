@@ -15,6 +15,8 @@ from internutopia.engines.physx.materials import friction_modes
 from internutopia.engines.physx.shapes import shape_text
 from internutopia.engines.physx.stage import write_stage
 from internutopia.engines.physx.tensors import slot_places
+from internutopia.model.physx_attributes import MODES
+from internutopia.util.log import recorded_warnings
 from internutopia.util.rotations import quat_rotate
 
 ROBOT = """
@@ -89,11 +91,10 @@ def test_actuators_are_one_drive() -> None:
     <actuator><position joint="a" kp="40" gear="2"/><velocity joint="a" kv="1.5"/><motor joint="b" gear="3"/></actuator>
     </mujoco>""")
     drives, controls = Drives(model), np.array([[0.3, -0.4, 2.0]])
-    gains = drives.gains(
-        model.actuator_gainprm[None], model.actuator_biasprm[None], model.jnt_stiffness[None].astype(float)
-    )
+    fields = lambda name: getattr(model, name)[None]  # noqa: E731
+    gains = drives.gains(fields)
     efforts = drives.efforts(gains, controls)
-    position, velocity, effort = drives.targets(gains, efforts)
+    position, velocity, effort = drives.targets(gains, efforts).values()
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.ctrl[:] = (0.25, 0.1), (0.7, -0.2), controls[0]
     mujoco.mj_forward(model, data)
@@ -101,7 +102,7 @@ def test_actuators_are_one_drive() -> None:
     pulled = (gains.stiffness + gains.spring)[0] * (position[0] - q) + gains.damping[0] * (velocity[0] - data.qvel)
     assert pulled + effort[0] == pytest.approx(data.qfrc_actuator + data.qfrc_spring)
     assert drives.applied(gains, efforts, data.qpos[None], data.qvel[None])[0] == pytest.approx(data.qfrc_actuator)
-    assert drives.limits.tolist() == [20.0, 1e30]
+    assert drives.properties(gains, fields)['MAX_FORCE'].tolist() == [[20.0, 1e30]]
 
 
 def test_actuators_that_are_no_drives() -> None:
@@ -175,6 +176,21 @@ def test_friction_of_higher_priority() -> None:
     assert friction_modes(model) == ['average', 'min', 'max']
     model.geom_condim[:] = 3
     assert friction_modes(model) == ['max'] * 3
+
+
+@pytest.mark.parametrize(
+    ('friction', 'mode', 'warned'), [(0.5, 'average', False), (0.8, 'average', True), (0.5, 'multiply', True)]
+)
+def test_combine_modes_that_do_not_count_are_warned_of(friction: float, mode: str, warned: bool) -> None:
+    """Beside a robot of more friction; materials that combine to the same by any mode are nothing to warn of."""
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><geom name="robot" size="1"/><geom name="one" size="1" priority="1" friction="0.5 0 0"/>'
+        f'<geom name="other" size="1" priority="1" friction="{friction} 0 0"/></worldbody></mujoco>'
+    )
+    with recorded_warnings() as warnings:
+        modes = friction_modes(model, {name: {MODES[0]: mode} for name in ('one', 'other')})
+    assert modes == ['average', 'min', 'min']
+    assert ['combine modes of materials do not count' in each.text for each in warnings] == [True] * warned
 
 
 def test_level_planes_are_common_to_the_envs_of_a_shared_scene() -> None:

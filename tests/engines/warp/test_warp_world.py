@@ -253,7 +253,7 @@ def test_fingers_hold_a_cube(make_world, write_model):
 @pytest.mark.parametrize(
     ('fields', 'said'),
     [
-        ({'device': 'gpu'}, r"device='gpu': backend 'mujoco_warp' takes 'cpu' or a GPU such as 'cuda:0'"),
+        ({'device': 'gpu'}, r"device='gpu': expected 'cpu' or a GPU such as 'cuda:0'"),
         ({'device': 'cuda'}, "such as 'cuda:0'"),
         ({'device': 'cuda:99'}, "device='cuda:99': there is no such device; .*CUDA"),
         ({'backend': 'mujoco', 'device': 'cuda:0'}, "backend='mujoco_warp' for a GPU"),
