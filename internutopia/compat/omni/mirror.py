@@ -318,10 +318,15 @@ class _ShownEnv:
                     own[0].Set(Gf.Matrix4d(matrix))
                     continue
                 own[0].Set(Gf.Vec3d(place))
-                own[1].Set(Gf.Quatd(*quat))
+                own[1].Set(quat_of(own[1], quat))
                 if self._sizes.get(path) != size:
                     own[2].Set(Gf.Vec3d(size))
                     self._sizes[path] = size
+
+
+def quat_of(attribute: Any, quat: Iterable[float]) -> Any:
+    """Return a quaternion of the precision of an attribute, which a file may have given."""
+    return attribute.GetTypeName().type.pythonClass(*quat)
 
 
 def pose_attributes(prim: Usd.Prim) -> tuple[Any, ...]:

@@ -51,9 +51,10 @@ def reset_and_set_xform_ops(
     """Give a prim of the stage one operation each for translation, orientation and scale."""
     from pxr import Gf
 
-    values = Gf.Vec3d(translation), Gf.Quatd(orientation), Gf.Vec3d(1.0, 1.0, 1.0) if scale is None else Gf.Vec3d(scale)
-    for attribute, value in zip(mirror.pose_attributes(prim), values, strict=True):
-        attribute.Set(value)
+    attributes = mirror.pose_attributes(prim)
+    attributes[0].Set(Gf.Vec3d(translation))
+    attributes[1].Set(mirror.quat_of(attributes[1], (orientation.GetReal(), *orientation.GetImaginary())))
+    attributes[2].Set(Gf.Vec3d(1.0, 1.0, 1.0) if scale is None else Gf.Vec3d(scale))
 
 
 def reset_xform_ops(prim: Usd.Prim) -> None:

@@ -75,7 +75,7 @@ def test_places_are_those_of_now(env):
 
 
 def test_poses_are_operations_whatever_those_of_the_file_are(make_env, make_task, tmp_path):
-    """A body whose file has a translation of single precision and a rotation shows where it is now."""
+    """A body whose file has a translation and an orientation of single precision shows where it is now."""
     from pxr import UsdPhysics
 
     authored = Usd.Stage.CreateNew(str(tmp_path / 'room.usda'))
@@ -84,7 +84,7 @@ def test_poses_are_operations_whatever_those_of_the_file_are(make_env, make_task
     authored.SetDefaultPrim(UsdGeom.Xform.Define(authored, '/room').GetPrim())
     cup = UsdGeom.Cube.Define(authored, '/room/shelf_1/cup_1')
     cup.AddTranslateOp(UsdGeom.XformOp.PrecisionFloat).Set(Gf.Vec3f(1, 0, 2))
-    cup.AddRotateXYZOp().Set(Gf.Vec3f(0, 0, 90))
+    cup.AddOrientOp(UsdGeom.XformOp.PrecisionFloat).Set(Gf.Quatf(0.5**0.5, 0, 0, 0.5**0.5))
     cup.AddScaleOp().Set(Gf.Vec3f(0.1, 0.2, 0.3))
     UsdPhysics.RigidBodyAPI.Apply(cup.GetPrim())
     UsdPhysics.CollisionAPI.Apply(cup.GetPrim())
