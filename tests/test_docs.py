@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from markers import need_physx, slow_but
 from forked_scripts import run_script
+from markers import need_physx, slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app

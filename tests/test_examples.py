@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from markers import slow_but
 from forked_scripts import run_script
+from markers import slow_but
 from typer.testing import CliRunner
 
 from internutopia.cli import commands

@@ -121,10 +121,13 @@ def body_name(path: str | None, joint: JointSpec, scene: SceneSpec, unjoined: Co
     names = [unjoined.model.body(i).name for i in range(1, unjoined.model.nbody)]
     prefix = SCENE_PREFIX
     bodies = {f'/{prefix}{name.removeprefix(prefix).lstrip("/")}': name for name in names if name.startswith(prefix)}
-    if path not in bodies:
+    # a stage that refers to the asset leaves out its default prim
+    shown = {f'/{prefix}{each.removeprefix(f"/{prefix}").partition("/")[2]}': name for each, name in bodies.items()}
+    name = bodies.get(path, shown.get(path))
+    if name is None:
         robots = [robot.path for robot in scene.robots]
         raise _unknown(joint, path, 'the env has nothing there', path, [*robots, *objects, *bodies])
-    return bodies[path]
+    return name
 
 
 @dataclass(frozen=True)

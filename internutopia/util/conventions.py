@@ -24,6 +24,11 @@ ASSET_JOINTS: dict[str, Sequence[str]] = {}
 
 Only of assets that differ from their model in more than having joints ordered breadth first.
 """
+ASSET_ROBOTS: dict[str, str] = {}
+"""Type of the robot whose class gives a packaged model what the asset that it stands for has itself, by model.
+
+Drives, start and gravity of its joints, frames and other names: of an asset, a class without any of these needs them.
+"""
 
 T = TypeVar('T')
 ResetResult = tuple[list[Any], list[Any]]
@@ -41,6 +46,8 @@ class Conventions:
         may_step_before_reset: True if envs may be stepped before the first reset.
         has_spaces: True if `gym_env.Env` has spaces of its robot, and observations that conform to them.
         fails_as_truncated: True if an env that fails is truncated; else it is terminated.
+        handles_in_world: True if a position that `IRigidBody.create` gets is in the world, else in the env frame; where
+            an object's class adds its object, it is in the env frame, as that of its config.
         metrics_see_end: True if metrics are updated in the last step of an episode.
         unrewarded: reward of a task without one, in the list API.
         action_filter: selects what is applied of actions, `(action, robots by name)` by env id; None for all of them.
@@ -50,6 +57,7 @@ class Conventions:
     may_step_before_reset: ClassVar[bool] = False
     has_spaces: ClassVar[bool] = True
     fails_as_truncated: ClassVar[bool] = False
+    handles_in_world: ClassVar[bool] = False
     metrics_see_end: ClassVar[bool] = True
     unrewarded: float = 0.0
     action_filter: Callable[[Mapping[int, tuple[Any, Any]]], dict[int, tuple[Any, Any]]] | None = None
@@ -95,6 +103,10 @@ class Conventions:
     def scene(self, spec: T) -> T:
         """Return a `SceneSpec` whose assets are read in this version's lengths and joint order."""
         return spec
+
+    def native_scene(self, scene: Any) -> Any:
+        """Return what `IScene.unwrap` gives of the scene of an env: the physics world."""
+        return scene.world
 
     def runtime_config(self, config: T) -> T:
         """Return a `TaskCfg` as classes inside an env get it; the given one stays as it is."""

@@ -63,7 +63,8 @@ class InverseKinematicsController(BaseController):
         self._scale = float(robot.get_robot_scale()[0])
         self._threshold = config.threshold * self._scale
         self._reference = config.reference or 'world'
-        self._base = _arm_base(robot)
+        base = _arm_base(robot)
+        self._base, self._base_is_late = base or '', base is None
         chain = self._chain(config.end_effector_frame_name)
         names = [articulation.dof_names[joint] for joint in chain.joints]
         self._tip = articulation.body(config.end_effector_frame_name)
@@ -124,6 +125,7 @@ class InverseKinematicsController(BaseController):
         None or NaN: no position (hold the joints), no orientation (any will do). An orientation of length zero is none,
         too. ValueError if only a part of one is NaN; on a device this is not checked.
         """
+        self._bind()
         xp, on_device = self.arrays.xp, self.arrays.on_device
         rows = np.zeros(1, np.intp) if env_ids is ... else self.arrays.index(env_ids)
         target = self.arrays.zeros((len(rows), 7)) + np.nan
@@ -148,6 +150,7 @@ class InverseKinematicsController(BaseController):
     @override
     def get_obs(self) -> dict[str, Any]:
         """Return the pose of the end effector, and whether it has reached its target."""
+        self._bind()
         position, orientation = self._tip.get_pose()
         if frame := self._frame(self._reference):
             position = quat_rotate_inverse(frame[1], position - frame[0])
@@ -179,6 +182,14 @@ class InverseKinematicsController(BaseController):
     def action_space(self) -> Space[Any]:
         """Return the space of positions up to 2 m along each axis of the reference frame, and quaternions."""
         return Box(np.array([-2.0] * 3 + [-1.0] * 4, np.float32), np.array([2.0] * 3 + [1.0] * 4, np.float32))
+
+    def _bind(self) -> None:
+        """Start over once the robot knows its arm base, if it did not when the controller was made."""
+        if self._base_is_late:
+            config: Any = self.config
+            robot: Any = self.robot
+            self.__init__(config, robot, self.scene)
+            self._base_is_late = False
 
     def _chain(self, tip: str) -> KinematicChain:
         """Return the joints between the arm base and the end effector. ValueError if there are none."""
@@ -294,10 +305,13 @@ class InverseKinematicsController(BaseController):
         return articulation.body(self._base).get_pose() if self._base else articulation.get_pose()
 
 
-def _arm_base(robot: BaseRobot) -> str:
-    """Return the link that arms start at; `''` is the root."""
+def _arm_base(robot: BaseRobot) -> str | None:
+    """Return the link that arms start at; `''` is the root, None one that the class looks up in `post_reset`."""
     find: Any = getattr(robot, 'get_robot_ik_base', None)
-    return '' if find is None else find().name.removeprefix(robot.config.prim_path + '/')
+    try:
+        return '' if find is None else find().name.removeprefix(robot.config.prim_path + '/')
+    except AttributeError:
+        return None
 
 
 def _moving(config: InverseKinematicsControllerCfg, names: list[str]) -> NDArray[np.bool_]:

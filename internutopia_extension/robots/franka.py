@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
-from internutopia.model.spec import Drives
+from internutopia.model.spec import Drives, RobotSpec
+from internutopia.util.conventions import ASSET_ROBOTS
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
 
 OPEN, CLOSED, DELTA = 0.05, 0.0, 0.05  # of each finger [m]: InternUtopia 2.2.1 (MIT), class Franka
@@ -135,7 +137,10 @@ def _with_none(values: list[Any]) -> list[Any]:
     """Return nested lists with None in place of NaN."""
     if not np.isnan(np.asarray(values, np.float64)).any():
         return values
-    return [_with_none(each) if isinstance(each, list) else None if np.isnan(each) else each for each in values]
+    return [
+        _with_none(each) if isinstance(each, list) else None if each is None or np.isnan(each) else each
+        for each in values
+    ]
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,9 @@ class Commanded:
     """Last commands of controllers in one env; replaced, never changed, because observations hold the same dicts."""
 
     actions: list[dict[str, Any]]
+
+
+ASSET_ROBOTS['robots/franka/franka.xml'] = 'FrankaRobot'
 
 
 @BaseRobot.register('FrankaRobot')
@@ -176,6 +184,13 @@ class FrankaRobot(BaseRobot):
         if not self.is_batch:
             self.articulation = Franka(config.prim_path, self.articulation.name)
         self._commanded = Commanded([])  # of an env's own robot, see `command`
+
+    @classmethod
+    @override
+    def model(cls, config: RobotCfg) -> RobotSpec:
+        spec = super().model(config)
+        fingers = {joint: cls.home[joint] * spec.scale for joint in cls.finger_joints}  # they slide
+        return replace(spec, joint_positions={**cls.home, **fingers})
 
     @property
     def last_action(self) -> list[dict[str, Any]]:

@@ -42,14 +42,19 @@ _API = {  # below `omni.isaac.core` and `isaacsim.core.api`
     '.world': f'{_HERE}.simulation:CONTEXTS',
     '.simulation_context': f'{_HERE}.simulation:CONTEXTS',
     '.objects': f'{_HERE}.handles:OBJECTS',
+    '.objects.cuboid': f'{_HERE}.handles:OBJECTS',
+    '.robots': f'{_HERE}.views:ROBOTS',
+    '.robots.robot': f'{_HERE}.views:ROBOTS',
 }
+_PRIMS = ('', *(f'.{kind}_prim{view}' for kind in ('rigid', 'xform', 'geometry') for view in ('', '_view')))
+_ARTICULATIONS = ('', '.articulation', '.articulation_view')
 MODULES = {
     **{f'omni.isaac.core.utils.{name}': source for name, source in _UTILS.items()},
     **{f'isaacsim.core.utils.{name}': source for name, source in _UTILS.items()},
     **{f'omni.isaac.core{name}': source for name, source in _API.items()},
     **{f'isaacsim.core.api{name}': source for name, source in _API.items()},
-    'omni.isaac.core.prims': f'{_HERE}.views:SINGLE_NAMES',
-    'omni.isaac.core.articulations': f'{_HERE}.views:ARTICULATIONS',
+    **{f'omni.isaac.core.prims{name}': f'{_HERE}.views:SINGLE_NAMES' for name in _PRIMS},
+    **{f'omni.isaac.core.articulations{name}': f'{_HERE}.views:ARTICULATIONS' for name in _ARTICULATIONS},
     'isaacsim.core.prims': f'{_HERE}.views:VIEWS',
     'omni.isaac.motion_generation': f'{_HERE}.motion_generation:NAMES',
     'isaacsim.robot_motion.motion_generation': f'{_HERE}.motion_generation:NAMES',
@@ -72,6 +77,13 @@ for _package in ('isaacsim', 'omni.isaac.kit'):
     GONE_NAMES[_package]['SimulationApp'] = (
         f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself; '
         'env.simulation_app has is_running, update and close'
+    )
+
+
+for _name in ('WriterRegistry', 'distribution', 'get', 'modify', 'new_layer', 'randomizer', 'trigger', 'writers'):
+    GONE_NAMES['omni.replicator.core'][_name] = (
+        f'omni.replicator.core.{_name} is not here: RepCamera and recordings write pictures, the task config says what '
+        'is in an env, LearningCfg randomizes it'
     )
 
 

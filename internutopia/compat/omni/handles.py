@@ -32,7 +32,8 @@ class SingleXFormPrim:
     """A prim: a body of physics if there is one at its path, else one of the stage.
 
     Args:
-        prim_path: where it is. ValueError if nothing is there.
+        prim_path: where it is; where no prim is, an `Xform` is added to the stage, if the prim above it is there.
+            ValueError if that is not, or below it a robot, object or scene of an env.
         name: its name.
         position: where to put it, world frame [m].
         translation: the same relative to its parent.
@@ -57,7 +58,7 @@ class SingleXFormPrim:
         self.name = name
         self._body: Any = self._find()
         if self._body is None and not self.prim:
-            raise ValueError(f'there is no prim at {prim_path!r}')
+            mirror.add_xform(prim_path)
         if translation is not None:
             self.set_local_pose(translation, orientation)
         elif position is not None or orientation is not None:
@@ -269,7 +270,7 @@ class VisualCuboid(SingleGeometryPrim):
     Args:
         prim_path: where it is put, in an env that runs: `/World/env_<id>/...`.
         name: its name, by which `IScene.get` finds it.
-        position: world frame [m]; that of the config of an object, for a class that adds it, is where the config says.
+        position: world frame [m]; where the class of an object adds it, env frame, as that of its config.
         translation: the same in the env frame.
         orientation: `(w, x, y, z)`.
         scale: edge lengths [m], times `size`.
@@ -308,10 +309,9 @@ class VisualCuboid(SingleGeometryPrim):
     ):
         scene = IScene.at(prim_path)
         place = np.zeros(3) if translation is None else np.asarray(translation, float)
-        if position is not None and np.array_equal(position, scene.object_positions.get(prim_path, ())):
-            place = np.asarray(position, float)  # which 2.x moved into the world
-        elif position is not None:
-            place = np.asarray(position, float) - scene.world.env_origins[scene.env_id]
+        if position is not None:
+            origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
+            place = np.asarray(position, float) - origin
         edges = (1.0 if size is None else size) * np.broadcast_to(1.0 if scale is None else scale, (3,))
         dynamic, collider = self._physics
         look: dict[str, Any] = {} if color is None else {'color': tuple(np.asarray(color, float)[:3].tolist())}

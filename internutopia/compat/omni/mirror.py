@@ -9,13 +9,15 @@ Env that was made last), as they were when it was requested last, or after the l
   USD, else with its links by name.
 - objects, likewise: an `Xform` at the pose of the object, with a reference to its asset if that is USD.
 
-Bodies and links have their present poses, and the scales that their files give them. Those of assets that are not USD
+Bodies and links have their present poses, and the scales that their files give them, as `xformOp:translate`, `:orient`
+and `:scale`, whatever operations the file has. Those of assets that are not USD
 have their shapes below them (`stage_shapes`). Edits of the stage change neither physics nor pictures: prims that are
 added (lights among them) are kept until the episode of their env ends, and can be found again, but nothing draws them.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.compat.omni.rotations import rot_matrices_to_quats
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.model.asset_paths import resolve
 from internutopia.model.spec import SceneSpec, Vec3
@@ -39,6 +42,7 @@ Matrix = NDArray[np.float64]  # `(4, 4)`, acts on rows, as those of USD
 USD = ('UsdContext', 'get_context', 'get_local_transform_matrix', 'get_prim_at_path', 'get_world_transform_matrix')
 """Names of `omni.usd`."""
 
+_IN_SCENE = re.compile(r'(/World/env_\d+/scene)/\w+/(.+)')
 _USD_SUFFIXES = ('.usd', '.usda', '.usdc', '.usdz')
 
 _mirror: _Mirror | None = None
@@ -70,8 +74,27 @@ def get_context(name: str = '') -> UsdContext:
 
 
 def get_prim_at_path(path: Any) -> Usd.Prim:
-    """Return the prim, an invalid one (false in an `if`) where there is none."""
-    return current_stage().GetPrimAtPath(path)
+    """Return the prim, an invalid one (false in an `if`) where there is none.
+
+    The path of a body of the scene may have the default prim of the scene's file in it, as `IRigidBody.prim_path` does.
+    """
+    stage = current_stage()
+    prim = stage.GetPrimAtPath(path)
+    if not prim and (named := _IN_SCENE.fullmatch(str(path))):
+        return stage.GetPrimAtPath(f'{named[1]}/{named[2]}')
+    return prim
+
+
+def add_xform(path: str) -> None:
+    """Add an `Xform` to the stage. ValueError inside of what an env has: there it would be a misspelt path."""
+    from pxr import Sdf, UsdGeom
+
+    stage = current_stage()
+    above = Sdf.Path(path).GetParentPath() if Sdf.Path.IsValidPathString(path) else Sdf.Path.emptyPath
+    members = {f'{scene.root_path}/{kind}' for scene in IScene.all() for kind in ('robots', 'objects', 'scene')}
+    if not stage.GetPrimAtPath(above) or any(f'{path}/'.startswith(f'{member}/') for member in members):
+        raise ValueError(f'there is no prim at {path!r}')
+    UsdGeom.Xform.Define(stage, path)
 
 
 def get_world_transform_matrix(prim: Usd.Prim, time_code: Any = None) -> Gf.Matrix4d:
@@ -132,6 +155,7 @@ class _ShownEnv:
         self._stage = stage
         self._scene = weakref.ref(scene)  # each episode has a scene of its own
         self._attributes: dict[str, Any] = {}  # transforms of prims
+        self._sizes: dict[str, list[float]] = {}  # their scales
         self._model: SceneSpec | None = None
         self._members: dict[str, Any] = {}  # what refers to an asset, by path
         self._files: dict[str, Matrix] = {}  # transform of each from its file to metres
@@ -266,20 +290,62 @@ class _ShownEnv:
             return False
         UsdGeom.Xform.Define(self._stage, path)
         self._attributes.pop(path, None)
+        self._sizes.pop(path, None)
         return True
 
     def _write(self, transforms: Iterable[tuple[str, Matrix]]) -> None:
         """Give prims transforms to their parents."""
-        from pxr import Gf, Sdf, UsdGeom
+        from pxr import Gf, Sdf
 
         transforms = list(transforms)
-        for path, _ in transforms:
+        if not transforms:
+            return
+        matrices = np.array([matrix for _, matrix in transforms])
+        scales = np.linalg.norm(matrices[:, :3, :3], axis=2)
+        scales[np.linalg.det(matrices[:, :3, :3]) < 0] *= -1
+        turns = matrices[:, :3, :3] / scales[..., None]
+        sheared = np.abs(turns @ np.swapaxes(turns, 1, 2) - np.eye(3)).max(axis=(1, 2)) > 1e-4
+        for (path, _), shear in zip(transforms, sheared, strict=True):
             if path not in self._attributes:
-                xformable = UsdGeom.Xformable(self._stage.GetPrimAtPath(path))
-                self._attributes[path] = xformable.MakeMatrixXform().GetAttr()
+                prim = self._stage.GetPrimAtPath(path)
+                self._attributes[path] = _matrix_attribute(prim) if shear else pose_attributes(prim)
+        quats = rot_matrices_to_quats(np.swapaxes(turns, 1, 2)).tolist()
+        places, sizes = matrices[:, 3, :3].tolist(), scales.round(9).tolist()
         with Sdf.ChangeBlock():
-            for path, matrix in transforms:
-                self._attributes[path].Set(Gf.Matrix4d(matrix))
+            for (path, matrix), place, quat, size in zip(transforms, places, quats, sizes, strict=True):
+                own = self._attributes[path]
+                if len(own) == 1:
+                    own[0].Set(Gf.Matrix4d(matrix))
+                    continue
+                own[0].Set(Gf.Vec3d(place))
+                own[1].Set(quat_of(own[1], quat))
+                if self._sizes.get(path) != size:
+                    own[2].Set(Gf.Vec3d(size))
+                    self._sizes[path] = size
+
+
+def quat_of(attribute: Any, quat: Iterable[float]) -> Any:
+    """Return a quaternion of the precision of an attribute, which a file may have given."""
+    return attribute.GetTypeName().type.pythonClass(*quat)
+
+
+def pose_attributes(prim: Usd.Prim) -> tuple[Any, ...]:
+    """Let a prim have a translation, an orientation and a scale, as Isaac Sim does; returns their attributes."""
+    from pxr import Sdf
+
+    kinds = Sdf.ValueTypeNames
+    types = {'translate': kinds.Double3, 'orient': kinds.Quatd, 'scale': kinds.Double3}
+    attributes = tuple(prim.CreateAttribute(f'xformOp:{name}', kind, False) for name, kind in types.items())
+    order = [attribute.GetName() for attribute in attributes]
+    prim.CreateAttribute('xformOpOrder', kinds.TokenArray, False, Sdf.VariabilityUniform).Set(order)
+    return attributes
+
+
+def _matrix_attribute(prim: Usd.Prim) -> tuple[Any]:
+    """Let a prim have a matrix, which can hold a shear; returns its attribute."""
+    from pxr import UsdGeom
+
+    return (UsdGeom.Xformable(prim).MakeMatrixXform().GetAttr(),)
 
 
 def _pose_matrices(positions: Any, quats: Any) -> Matrix:

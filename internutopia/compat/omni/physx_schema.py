@@ -3,10 +3,14 @@
 A class writes the attributes that it has in PhysX, under their names in files: `PhysxRigidBodyAPI.Apply(prim)` lists
 the schema, `CreateDisableGravityAttr(True)` writes `physxRigidBody:disableGravity`. The importer reads what the page on
 formats says; others are written, and ignored when the file is loaded.
+
+USD itself knows no schema without a plugin. So `Usd.Prim` gets to know these while the module is imported: `HasAPI`,
+`ApplyAPI` and `RemoveAPI` take them, and `GetAppliedSchemas` names them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from internutopia.util import did_you_mean
@@ -43,6 +47,24 @@ _ATTRIBUTES = {  # by schema: prefix, and type by attribute
         {
             **dict.fromkeys(('frictionCombineMode', 'restitutionCombineMode'), 'Token'),
             'improvePatchFriction': 'Bool',
+        },
+    ),
+    'PhysxLimitAPI': ('physxLimit', dict.fromkeys(('stiffness', 'damping', 'restitution', 'bounceThreshold'), 'Float')),
+    'PhysxForceAPI': (
+        'physxForce',
+        {**dict.fromkeys(('force', 'torque'), 'Vector3f'), 'mode': 'Token', 'worldFrameEnabled': 'Bool'},
+    ),
+    'PhysxTriggerAPI': ('physxTrigger', {}),
+    'PhysxTriangleMeshCollisionAPI': ('physxTriangleMeshCollision', {'weldTolerance': 'Float'}),
+    'PhysxTriangleMeshSimplificationCollisionAPI': (
+        'physxTriangleMeshSimplificationCollision',
+        dict.fromkeys(('metric', 'simplificationMetric', 'weldTolerance'), 'Float'),
+    ),
+    'PhysxSDFMeshCollisionAPI': (
+        'physxSDFMeshCollision',
+        {
+            **dict.fromkeys(('sdfMargin', 'sdfNarrowBandThickness'), 'Float'),
+            **dict.fromkeys(('sdfResolution', 'sdfSubgridResolution'), 'Int'),
         },
     ),
     'PhysxSceneAPI': (
@@ -86,8 +108,7 @@ class _Schema:
         return self._prim
 
     def __bool__(self) -> bool:
-        listed = self._prim.GetMetadata('apiSchemas')  # `GetAppliedSchemas` leaves out those without a plugin
-        return listed is not None and type(self).__name__ in listed.GetAddedOrExplicitItems()
+        return type(self).__name__ in _listed(self._prim)
 
     def __getattr__(self, name: str) -> Any:
         """Return `Create<Attribute>Attr` or `Get<Attribute>Attr` of the schema. AttributeError with close matches."""
@@ -121,3 +142,42 @@ for _name, (_prefix, _types) in _ATTRIBUTES.items():
 
 SCHEMAS = tuple(_ATTRIBUTES)
 """Names of `pxr.PhysxSchema`."""
+
+
+def _listed(prim: Any) -> list[str]:
+    """Return the schemas that a prim lists, those of plugins and others."""
+    listed = prim.GetMetadata('apiSchemas')
+    return [] if listed is None else list(listed.GetAddedOrExplicitItems())
+
+
+def _extend(name: str, own: Callable[[Any, type[_Schema]], Any]) -> None:
+    """Let a method of `Usd.Prim` take these schemas, too."""
+    from pxr import Usd
+
+    method = getattr(Usd.Prim, name)
+
+    def extended(prim: Any, *args: Any, **options: Any) -> Any:
+        schema = args[0] if args else options.get('schemaType')
+        if isinstance(schema, type) and issubclass(schema, _Schema):
+            return own(prim, schema)
+        return method(prim, *args, **options)
+
+    setattr(Usd.Prim, name, extended)
+
+
+def _name_all_applied() -> None:
+    from pxr import Usd
+
+    known: Any = Usd.Prim.GetAppliedSchemas
+
+    def applied(prim: Any) -> list[str]:
+        return [*known(prim), *(name for name in _listed(prim) if name in SCHEMAS)]
+
+    Usd.Prim.GetAppliedSchemas = applied
+
+
+_extend('HasAPI', lambda prim, schema: bool(schema(prim)))
+_extend('ApplyAPI', lambda prim, schema: prim.AddAppliedSchema(schema.__name__))
+_extend('RemoveAPI', lambda prim, schema: prim.RemoveAppliedSchema(schema.__name__))
+_extend('CanApplyAPI', lambda prim, schema: True)
+_name_all_applied()

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from internutopia.compat.omni import mirror
+from internutopia.compat.omni.prim_shapes import add_labels
+from internutopia.compat.omni.stage_utils import add_reference_to_stage
+from internutopia.compat.omni.xforms import set_local_matrix
+from internutopia.core.scene.scene import IScene
+from internutopia.model.spec import IDENTITY_QUAT
 from internutopia.util import did_you_mean
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ Predicate = Callable[[str], bool]
 
 def get_prim_at_path(prim_path: str, fabric: bool = False) -> Usd.Prim:
     """Return the prim, or an invalid one (false in an `if`) where there is none."""
-    return mirror.current_stage().GetPrimAtPath(prim_path)
+    return mirror.get_prim_at_path(prim_path)
 
 
 def is_prim_path_valid(prim_path: str, fabric: bool = False) -> bool:
@@ -82,12 +89,11 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
     """Return the paths each of whose names matches, in full, a pattern: `/World/env_*/robots/h1`, `/World/*/scene`.
 
     `*` stands for any text, unless there are other characters of regular expressions in a name, such as `env_.*`.
-
-    ValueError for what is no pattern, and for a `prim_type`: the stage does not distinguish articulations and rigid
-    bodies.
+    A `prim_type` selects robots (`'articulation'`) or rigid bodies (`'rigid_body'`) of an env. ValueError for what is
+    no pattern, and for another `prim_type`.
     """
-    if prim_type is not None:
-        raise ValueError(f'find_matching_prim_paths: prim_type must be None here, got {prim_type!r}')
+    if prim_type not in (None, *_TYPES):
+        raise ValueError(f'find_matching_prim_paths: prim_type {prim_type!r}: give one of {", ".join(_TYPES)}, or None')
     found = [mirror.current_stage().GetPseudoRoot()]
     for pattern in prim_path_regex.strip('/').split('/'):
         if re.fullmatch(r'[\w*]*', pattern):
@@ -97,7 +103,8 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
         except re.error as error:
             raise ValueError(f'find_matching_prim_paths: {prim_path_regex!r} is no pattern: {error}') from None
         found = [child for prim in found for child in prim.GetChildren() if name.fullmatch(child.GetName())]
-    return [get_prim_path(prim) for prim in found]
+    paths = [get_prim_path(prim) for prim in found]
+    return paths if prim_type is None else list(filter(_TYPES[prim_type], paths))
 
 
 def get_prim_attribute_names(prim_path: str, fabric: bool = False) -> list[str]:
@@ -140,9 +147,62 @@ def define_prim(prim_path: str, prim_type: str = 'Xform', fabric: bool = False) 
     return mirror.current_stage().DefinePrim(prim_path, prim_type)
 
 
+def create_prim(
+    prim_path: str,
+    prim_type: str = 'Xform',
+    position: Any = None,
+    translation: Any = None,
+    orientation: Any = None,
+    scale: Any = None,
+    usd_path: str | None = None,
+    semantic_label: str | None = None,
+    semantic_type: str = 'class',
+    attributes: Mapping[str, Any] | None = None,
+) -> Usd.Prim:
+    """Add a prim to the stage, which alone shows it. ValueError if there is one, or with `position` and `translation`.
+
+    Args:
+        prim_path: where it is put.
+        prim_type: type of the prim.
+        position: where it is in the world `(3,)` [m].
+        translation: the same in the frame of its parent.
+        orientation: how it is turned, in the frame of `position` or else `translation`.
+        scale: its scale `(3,)`.
+        usd_path: a USD file that it refers to.
+        semantic_label: a label of it.
+        semantic_type: type of that label.
+        attributes: values by name of attributes of the type.
+    """
+    if position is not None and translation is not None:
+        raise ValueError(f'{prim_path}: give position (world) or translation (frame of its parent), not both')
+    prim = define_prim(prim_path, prim_type)
+    if usd_path is not None:
+        add_reference_to_stage(usd_path, prim_path, prim_type)
+    for name, value in (attributes or {}).items():
+        set_prim_attribute_value(prim_path, name, value)
+    if any(each is not None for each in (position, translation, orientation, scale)):
+        place = position if position is not None else translation if translation is not None else np.zeros(3)
+        turn = IDENTITY_QUAT if orientation is None else orientation
+        set_local_matrix(prim, place, turn, None if scale is None else np.asarray(scale), position is not None)
+    if semantic_label is not None:
+        add_labels(prim, [semantic_label], semantic_type)
+    return prim
+
+
 def delete_prim(prim_path: str) -> None:
     """Remove a prim; one that is not there is fine."""
     mirror.current_stage().RemovePrim(prim_path)
+
+
+def _is_robot(path: str) -> bool:
+    return any(path in scene.robot_paths for scene in IScene.all())
+
+
+def _is_body(path: str) -> bool:
+    return any(path.startswith(f'{scene.root_path}/') and scene.has_body_at(path) for scene in IScene.all())
+
+
+_TYPES: dict[str, Predicate] = {'articulation': _is_robot, 'rigid_body': _is_body}
 
 
 def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:

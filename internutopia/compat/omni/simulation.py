@@ -1,15 +1,19 @@
 """`World` and `SimulationContext` of `omni.isaac.core`, `SimulationApp.update` and viewports, over the Env.
 
-There is one world: that of the Env that was made last. A step of it lets time pass in all envs without commands, and is
-counted by no episode, as `Env.warm_up`.
+There is one world: that of the Env that was made last, `env.runner._world`. A step of it lets time pass in all envs
+without commands, and is counted by no episode, as `Env.warm_up`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from internutopia.compat.omni import mirror
 from internutopia.core.scene.scene import IScene
+from internutopia.util.arrays import to_host
 from internutopia.util.log import warn_once
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ class SimulationContext:
         if SimulationContext._runner is None:
             raise RuntimeError(f'{type(self).__name__} is that of an Env: make one by Env(config) first')
         self._own = SimulationContext._runner
+        self._callbacks: dict[str, Callable[[float], None]] = {}
+        self._times = np.zeros(self._own.env_num)
         if physics_dt is not None and abs(physics_dt - self._own.dt) > 1e-9:
             raise ValueError(f'physics_dt={physics_dt}: that of the Env is {self._own.dt}, see SimConfig')
         if stage_units_in_meters not in (None, 1, 1.0):
@@ -53,7 +59,7 @@ class SimulationContext:
     @classmethod
     def instance(cls) -> SimulationContext | None:
         """Return the world of the Env that was made last, None if there is none."""
-        return None if SimulationContext._runner is None else cls()
+        return None if SimulationContext._runner is None else SimulationContext._runner.simulator._world
 
     @classmethod
     def clear_instance(cls) -> None:
@@ -95,6 +101,30 @@ class SimulationContext:
         if render:
             self.render()
 
+    def add_physics_callback(self, callback_name: str, callback_fn: Callable[[float], None]) -> None:
+        """Call a function with the length of a physics step after each step, of this world and of the Env.
+
+        ValueError if there is one of that name.
+        """
+        if self.physics_callback_exists(callback_name):
+            raise ValueError(f'there is a physics callback {callback_name!r} already')
+        self._callbacks[callback_name] = callback_fn
+        after_physics = self._own.simulator.scenes.after_physics
+        if self._call_back not in after_physics:
+            after_physics.append(self._call_back)
+
+    def remove_physics_callback(self, callback_name: str) -> None:
+        """Call a function no more. KeyError if there is none of that name."""
+        del self._callbacks[callback_name]
+
+    def physics_callback_exists(self, callback_name: str) -> bool:
+        """Return True if there is a physics callback of that name."""
+        return callback_name in self._callbacks
+
+    def clear_physics_callbacks(self) -> None:
+        """Call none of the functions any more."""
+        self._callbacks.clear()
+
     def render(self) -> None:
         """Let all cameras show the present when they are read next."""
         simulator = self._own.simulator
@@ -126,15 +156,50 @@ class SimulationContext:
         """Return True if the world was stopped."""
         return getattr(self._own, 'is_stopped', False)
 
+    def _call_back(self) -> None:
+        times = to_host(self._own.simulator.world.times).copy()
+        if (times > self._times).any():  # else episodes were loaded
+            for call in list(self._callbacks.values()):
+                call(self._own.dt)
+        self._times = times
+
 
 class World(SimulationContext):
     """`SimulationContext` with a scene."""
 
     @property
-    def scene(self) -> IScene | None:
+    def scene(self) -> Scene | None:
         """The scene of the first env that runs an episode."""
         loaded = self._own.simulator.scenes.loaded
-        return loaded[min(loaded)] if loaded else None
+        return Scene(loaded[min(loaded)]) if loaded else None
+
+
+class Scene:
+    """Scene of Isaac Sim, over that of an env, whose other calls it has, too."""
+
+    def __init__(self, scene: IScene):
+        self._scene = scene
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('_'):
+            raise AttributeError(name)
+        return getattr(self._scene, name)
+
+    @property
+    def stage(self) -> Usd.Stage:
+        """The stage, up to date with the envs."""
+        return mirror.current_stage()
+
+    def get_object(self, name: str) -> Any:
+        """Return the handle of a robot, an object or a movable body of the scene, None if there is none."""
+        path = next((path for path, robot in self._scene.robot_paths.items() if robot == name), None)
+        if path is not None:
+            return self._scene.articulation_at(path)
+        return self._scene.get(name) if self._scene.object_exists(name) else None
+
+    def remove_object(self, name: str, registry_only: bool = False) -> None:
+        """Remove an object until the episode ends. KeyError with close matches."""
+        self._scene.remove(name, registry_only)
 
 
 def use_runner(runner: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from internutopia.compat.omni import mirror
+from internutopia.util.log import warn_once
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -58,6 +59,7 @@ def add_reference_to_stage(usd_path: str, prim_path: str, prim_type: str = 'Xfor
 
     if Sdf.Layer.FindOrOpen(usd_path) is None:
         raise FileNotFoundError(f'add_reference_to_stage: there is no USD file {usd_path!r}')
+    warn_once('%s is on the stage alone: nothing draws it, and it takes no part in physics', prim_path)
     prim = mirror.current_stage().DefinePrim(prim_path, prim_type)
     prim.GetReferences().AddReference(usd_path)
     return prim

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -27,6 +28,8 @@ SINGLE_NAMES = {  # in Isaac Sim up to 4.2, a name is that of one prim
 """Names of `omni.isaac.core.prims`, and what they are here."""
 ARTICULATIONS = {'Articulation': 'SingleArticulation', 'ArticulationView': 'Articulation'}
 """Names of `omni.isaac.core.articulations`, and what they are here."""
+ROBOTS = {'Robot': 'SingleArticulation', 'RobotView': 'Articulation'}
+"""Names of `omni.isaac.core.robots`, and what they are here."""
 VIEWS = (
     *('Articulation', 'GeometryPrim', 'RigidPrim', 'XFormPrim'),
     *('SingleArticulation', 'SingleGeometryPrim', 'SingleRigidPrim', 'SingleXFormPrim'),
@@ -35,6 +38,7 @@ VIEWS = (
 
 Array = NDArray[Any]
 S = TypeVar('S', bound=SingleXFormPrim)
+T = TypeVar('T')
 
 
 class _View(Generic[S]):
@@ -153,10 +157,8 @@ class GeometryPrim(XFormPrim):
     single = SingleGeometryPrim
 
 
-class RigidPrim(_View[SingleRigidPrim]):
-    """Rigid bodies."""
-
-    single = SingleRigidPrim
+class _Moving(_View[S]):
+    """Prims with velocities."""
 
     def get_linear_velocities(self, indices: Any = None, clone: bool = True) -> Array:
         """Return velocities `(m, 3)` [m/s]."""
@@ -184,6 +186,12 @@ class RigidPrim(_View[SingleRigidPrim]):
         self.set_linear_velocities(rows[:, :3], indices)
         self.set_angular_velocities(rows[:, 3:], indices)
 
+
+class RigidPrim(_Moving[SingleRigidPrim]):
+    """Rigid bodies."""
+
+    single = SingleRigidPrim
+
     def get_masses(self, indices: Any = None, clone: bool = True) -> Array:
         """Return masses `(m,)` [kg]."""
         return self._rows('get_mass', indices)
@@ -193,8 +201,25 @@ class RigidPrim(_View[SingleRigidPrim]):
         self._each('set_mass', indices, masses)
 
 
-class Articulation(_View[SingleArticulation]):
-    """Robots with the same joints. Joint arrays are `(m, k)`; `joint_indices` are dofs, None for all of them."""
+def _of_joints(call: Callable[..., T]) -> Callable[..., T]:
+    """Let a method with `joint_indices` take `joint_names` instead. KeyError with close matches, ValueError if both."""
+
+    @functools.wraps(call)
+    def of_joints(self: Articulation, *args: Any, joint_names: Sequence[str] | None = None, **options: Any) -> T:
+        if joint_names is not None:
+            if options.get('joint_indices') is not None:
+                raise ValueError(f'{self.name}.{call.__name__}: give joint_indices or joint_names, not both')
+            options['joint_indices'] = [self.get_dof_index(joint) for joint in joint_names]
+        return call(self, *args, **options)
+
+    return of_joints
+
+
+class Articulation(_Moving[SingleArticulation]):
+    """Robots with the same joints. Joint arrays are `(m, k)`; `joint_indices` are dofs, None for all of them.
+
+    Where there are `joint_indices`, there may be `joint_names`.
+    """
 
     single = SingleArticulation
 
@@ -232,52 +257,54 @@ class Articulation(_View[SingleArticulation]):
         """Return joint limits `(n, dof, 2)` [rad or m]."""
         return np.array([each.view.joint_ranges for each in self._prims])
 
+    @_of_joints
     def get_joint_positions(self, indices: Any = None, joint_indices: Any = None, clone: bool = True) -> Array:
         """Return joint positions `(m, k)` [rad or m]."""
         return np.array([each.get_joint_positions(joint_indices) for each in self._chosen(indices)])
 
+    @_of_joints
     def get_joint_velocities(self, indices: Any = None, joint_indices: Any = None, clone: bool = True) -> Array:
         """Return joint velocities `(m, k)` [rad/s or m/s]."""
         return np.array([each.get_joint_velocities(joint_indices) for each in self._chosen(indices)])
 
+    @_of_joints
     def get_measured_joint_efforts(self, indices: Any = None, joint_indices: Any = None, clone: bool = True) -> Array:
         """Return the forces of the drives `(m, k)` [N·m or N]."""
         return np.array([each.get_measured_joint_efforts(joint_indices) for each in self._chosen(indices)])
 
+    @_of_joints
     def set_joint_positions(self, positions: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set joint positions `(m, k)`; position targets follow."""
         self._each('set_joint_positions', indices, positions, joint_indices=joint_indices)
 
+    @_of_joints
     def set_joint_velocities(self, velocities: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set joint velocities `(m, k)`."""
         self._each('set_joint_velocities', indices, velocities, joint_indices=joint_indices)
 
+    @_of_joints
     def set_joint_efforts(self, efforts: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set effort targets `(m, k)` [N·m or N]."""
         self._each('set_joint_targets', indices, efforts, kind='joint_efforts', joint_indices=joint_indices)
 
+    @_of_joints
     def set_joint_position_targets(self, positions: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set position targets `(m, k)` of the drives."""
         self._each('set_joint_targets', indices, positions, kind='joint_positions', joint_indices=joint_indices)
 
+    @_of_joints
     def set_joint_velocity_targets(self, velocities: Any, indices: Any = None, joint_indices: Any = None) -> None:
         """Set velocity targets `(m, k)` of the drives."""
         self._each('set_joint_targets', indices, velocities, kind='joint_velocities', joint_indices=joint_indices)
 
+    @_of_joints
     def get_gains(self, indices: Any = None, joint_indices: Any = None) -> tuple[Array, Array]:
         """Return stiffness and damping of the drives `(m, k)`."""
         columns = slice(None) if joint_indices is None else np.asarray(joint_indices)
         stiffness, damping = zip(*(each.get_gains() for each in self._chosen(indices)), strict=True)
         return np.array(stiffness)[:, columns], np.array(damping)[:, columns]
 
+    @_of_joints
     def set_gains(self, kps: Any = None, kds: Any = None, indices: Any = None, joint_indices: Any = None) -> None:
         """Set stiffness and damping of the drives `(m, k)`; None leaves one as it is."""
         self._each('set_gains', indices, kps, kds, joint_indices=joint_indices)
-
-    def get_velocities(self, indices: Any = None, clone: bool = True) -> Array:
-        """Return linear and angular velocities of the roots `(m, 6)`."""
-        return self._rows('get_world_velocity', indices)
-
-    def set_velocities(self, velocities: Any, indices: Any = None) -> None:
-        """Set linear and angular velocities of the roots `(m, 6)`."""
-        self._each('set_world_velocity', indices, velocities)

@@ -49,13 +49,12 @@ def reset_and_set_xform_ops(
     prim: Usd.Prim, translation: Gf.Vec3d, orientation: Gf.Quatd, scale: Gf.Vec3d | None = None
 ) -> None:
     """Give a prim of the stage one operation each for translation, orientation and scale."""
-    from pxr import Gf, UsdGeom
+    from pxr import Gf
 
-    clear_xform_ops(prim)
-    xform, double = UsdGeom.Xformable(prim), UsdGeom.XformOp.PrecisionDouble
-    xform.AddTranslateOp(double).Set(Gf.Vec3d(translation))
-    xform.AddOrientOp(double).Set(Gf.Quatd(orientation))
-    xform.AddScaleOp(double).Set(Gf.Vec3d(1.0, 1.0, 1.0) if scale is None else Gf.Vec3d(scale))
+    attributes = mirror.pose_attributes(prim)
+    attributes[0].Set(Gf.Vec3d(translation))
+    attributes[1].Set(mirror.quat_of(attributes[1], (orientation.GetReal(), *orientation.GetImaginary())))
+    attributes[2].Set(Gf.Vec3d(1.0, 1.0, 1.0) if scale is None else Gf.Vec3d(scale))
 
 
 def reset_xform_ops(prim: Usd.Prim) -> None:

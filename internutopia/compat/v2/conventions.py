@@ -31,13 +31,14 @@ from typing_extensions import override
 from internutopia.compat.omni.finder import install
 from internutopia.compat.v2.runtime_configs import runtime_config
 from internutopia.config import Config
+from internutopia.config.robot import RobotCfg
 from internutopia.core.observations import StepResult
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.interfaces import EnvRunner, EpisodeView
 from internutopia.model.asset_paths import PACKAGED_ASSETS, resolve
 from internutopia.model.spec import RobotSpec, SceneSpec
 from internutopia.util import did_you_mean, log
-from internutopia.util.conventions import ASSET_JOINTS, Conventions, ResetResult, StepColumns
+from internutopia.util.conventions import ASSET_JOINTS, ASSET_ROBOTS, Conventions, ResetResult, StepColumns
 
 _FINISHED = StepResult(None, -1.0, True, False, None)
 
@@ -49,6 +50,7 @@ class Conventions2x(Conventions):
     may_step_before_reset = True
     has_spaces = False
     fails_as_truncated = True
+    handles_in_world = True
     metrics_see_end = False
 
     def __init__(self, config: Config):
@@ -124,6 +126,12 @@ class Conventions2x(Conventions):
         )
 
     @override
+    def native_scene(self, scene: Any) -> Any:
+        from internutopia.compat.omni.simulation import Scene
+
+        return Scene(scene)
+
+    @override
     def runtime_config(self, config: Any) -> Any:
         return runtime_config(config)
 
@@ -139,7 +147,10 @@ class Conventions2x(Conventions):
     def _robot(self, robot: RobotSpec) -> RobotSpec:
         asset, names = resolve(robot.asset), None
         if asset.is_relative_to(PACKAGED_ASSETS):
-            names = ASSET_JOINTS.get(asset.relative_to(PACKAGED_ASSETS).as_posix())
+            model = asset.relative_to(PACKAGED_ASSETS).as_posix()
+            names = ASSET_JOINTS.get(model)
+            if model in ASSET_ROBOTS and not robot.joint_positions and robot.drives == BaseRobot.drives:
+                robot = _as_asset(robot, ASSET_ROBOTS[model])
         return replace(
             robot,
             raw_lengths=self.takes_raw_lengths(robot.scale),
@@ -208,3 +219,19 @@ class Conventions2x(Conventions):
         if key not in self._warned:
             self._warned.add(key)
             log.warning('%s: %s', self.label, message)
+
+
+def _as_asset(robot: RobotSpec, kind: str) -> RobotSpec:
+    """Return the spec of a robot whose class leaves to the asset what the class of another type says of it."""
+    scale = robot.scale, robot.scale, robot.scale
+    config = RobotCfg(name=robot.name, type=kind, prim_path=robot.path, usd_path=robot.asset, scale=scale)
+    own = BaseRobot.robots[kind].model(config)
+    return replace(
+        robot,
+        joint_positions=own.joint_positions,
+        drives=own.drives,
+        weightless=own.weightless,
+        at_root=own.at_root,
+        frames={**own.frames, **robot.frames},
+        synonyms={**own.synonyms, **robot.synonyms},
+    )

@@ -48,20 +48,11 @@ class IsaacsimArticulation(IArticulation):
 
     def save_status(self) -> None:
         """Keep pose, velocities and joints in `status`."""
-        self.status = {
-            'pose': self.get_world_pose(),
-            'velocities': (self.get_linear_velocity(), self.get_angular_velocity()),
-            'joints': (self.get_joint_positions(), self.get_joint_velocities()),
-        }
+        self.status = {**_motion(self), 'joints': (self.get_joint_positions(), self.get_joint_velocities())}
 
     def restore_status(self) -> None:
         """Return to what `save_status` kept. RuntimeError if it kept nothing."""
-        if not self.status:
-            raise RuntimeError(f'robot {self.name!r}: nothing to restore, call save_status first')
-        self.set_world_pose(*self.status['pose'])
-        linear, angular = self.status['velocities']
-        self.set_linear_velocity(linear)
-        self.set_angular_velocity(angular)
+        _restore_motion(self)
         positions, velocities = self.status['joints']
         self.set_joint_positions(positions)
         self.set_joint_velocities(velocities)
@@ -103,7 +94,7 @@ class IsaacsimArticulation(IArticulation):
 class IsaacsimRigidBody(IRigidBody):
     """The body at a prim path, see `IRigidBody.create`."""
 
-    __slots__ = ()
+    __slots__ = ('status',)
 
     def __init__(
         self,
@@ -126,3 +117,31 @@ class IsaacsimRigidBody(IRigidBody):
             'isaac_sim', prim_path, usd_path, name, *pose, scale, visible, mass, *velocities, owner_articulation
         )
         super().__init__(body._view, body._world, body.env_id, name or body.name, body._parent, body.prim_path)
+        self.status: dict[str, Any] = {}
+
+    def post_reset(self) -> None:
+        """Do nothing: `Env.reset` restores what an env starts with."""
+
+    def save_status(self) -> None:
+        """Keep pose and velocities in `status`."""
+        self.status = _motion(self)
+
+    def restore_status(self) -> None:
+        """Return to what `save_status` kept. RuntimeError if it kept nothing."""
+        _restore_motion(self)
+
+
+def _motion(handle: Any) -> dict[str, Any]:
+    return {
+        'pose': handle.get_world_pose(),
+        'velocities': (handle.get_linear_velocity(), handle.get_angular_velocity()),
+    }
+
+
+def _restore_motion(handle: Any) -> None:
+    if not handle.status:
+        raise RuntimeError(f'{handle.name!r}: nothing to restore, call save_status first')
+    handle.set_world_pose(*handle.status['pose'])
+    linear, angular = handle.status['velocities']
+    handle.set_linear_velocity(linear)
+    handle.set_angular_velocity(angular)

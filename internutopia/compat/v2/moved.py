@@ -27,6 +27,7 @@ MOVED = {
         *('move_along_path_points_controller', 'move_to_point_by_speed_controller', 'rmpflow_controller'),
         'rotate_controller',
     ),
+    **_below(f'{_CONFIGS}.objects', f'{_CONFIGS}.objects', 'dynamic_cube', 'usd_object', 'visual_cube'),
     **_below(f'{_CONFIGS}.metrics', f'{_CONFIGS}.metrics', 'recording_metric', 'traveled_distance_metric'),
     **_below(
         f'{_CONFIGS}.tasks', f'{_CONFIGS}.tasks', 'finite_step_task', 'manipulation_task', 'single_inference_task'

@@ -3,8 +3,9 @@
 - Walking policies in the form of 2.x are run as there (`internutopia.compat.v2.walking`), with a warning that they were
   trained for another model. Where one cannot be run, the packaged policy takes its place, with a warning.
 - An `InverseKinematicsController` sets the targets of the joints at once, and the drives hold them, unless its
-  config gives a `joint_speed`.
-- `forward` of a `GripperController` gives targets over all dofs, NaN for those that it leaves alone; that of a robot
+  config gives another `joint_speed` than the default.
+- `forward` of a `GripperController` gives a list of targets over all dofs, None for those that it leaves alone (for
+  several envs an array, and NaN); that of a robot
   whose class names no `finger_joints` asks the `gripper` of its articulation, such as that of a `Franka`.
 - A sensor that `enable=False` switches off, which 2.x had not, costs a warning.
 """
@@ -51,13 +52,19 @@ def _controller(config: ControllerCfg, has_fingers: bool) -> ControllerCfg:
     changes: dict[str, Any] = {}
     if config.type in walking.FORMS:
         changes = _policy(config)
-    elif config.type == _IK and 'joint_speed' not in config.model_fields_set:
+    elif config.type == _IK and _has_default(config, 'joint_speed'):
         changes = {'joint_speed': _AT_ONCE}
     elif config.type == _GRIPPER:
         changes = {'type': _over_all_dofs(_GRIPPER) if has_fingers else _GRIPPER_OF_ARTICULATION}
     if config.sub_controllers:
         changes['sub_controllers'] = [_controller(each, has_fingers) for each in config.sub_controllers]
     return config.model_copy(update=changes) if changes else config
+
+
+def _has_default(config: ControllerCfg, field: str) -> bool:
+    """Return True if a field has its default; `update` and files name it then, too."""
+    known = type(config).model_fields.get(field)
+    return field not in (config.model_extra or {}) if known is None else getattr(config, field) == known.default
 
 
 def _policy(config: Any) -> dict[str, Any]:
@@ -85,12 +92,14 @@ class _OverAllDofs(BaseController):
     """Mixin of a controller whose `forward` gives targets of all dofs."""
 
     def forward(self, *args: Any, **kwargs: Any) -> ArticulationAction:
-        """Compute targets `(dof,)` or `(n, dof)`, NaN for dofs that are left alone."""
+        """Compute targets, a list with None for dofs that are left alone, or of envs `(n, dof)` with NaN."""
         control: ArticulationAction = super().forward(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
         targets = np.asarray(control.joint_positions)
         every = np.full((*targets.shape[:-1], self.robot.articulation.num_dof), np.nan, np.float32)
         every[..., control.joint_indices] = targets
-        return ArticulationAction(every)
+        if every.ndim > 1:
+            return ArticulationAction(every)
+        return ArticulationAction([None if np.isnan(target) else float(target) for target in every])
 
 
 @BaseController.register(_GRIPPER_OF_ARTICULATION)

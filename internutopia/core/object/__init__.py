@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 from internutopia.config.task import ObjectCfg, TaskCfg
@@ -42,7 +43,7 @@ class BaseObject:
     def set_up_to_scene(self, scene: IScene) -> None:
         """Initialize; called when the object's body exists, or where `model` is None, to add it to the scene."""
 
-    @property
+    @cached_property
     def body(self) -> IRigidBody:
         """Rigid body of the object."""
         return self._scene.rigid_body_at(self.config.prim_path)
@@ -59,8 +60,11 @@ def init_objects(task_config: TaskCfg, scene: IScene) -> OrderedDict[str, BaseOb
 def init_object(config: ObjectCfg, scene: IScene) -> BaseObject:
     """Create an object of one env; its config has its name and prim path there."""
     obj = look_up(BaseObject.objs, 'object', config.type)(config, scene)
-    scene.object_positions[config.prim_path] = config.position
-    obj.set_up_to_scene(scene)
+    scene.adds_by_config = True
+    try:
+        obj.set_up_to_scene(scene)
+    finally:
+        scene.adds_by_config = False
     return obj
 
 

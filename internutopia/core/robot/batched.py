@@ -147,7 +147,7 @@ class BatchedRobot:
     def observation(self, env_id: int) -> dict[str, Any]:
         """Return the observation of one env, see `observed`, with what its robot has of its own."""
         row, robot = self.observed(env_id).of(env_id), self.robots[env_id]
-        for name, controller in robot.controllers.items():
+        for name, controller in robot.own_controllers.items():
             row['controllers'][name] = own_values(controller.get_obs())
         for name, sensor in robot.sensors.items():
             if name not in self.robot.sensors:

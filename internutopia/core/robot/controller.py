@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from internutopia.config.robot import ControllerCfg, RobotCfg
+from internutopia.core.observations import split_rows
 from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
@@ -268,6 +269,33 @@ def box_action(action: Any, shape: tuple[int, ...], what: str = '') -> NDArray[n
 
 def _numbers(shape: tuple[int, ...]) -> str:
     return f'{shape[0]} numbers' if len(shape) == 1 else f'numbers of shape {shape}'
+
+
+class ControllerHandle:
+    """Handle to one env's part of a batched controller: what it observes and commands there; else the controller's."""
+
+    def __init__(self, batch: BaseController, robot: RobotContext):
+        self._batch = batch
+        self.robot = self._robot = robot
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return getattr(self._batch, name)
+
+    def get_obs(self) -> dict[str, Any]:
+        """Return what the controller observes in this env, as new arrays."""
+        return split_rows(self._batch.get_obs(), self._rows)[0]
+
+    def action_to_control(self, action: Any) -> ArticulationAction:
+        """Convert an action for this env to joint targets. ValueError for a bad one."""
+        control = self._batch.action_to_control(self._batch.parse_actions([action]), self._rows)
+        values = {name: None if each is None else np.asarray(each)[0] for name, each in control.get_dict().items()}
+        return ArticulationAction(**{**values, 'joint_indices': control.joint_indices})
+
+    @property
+    def _rows(self) -> NDArray[np.intp]:
+        return np.array([self.robot._scene.env_id])
 
 
 def batched_tree(config: ControllerCfg) -> bool:

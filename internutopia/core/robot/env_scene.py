@@ -108,6 +108,8 @@ class EnvScene(IScene):
         batches: the batched robots of the world.
         lead_env: an env whose robots stand for those of all; None means `env_id`.
         convention: applied to its spec before that is compiled, see `Conventions.scene`.
+        native: returns what `unwrap` does, see `Conventions.native_scene`.
+        handles_in_world: see `Conventions`.
     """
 
     def __init__(
@@ -117,16 +119,24 @@ class EnvScene(IScene):
         batches: RobotBatches,
         lead_env: int | None = None,
         convention: Callable[[SceneSpec], SceneSpec] = lambda spec: spec,
+        native: Callable[[IScene], Any] = lambda scene: scene.world,
+        handles_in_world: bool = False,
     ):
         super().__init__(world, env_id)
         self.batches = batches
         self._convention = convention
+        self._native = native
+        self.handles_in_world = handles_in_world
         self._lead_env: Any = env_id if lead_env is None else lead_env
 
     @property
     @override
     def lead_env(self) -> int:
         return self._lead_env
+
+    @override
+    def unwrap(self) -> Any:
+        return self._native(self)
 
     def articulation(self, name: str, prim_path: str) -> IArticulation:
         """Return the articulation of a name (see `World.articulation`) as a handle named by a prim path."""

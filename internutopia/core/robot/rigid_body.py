@@ -68,7 +68,7 @@ class IRigidBody(PoseMixin):
             usd_path: the file of an object that is added if nothing is at that path, see `IScene.add_object`.
             name: name of an object that is added, by default the last of its path; else accepted: the handle is called
                 as its prim path (links) or as the object.
-            position: where to put it, env frame [m].
+            position: where to put it, env frame [m]; world frame with `Conventions.handles_in_world`.
             translation: the same relative to its parent prim.
             orientation: how to turn it, in the frame of `position` or else `translation`.
             scale: that of an object that is added.
@@ -96,7 +96,8 @@ class IRigidBody(PoseMixin):
         if translation is not None:
             body.set_local_pose(translation, orientation)
         elif position is not None or orientation is not None:
-            body.set_pose(position, orientation)
+            in_world = scene.handles_in_world and not scene.adds_by_config
+            (body.set_world_pose if in_world else body.set_pose)(position, orientation)
         if mass is not None:
             body.set_mass(mass)
         if linear_velocity is not None:

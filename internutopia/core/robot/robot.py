@@ -26,7 +26,7 @@ from internutopia.core.observations import own_values
 from internutopia.core.registry import OrderedKeys, is_batched, look_up, register_in
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.context import RobotBatch
-from internutopia.core.robot.controller import BaseController, create_controllers
+from internutopia.core.robot.controller import BaseController, ControllerHandle, create_controllers
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.sensor import BaseSensor, create_sensors
@@ -88,7 +88,7 @@ class BaseRobot(OrderedKeys):
         self.name = config.name
         self.config = config
         self.articulation: IArticulation = scene.articulation_at(config.prim_path)
-        self.controllers: OrderedDict[str, BaseController] = OrderedDict()
+        self.own_controllers: OrderedDict[str, BaseController] = OrderedDict()
         self.sensors: OrderedDict[str, BaseSensor] = OrderedDict()
         self.obs_keys: list[str] = []
         self.batch: RobotBatch | None = None
@@ -135,7 +135,7 @@ class BaseRobot(OrderedKeys):
 
     def set_up_to_scene(self, scene: IScene) -> None:
         """Create handles, controllers and sensors."""
-        self.controllers = create_controllers(self.config, self, scene)
+        self.own_controllers = create_controllers(self.config, self, scene)
         self.sensors = create_sensors(self.config, self, scene)
 
     def create_rigid_bodies(self) -> None:
@@ -159,7 +159,7 @@ class BaseRobot(OrderedKeys):
 
     def cleanup(self) -> None:
         """Called when the env is reset or closed."""
-        for part in (*self.controllers.values(), *self.sensors.values()):
+        for part in (*self.own_controllers.values(), *self.sensors.values()):
             part.cleanup()
 
     def apply_action(self, action: dict[str, Any]) -> None:
@@ -235,13 +235,26 @@ class BaseRobot(OrderedKeys):
     def find_stuck(self) -> Any:
         """Return True if it stands still under a moving command; for all envs, bool `(env_num,)`."""
         stuck: Any = False
-        for controller in self.controllers.values():
+        for controller in self.own_controllers.values():
             stuck = stuck | controller.find_stuck()
         return stuck
 
+    @property
+    def controllers(self) -> Mapping[str, Any]:
+        """Controllers by name; handles to the part of its env of those that one object runs for all envs."""
+        if self.batch is None or self.is_batch:
+            return self.own_controllers
+        shared = self.batch.robot.own_controllers
+        return {**{name: ControllerHandle(each, self) for name, each in shared.items()}, **self.own_controllers}
+
+    @controllers.setter
+    def controllers(self, controllers: OrderedDict[str, BaseController]) -> None:
+        self.own_controllers = controllers
+
     def get_controllers(self) -> dict[str, BaseController]:
         """Controllers by name; those that one object runs for all envs among them."""
-        return self.controllers if self.batch is None else {**self.batch.robot.controllers, **self.controllers}
+        own = self.own_controllers
+        return own if self.batch is None else {**self.batch.robot.own_controllers, **own}
 
     def get_rigid_bodies(self) -> list[IRigidBody]:
         """Return the handles to all links."""
@@ -252,7 +265,7 @@ class BaseRobot(OrderedKeys):
             obs = self.batch.observation(self._scene.env_id)
             return obs['controllers'], obs['sensors']
         controllers: OrderedDict[str, Any] = OrderedDict()
-        for name, controller in self.controllers.items():
+        for name, controller in self.own_controllers.items():
             controllers[name] = controller.get_obs()
         sensors: OrderedDict[str, Any] = OrderedDict()
         for name, sensor in self.sensors.items():

@@ -105,7 +105,7 @@ class SimulatorRunner:
         self._joints = EnvJoints(self.envs, self.scenes.loaded)
         self._step_count = 0
         conventions = conventions_of(config.compat)(config)
-        self._convention = conventions.scene
+        self._conventions = conventions
         self._preparer = EpisodePreparer(self.world, conventions)
 
     @contextmanager
@@ -385,7 +385,14 @@ class SimulatorRunner:
 
     def _create_task(self, env_id: int, prepared: PreparedEpisode) -> BaseTask:
         """Create the task of an episode, with its robots and objects, in an env whose scene is loaded."""
-        scene = EnvScene(self.world, env_id, self.batches, convention=self._convention)
+        scene = EnvScene(
+            self.world,
+            env_id,
+            self.batches,
+            convention=self._conventions.scene,
+            native=self._conventions.native_scene,
+            handles_in_world=self._conventions.handles_in_world,
+        )
         scene.model = prepared.model
         local, own = prepared.runtime_config, prepared.task_config
         scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}

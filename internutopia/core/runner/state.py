@@ -74,7 +74,7 @@ def objects_of(task: BaseTask) -> dict[str, Shared]:
         for owner, shared in owners:
             where = f'robot {name!r}' + (' (all envs)' if shared else '')
             found[where] = owner, shared
-            for kind, members in (('controller', owner.controllers), ('sensor', owner.sensors)):
+            for kind, members in (('controller', owner.own_controllers), ('sensor', owner.sensors)):
                 for member_name, member in members.items():
                     for label, each in _tree(f'{where}, {kind} {member_name!r}', member):
                         found[label] = each, shared

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView
 from internutopia.model.part_boxes import PartBox
-from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec, Vec3
+from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import to_host
 from internutopia.util.errors import EnvValueError
@@ -90,7 +90,8 @@ class IScene:
         root_path: prim path of the env.
         robot_paths: robot name (as in the user's config) by absolute prim path.
         object_paths: object name by absolute prim path.
-        object_positions: position in the config of an object, env frame [m], by absolute prim path.
+        handles_in_world: see `Conventions`.
+        adds_by_config: True while the class of an object adds it, by its config, whose position is in the env frame.
         batches: the batched robots of the world, which its robots join.
     """
 
@@ -103,7 +104,8 @@ class IScene:
         self.root_path = env_path(env_id) if isinstance(env_id, int) else '/World/env_*'
         self.robot_paths: dict[str, str] = {}
         self.object_paths: dict[str, str] = {}
-        self.object_positions: dict[str, Vec3] = {}
+        self.handles_in_world = False
+        self.adds_by_config = False
 
     @property
     def lead_env(self) -> int:
@@ -214,9 +216,9 @@ class IScene:
         if not registry_only:
             self.remove_object(target if isinstance(target, str) else target.name)
 
-    def unwrap(self) -> World:
-        """Return the physics world."""
-        return self.world
+    def unwrap(self) -> Any:
+        """Return the physics world; of an env with the conventions of another version, its scene."""
+        raise NotImplementedError
 
 
 def _places(env_id: int) -> list[EnvScenes]:

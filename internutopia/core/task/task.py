@@ -137,7 +137,12 @@ def is_reusable(task: BaseTask) -> bool:
     or end.
     """
     robots = task.robots.values()
-    if task.ends_itself or task.metrics or task.reward or any(not each.batch or each.controllers for each in robots):
+    if (
+        task.ends_itself
+        or task.metrics
+        or task.reward
+        or any(not each.batch or each.own_controllers for each in robots)
+    ):
         return False
     sensors = [sensor for robot in robots for sensor in robot.sensors.values()]
     members = {BaseTask: [task], BaseRobot: robots, BaseObject: task.objects.values(), SensorHandle: sensors}
@@ -155,7 +160,7 @@ def observed_batches(task: BaseTask) -> list[tuple[str, Any]] | None:
     for name, robot in task.robots.items():
         batch, cls = robot.batch, type(robot)
         own |= cls.observe is not BaseRobot.observe or cls.find_stuck is not BaseRobot.find_stuck
-        if own or batch is None or robot.controllers or robot.sensors.keys() - batch.robot.sensors.keys():
+        if own or batch is None or robot.own_controllers or robot.sensors.keys() - batch.robot.sensors.keys():
             return None
         batches.append((name, batch))
     return None if own else batches

@@ -62,6 +62,10 @@ def test_views_have_a_row_for_each_env(env):
     assert arms.dof_names == ['shoulder', 'elbow'] and arms.get_dof_limits()[0, 0].tolist() == [-2, 2]
     arms.set_joint_positions(np.array([[0.5]]), indices=[1], joint_indices=[1])
     assert arms.get_joint_positions().tolist() == [[0, 0], [0, 0.5]]
+    assert arms.get_joint_positions(joint_names=['elbow']).tolist() == [[0], [0.5]]
+    with pytest.raises(KeyError, match='elbow'):
+        arms.set_joint_positions(np.zeros((2, 1)), joint_names=['elbo'])
+    assert arms.get_linear_velocities().tolist() == [[0, 0, 0]] * 2 and arms.get_velocities().shape == (2, 6)
     arms.set_joint_position_targets(np.array([[0.3, -0.4]] * 2))
     for _ in range(90):
         env.step([None, None])

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from internutopia.core.util.joint import create_joint
+
 Gf, Usd, UsdGeom, UsdLux = (pytest.importorskip(f'pxr.{name}') for name in ('Gf', 'Usd', 'UsdGeom', 'UsdLux'))
 ARM = Path(__file__).parents[3] / 'examples' / 'arm.usda'
 
@@ -70,6 +72,43 @@ def test_places_are_those_of_now(env):
     np.testing.assert_allclose(place('/World/env_1/objects/box')[0], [2, 4, 3], atol=1e-6)
     np.testing.assert_allclose(place('/World/env_1/robots/arm')[0], [0, 4, 1], atol=1e-6)
     np.testing.assert_allclose(place('/World/env_0/objects/box')[0], [0, 1, 0.1], atol=1e-6)
+
+
+def test_poses_are_operations_whatever_those_of_the_file_are(make_env, make_task, tmp_path):
+    """A body whose file has a translation and an orientation of single precision shows where it is now."""
+    from pxr import UsdPhysics
+
+    authored = Usd.Stage.CreateNew(str(tmp_path / 'room.usda'))
+    UsdGeom.SetStageMetersPerUnit(authored, 1.0)
+    UsdGeom.SetStageUpAxis(authored, UsdGeom.Tokens.z)
+    authored.SetDefaultPrim(UsdGeom.Xform.Define(authored, '/room').GetPrim())
+    cup = UsdGeom.Cube.Define(authored, '/room/shelf_1/cup_1')
+    cup.AddTranslateOp(UsdGeom.XformOp.PrecisionFloat).Set(Gf.Vec3f(1, 0, 2))
+    cup.AddOrientOp(UsdGeom.XformOp.PrecisionFloat).Set(Gf.Quatf(0.5**0.5, 0, 0, 0.5**0.5))
+    cup.AddScaleOp().Set(Gf.Vec3f(0.1, 0.2, 0.3))
+    UsdPhysics.RigidBodyAPI.Apply(cup.GetPrim())
+    UsdPhysics.CollisionAPI.Apply(cup.GetPrim())
+    authored.Save()
+    env = make_env(tasks=[make_task(scene=str(tmp_path / 'room.usda'), robots=[])] * 2, env_num=2, env_offset_size=4.0)
+    env.reset()
+    prim = stage().GetPrimAtPath('/World/env_1/scene/shelf_1/cup_1')
+    body = env.runner.get_obj('room/shelf_1/cup_1', 1)
+    body.set_pose([3, 1, 2.5], [1, 0, 0, 0])
+    body.set_linear_velocity([1, 0, 0])
+    for _ in range(3):
+        env.step([None, None])
+        np.testing.assert_allclose(prim.GetAttribute('xformOp:translate').Get(), body.get_pose()[0], atol=1e-6)
+    assert prim.GetAttribute('xformOp:orient').Get().GetReal() == pytest.approx(1)
+    np.testing.assert_allclose(prim.GetAttribute('xformOp:scale').Get(), [0.1, 0.2, 0.3], atol=1e-6)
+    np.testing.assert_allclose(place(str(prim.GetPath()))[0], body.get_world_pose()[0], atol=1e-6)
+    prims = importlib.import_module('omni.isaac.core.utils.prims')
+    assert prims.get_prim_at_path(body.unwrap().prim_path) == prim  # which has `room` in it
+    assert not prims.is_prim_path_valid('/World/env_1/scene/room/shelf_1/cup_2')
+    create_joint('/hang', 'FixedJoint', body1=str(prim.GetPath()))
+    held = body.get_pose()[0]
+    for _ in range(9):
+        env.step([None, None])
+    np.testing.assert_allclose(body.get_pose()[0], held, atol=1e-3)
 
 
 def test_assets_of_usd_are_there_with_all_their_prims(make_env, make_task, make_robot, prims):
@@ -157,6 +196,32 @@ def test_edits_and_attributes(prims):
     assert not prims.is_prim_path_valid('/World/lamp')
 
 
+def test_a_prim_is_created_with_pose_attributes_and_label(env, prims, caplog):
+    label = {'semantic_label': 'mark', 'attributes': {'size': 0.5}}
+    cube = prims.create_prim('/World/env_1/marker_1', 'Cube', position=[1, 5, 2], scale=[2, 2, 2], **label)
+    semantics = importlib.import_module('omni.isaac.core.utils.semantics')
+    assert cube.GetAttribute('size').Get() == 0.5
+    assert place('/World/env_1/marker_1')[0] == [1, 5, 2]
+    assert semantics.get_semantics(cube)['Semantics'] == ('class', 'mark')
+    prims.create_prim('/World/env_1/arm_2', usd_path=str(ARM), translation=[1, 1, 0], orientation=[0, 0, 0, 1])
+    assert place('/World/env_1/arm_2')[0] == [1, 5, 0] and '/World/env_1/arm_2 is on the stage alone' in caplog.text
+    with pytest.raises(ValueError, match='position .* or translation .* not both'):
+        prims.create_prim('/World/both', position=[0, 0, 0], translation=[0, 0, 0])
+    xform = importlib.import_module('omni.isaac.core.prims').XFormPrim('/World/marker', position=[1.0, 2.0, 3.0])
+    assert xform.get_world_pose()[0].tolist() == [1, 2, 3]
+    for missing in ('/World/env_1/robots/leg', '/World/nowhere/marker'):
+        with pytest.raises(ValueError, match='there is no prim at'):
+            importlib.import_module('omni.isaac.core.prims').XFormPrim(missing)
+
+
+def test_paths_of_robots_and_of_bodies(env, prims):
+    find = prims.find_matching_prim_paths
+    assert find('/World/env_*/*/*', 'articulation') == [f'/World/env_{i}/robots/arm' for i in (0, 1)]
+    bodies = find('/World/env_1/*/*', 'rigid_body') + find('/World/env_1/robots/arm/*', 'rigid_body')
+    links = {f'/World/env_1/{path}' for path in ('scene/crate', 'objects/box', 'robots/arm/upper', 'robots/arm/lower')}
+    assert links <= set(bodies) and '/World/env_1/robots/arm' not in bodies
+
+
 def test_mistakes_name_what_is_there(env, prims):
     with pytest.raises(ValueError, match="no prim at '/World/env_0/robots/arms'; below '/World/env_0/robots': .*'arm'"):
         prims.get_prim_attribute_value('/World/env_0/robots/arms', 'visibility')
@@ -164,8 +229,8 @@ def test_mistakes_name_what_is_there(env, prims):
         prims.get_prim_type_name('/World/env_7/robots')
     with pytest.raises(ValueError, match="no attribute 'visible'; did you mean 'visibility'"):
         prims.get_prim_property('/World/env_0', 'visible')
-    with pytest.raises(ValueError, match="prim_type must be None here, got 'articulation'"):
-        prims.find_matching_prim_paths('/World/env_.*', 'articulation')
+    with pytest.raises(ValueError, match="prim_type 'camera': give one of articulation, rigid_body"):
+        prims.find_matching_prim_paths('/World/env_.*', 'camera')
 
 
 def test_the_stage_module(env, capsys, tmp_path):

@@ -202,6 +202,9 @@ NAMES = {  # what is no function: only that it is there
     f'{CFG}.robots.jetbot': 'JetbotRobotCfg move_by_speed_cfg move_to_point_cfg move_along_path_cfg rotate_cfg '
     'camera_cfg',
     f'{CFG}.robots.franka': 'FrankaRobotCfg arm_ik_cfg gripper_cfg',
+    f'{CFG}.objects.dynamic_cube': 'DynamicCubeCfg',
+    f'{CFG}.objects.usd_object': 'UsdObjCfg',
+    f'{CFG}.objects.visual_cube': 'VisualCubeCfg',
     f'{CFG}.robots.mocap_controlled_franka': 'MocapControlledFrankaRobotCfg rmpflow_controller_cfg teleop_cfg '
     'layout_cfg gripper_controller_cfg lh_controlled_camera_cfg layout_controlled_camera_cfg',
 }

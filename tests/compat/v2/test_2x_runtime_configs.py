@@ -50,7 +50,8 @@ class ReachOnce(BaseController):
 
 @pytest.mark.parametrize('by', ['its own controller', "a client's controller"])
 def test_a_target_that_is_sent_once_is_reached(by: str, start):
-    controllers = [arm_ik_cfg, ControllerCfg(name='reach', type='ReachOnce', sub_controllers=[arm_ik_cfg])]
+    copied = arm_ik_cfg.update(threshold=0.02)  # which sets all of its fields
+    controllers = [copied, ControllerCfg(name='reach', type='ReachOnce', sub_controllers=[arm_ik_cfg])]
     env = start(FrankaRobotCfg(controllers=controllers), env_num=2)
     action = {'arm_ik_controller': [TARGET, None]} if by == 'its own controller' else {'reach': [TARGET]}
     obs, *_ = env.step([{'franka': action}, {}])
@@ -77,10 +78,12 @@ def test_the_arm_is_as_fast_as_its_drives_unless_the_config_gives_a_speed(start)
 def test_gripper_targets_are_over_all_dofs(start):
     env = start(FrankaRobotCfg(controllers=[arm_ik_cfg, gripper_cfg]), env_num=2)
     robot: Any = next(iter(env.runner.current_tasks.values())).robots['franka']
-    controller = robot.get_controllers()['gripper_controller']
+    controller = robot.controllers['gripper_controller']
     control = controller.forward('open')
-    assert np.isnan(control.joint_positions[..., :7]).all() and np.allclose(control.joint_positions[..., 7:], 0.04)
-    assert control.joint_positions.shape[-1] == 9 and control.joint_indices is None
+    assert control.joint_positions[:7] == [None] * 7 and control.joint_indices is None
+    assert control.joint_positions[7:] == pytest.approx([0.04] * 2)
+    assert controller.robot is robot and controller.get_obs()['gripper_pos'] == pytest.approx([0.04] * 2)
+    assert np.allclose(controller.action_to_control(['close']).joint_positions[7:], 0.0)
     before, obs = robot.articulation.get_joint_positions(), []
     for _ in range(60):
         obs, *_ = env.step([{'franka': {'gripper_controller': ['close']}}, {}])
@@ -90,13 +93,24 @@ def test_gripper_targets_are_over_all_dofs(start):
     assert np.allclose(obs[1]['franka']['controllers']['gripper_controller']['gripper_pos'], 0.04, atol=0.002)
 
 
+def test_an_arm_that_is_scaled_down_opens_and_closes_as_far_as_its_fingers_go(start):
+    env = start(FrankaRobotCfg(scale=(0.5, 0.5, 0.5), controllers=[gripper_cfg]))
+    for word, width in (('open', 0.02), ('close', 0.0)):
+        for _ in range(60):
+            env.step([{'franka': {'gripper_controller': [word]}}])
+        gap = env.get_observations()[0]['franka']['controllers']['gripper_controller']['gripper_pos']
+        assert np.allclose(gap, width, atol=0.002)
+
+
 def test_the_gripper_of_a_franka_gives_lists_over_all_dofs(start):
-    from internutopia_extension.robots.franka import Franka
+    from internutopia_extension.robots.franka import Franka, FrankaRobot
 
     env = start(FrankaRobotCfg())
     franka = Franka(prim_path='/World/env_0/robots/franka')
     fingers = franka.get_joint_positions([7, 8])
     closing = franka.gripper.forward('close')
+    told = FrankaRobot.action_to_dict(closing)['joint_positions']
+    assert told[:7] == [None] * 7 and told[7:] == closing.joint_positions[7:]
     assert closing.joint_positions[:7] == [None] * 7 and closing.joint_indices is None
     assert np.allclose(closing.joint_positions[7:], np.clip(fingers - GRIPPER_STEP, 0.0, None))
     franka.apply_action(closing)
