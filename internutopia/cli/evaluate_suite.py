@@ -175,7 +175,7 @@ def _policy(
     if text in ('expert', 'random'):
         return FunctionPolicy(suite.expert if text == 'expert' else random_policy(suite.arm))
     if ':' not in text:
-        raise ValueError(f"--policy: expected 'expert', 'random', module:function or a URL, got {text!r}")
+        raise ValueError(f"--policy: expected 'expert', 'random', module:function, lerobot:PATH or a URL, got {text!r}")
     return FunctionPolicy(named_function(text, '--policy'))
 
 

@@ -110,8 +110,8 @@ class Suite:
         """Return the task configs of episodes, task by task.
 
         Args:
-            tasks: names of the tasks; None: all.
-            perturbations: names of the axes.
+            tasks: names of the tasks, each once; None: all.
+            perturbations: names of the axes, each once.
             episodes: number of episodes of each task and axis; None: all.
             cameras: see `EpisodeSpec`.
             every: see `EpisodeSpec`.
@@ -120,8 +120,7 @@ class Suite:
         Raises:
             ValueError: a name is unknown, with close matches; or there are not as many episodes to evaluate on.
         """
-        chosen = list(self.tasks if tasks is None else tasks)
-        axes = list(perturbations)
+        chosen, axes = (list(dict.fromkeys(names)) for names in (self.tasks if tasks is None else tasks, perturbations))
         for what, names, known in (
             ('task', chosen, self.tasks),
             ('perturbation', axes, self.perturbations),

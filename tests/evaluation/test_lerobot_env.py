@@ -86,7 +86,7 @@ def record(suite: Suite, task: str, *more: str) -> None:
 @pytest.mark.slow
 def test_recorded_actions_reach_the_goal_again(mapping: MappingCfg):
     record(SUITE, 'press_button')
-    env = SuiteVectorEnv(SUITE, 'press_button', mapping, 2, threads=1)
+    env = SuiteVectorEnv(SUITE, 'press_button', mapping, 2, threads=1, trains=True)
     _, succeeded = repeat(env, 'data')
     assert succeeded.all() and env.call('render')[1].shape == (16, 24, 3)
     env.close()
@@ -105,7 +105,7 @@ def test_recorded_actions_repeat_the_demonstrations(short: Suite, mapping: Mappi
     rows, written = tables('data'), Path('data/meta/info.json').read_bytes()
     assert CliRunner().invoke(app, ['convert', 'data']).exit_code == 0
     assert Path('data/meta/info.json').read_bytes() == written and tables('data') == rows
-    env = SuiteVectorEnv(short, 'stack', mapping, 2, threads=1)
+    env = SuiteVectorEnv(short, 'stack', mapping, 2, threads=1, trains=True)
     steps, succeeded = repeat(env, 'data')
     assert steps == [12, 12] and not succeeded.any()
     env.close()
@@ -145,5 +145,14 @@ def test_names_are_those_of_lerobot(short: Suite):
 
 def test_a_policy_of_lerobot_needs_the_package(short: Suite):
     result = CliRunner().invoke(app, ['evaluate', 'policy', 'Test/Short', '--policy', 'lerobot:out/train'])
-    assert isinstance(result.exception, ImportError)
-    assert 'policy lerobot:out/train needs lerobot: pip install lerobot' in str(result.exception)
+    assert result.exit_code == 2 and 'policy lerobot:out/train needs lerobot: a Python 3.12 with' in result.stderr
+
+
+def test_seeds_beyond_the_last_episode_begin_again(short: Suite, mapping: MappingCfg):
+    of_cube = mapping.observation.update(cameras={}, state={'observation.state': ['objects/red_cube']})
+    env = SuiteVectorEnv(short, 'stack', mapping.update(observation=of_cube), 2, threads=1)
+    first, _ = env.reset(seed=[0, short.episodes - 1])
+    again, _ = env.reset(seed=[1000 * short.episodes, 2 * short.episodes - 1])
+    assert np.array_equal(again['agent_pos'], first['agent_pos'])
+    assert not np.array_equal(first['agent_pos'][0], first['agent_pos'][1])
+    env.close()

@@ -67,11 +67,9 @@ class InternUtopiaEnv(EnvConfig):
     def create_envs(self, n_envs: int, use_async_envs: bool = False) -> dict[str, dict[int, Any]]:
         """Return an env for each task: envs that run side by side in this process, whatever `use_async_envs` is."""
         suite, mapping = self._parts()
-        names = list(suite.tasks) if self.task is None else [name.strip() for name in self.task.split(',')]
-        group = suite.name if self.perturbation == NONE else f'{suite.name} {self.perturbation}'
-        return {
-            group: {
-                index: SuiteVectorEnv(suite, name, mapping, n_envs, self.perturbation, self.threads)
-                for index, name in enumerate(names)
-            }
+        names = suite.tasks if self.task is None else [name.strip() for name in self.task.split(',')]
+        axis = '' if self.perturbation == NONE else f' {self.perturbation}'
+        return {  # LeRobot's results name groups, and number what is in them
+            f'{name}{axis}': {0: SuiteVectorEnv(suite, name, mapping, n_envs, self.perturbation, self.threads)}
+            for name in names
         }

@@ -37,7 +37,7 @@ def feature_key(name: str) -> str:
 
 
 class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
-    """Episodes of one task, a seed for each: the episode with that number.
+    """Episodes of one task, a seed for each: the episode with that number, beyond the last one from 0 on again.
 
     An env whose episode has ended stays as it is until all are reset, as LeRobot does. `info['is_success']` says which
     have reached their goal.
@@ -49,6 +49,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         num_envs: number of envs.
         perturbation: axis of perturbation.
         threads: threads of the physics; None: one per core.
+        trains: True: seeds beyond the last episode to evaluate on are those to train on.
 
     Raises:
         ValueError: the task, the axis or a camera is unknown; the mapping has names that LeRobot has no place for.
@@ -62,8 +63,10 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         num_envs: int,
         perturbation: str = NONE,
         threads: int | None = None,
+        trains: bool = False,
     ):
         self._suite, self._task, self._axis, self._threads = suite, task, perturbation, threads
+        self._trains = trains
         self._mapper = ArmMapper(mapping, suite.arm)
         self._cameras = self._mapper.cameras or {suite.cameras[0]: _FILM}
         self._every = 1 if self._mapper.cameras else _FILM_EVERY
@@ -98,9 +101,10 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         numbers = range(first, first + self.num_envs) if isinstance(first, int) else first
         self._next = 1 + max(number for number in numbers if number is not None)
         self.close_extras()
+        episodes = [number or 0 if self._trains else (number or 0) % self._suite.episodes for number in numbers]
         self._tasks = [
-            self._suite.task_config(EpisodeSpec(self._task, self._axis, number or 0, self._cameras, self._every))
-            for number in numbers
+            self._suite.task_config(EpisodeSpec(self._task, self._axis, number, self._cameras, self._every))
+            for number in episodes
         ]
         config = Config(
             simulator=self._suite.simulator(self._threads),

@@ -17,6 +17,7 @@ SCHEMES = {
     'lerobot': 'lerobot.policy:LeRobotPolicy',
 }
 """Module and class of the client, by the scheme of the address."""
+_LEROBOT = 'a Python 3.12 with LeRobot, which docs/evaluation.md#lerobot installs'
 
 
 def connect(address: str, timeout: float, batched: bool | None = None) -> Client:
@@ -29,7 +30,7 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
         batched: see `MappingCfg`.
 
     Raises:
-        ValueError: the scheme is unknown.
+        ValueError: the scheme is unknown; LeRobot is missing.
         ImportError: a package is missing.
         PolicyGoneError: nothing answers there.
     """
@@ -41,5 +42,6 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
         cls = getattr(importlib.import_module(f'internutopia.evaluation.{module}'), name)
         return cls(address, timeout, batched)
     except ModuleNotFoundError as error:
-        hint = 'pip install lerobot' if scheme == 'lerobot' else install_hint('evaluation')
-        raise ImportError(f'policy {address} needs {error.name}: {hint}') from error
+        if scheme == 'lerobot':
+            raise ValueError(f'policy {address} needs {error.name}: {_LEROBOT}') from error
+        raise ImportError(f'policy {address} needs {error.name}: {install_hint("evaluation")}') from error
