@@ -252,7 +252,8 @@ def resuming_command(context: typer.Context, *left_out: str, resume: str = '--re
 
     Parameters whose names begin with one of `left_out` are not repeated.
     """
-    words = ['internutopia', *context.command_path.split()[1:]]
+    program = context.find_root().command_path  # `internutopia`, or `python -m internutopia`
+    words = ['internutopia', *context.command_path.removeprefix(program).split()]
     for parameter in context.command.params:
         name = parameter.name or ''
         source, value = context.get_parameter_source(name), context.params.get(name)
