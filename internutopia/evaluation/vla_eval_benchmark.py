@@ -17,7 +17,7 @@ import numpy as np
 from vla_eval.benchmarks.base import StepBenchmark, StepResult  # pyright: ignore[reportMissingImports]
 from vla_eval.specs import IMAGE_RGB, LANGUAGE, RAW, DimSpec  # pyright: ignore[reportMissingImports]
 
-from internutopia.evaluation.lerobot.vector_env import SuiteVectorEnv
+from internutopia.evaluation.lerobot.suite_vector_env import SuiteVectorEnv
 from internutopia.evaluation.mapping import SIZES, MappingCfg
 from internutopia.evaluation.suites import NONE, find_suite
 from internutopia.util.imports import load_extensions

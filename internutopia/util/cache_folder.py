@@ -69,7 +69,7 @@ def unlock_file(file: int) -> None:
 
 # those whose code makes what is kept
 _FOLDERS = 'config', 'core', 'engines', 'model', 'rendering', 'util'  # that models are compiled by
-_PACKAGES = ('internutopia', 'mujoco', 'usd-core', 'numpy', 'pillow', 'coacd', 'trimesh')
+_PACKAGES = ('internutopia3', 'mujoco', 'usd-core', 'numpy', 'pillow', 'coacd', 'trimesh')
 
 
 class CacheFolder:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
-from internutopia.evaluation.lerobot.vector_env import SuiteVectorEnv
+from internutopia.evaluation.lerobot.suite_vector_env import SuiteVectorEnv
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.policy import PolicyError
 from internutopia.evaluation.suites import Suite

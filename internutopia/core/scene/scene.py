@@ -17,19 +17,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView
-from internutopia.model.part_boxes import PartBox
 from internutopia.model.spec import JointSpec, ObjectSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import to_host
 from internutopia.util.errors import EnvValueError
 from internutopia.util.rotations import quat_to_matrix
+
+if TYPE_CHECKING:  # it loads MuJoCo, which clients of a server need not have
+    from internutopia.model.part_boxes import PartBox
 
 _ENV_PATH = re.compile(r'^/World/env_(\d+)(/|$)')
 

@@ -9,7 +9,7 @@ from lerobot.configs import FeatureType, PolicyFeature  # pyright: ignore[report
 from lerobot.envs.configs import EnvConfig  # pyright: ignore[reportMissingImports]
 
 from internutopia.evaluation.arm_mapper import ArmMapper
-from internutopia.evaluation.lerobot.vector_env import SuiteVectorEnv, feature_key
+from internutopia.evaluation.lerobot.suite_vector_env import SuiteVectorEnv, feature_key
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import NONE, Suite, find_suite
 from internutopia.util.imports import load_extensions
