@@ -56,7 +56,7 @@ def kept_ratios(history: Path, machine: Mapping[str, Any]) -> list[dict[str, Any
 def compare(rows: Sequence[Mapping[str, Any]], kept: Ratios) -> Iterator[str]:
     """Yield a line for each row whose quartiles lie beyond those that are kept, on the wrong side."""
     for row in rows:
-        name = f'{row["row"]}: {row["what"]}'
+        name = _name(row)
         if row['ratio'] is None or name not in kept:
             continue
         low, median, high = kept[name]
@@ -73,11 +73,15 @@ def keep(history: Path, run: Mapping[str, Any]) -> None:
     for row in run['rows']:
         if row['ratio'] is not None:
             values = (row['ratio_low'], row['ratio'], row['ratio_high'])
-            ratios[f'{row["row"]}: {row["what"]}'] = [round(value, 3) for value in values]
+            ratios[_name(row)] = [round(value, 3) for value in values]
     commit = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, cwd=HISTORY.parent)
     line = {key: machine[key] for key in ('date', 'cpu', 'cores', 'python', 'mujoco')}
     with history.open('a') as file:
         file.write(json.dumps({'commit': commit.stdout.strip(), **line, 'ratios': ratios}) + '\n')
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f'{row["row"]}: {row["what"]}'
 
 
 def draw(kept: Sequence[Mapping[str, Any]], file: Path) -> None:

@@ -1,8 +1,8 @@
 """Guest: all that is here for code written for InternUtopia 2.x and Isaac Sim, for machines without Isaac Sim.
 
 No other module depends on this package: `register`, called by `internutopia`, adds it to the hooks of
-`internutopia.util.conventions` and `internutopia.util.conventions`. `internutopia.compat.v2` has what InternUtopia 2.x
-itself had, `internutopia.compat.omni` stand-ins for modules of Isaac Sim.
+`internutopia.util.conventions`. `internutopia.compat.v2` has what InternUtopia 2.x itself had,
+`internutopia.compat.omni` stand-ins for modules of Isaac Sim.
 
 `install()` makes importable what extension packages use of `omni.isaac.core`, `isaacsim.core`, `omni.usd` and
 `omni.replicator.core` and what has a meaning for every physics engine: rotations, seeds, queries of prims on a stage

@@ -170,8 +170,7 @@ class ArmMapper:
             target: target of the step before; None at the start of an episode.
         """
         arm, action = self._arm, self._action
-        if target is None or action.relative_to == 'pose':
-            target = self._pose(obs) if action.space == 'end_effector' else self._joints(obs)
+        target = self._reference(obs, target)
         values = row[: self._moved]
         if action.space == 'joints':
             target = values if action.mode == 'absolute' else target + action.position_scale * values
@@ -198,8 +197,7 @@ class ArmMapper:
         """
         action = self._action
         in_joints = action.space == 'joints'
-        if target is None or action.relative_to == 'pose':
-            target = self._joints(obs) if in_joints else self._pose(obs)
+        target = self._reference(obs, target)
         new = self._commanded(command, self._arm.joint_controller if in_joints else self._arm.pose_controller)
         if in_joints:
             values = new if action.mode == 'absolute' else (new - target) / action.position_scale
@@ -209,6 +207,12 @@ class ArmMapper:
             return values, new
         opens = self._commanded(command, self._arm.gripper_controller)[0] > 0.0
         return np.append(values, action.gripper.open if opens else action.gripper.closed), new
+
+    def _reference(self, obs: Mapping[str, Any], target: Array | None) -> Array:
+        """Return the pose `(7,)` or joint positions `(k,)` that changes are relative to."""
+        if target is not None and self._action.relative_to != 'pose':
+            return target
+        return self._pose(obs) if self._action.space == 'end_effector' else self._joints(obs)
 
     def _pose_values(self, new: Array, pose: Array) -> Array:
         """Return the numbers of a row that bring a pose `(7,)` to a new one: the inverse of `_moved_pose`."""

@@ -55,8 +55,10 @@ class SuiteBenchmark(StepBenchmark):
         super().__init__()
         load_extensions()
         self._suite, self._mapping = find_suite(suite), MappingCfg.read(mapping)
-        self._tasks, self._axis, self._threads = list(tasks or self._suite.tasks), perturbation, threads
-        self._envs = {name: self._made(name) for name in self._tasks}
+        self._envs = {
+            name: SuiteVectorEnv(self._suite, name, self._mapping, 1, perturbation, threads)
+            for name in tasks or self._suite.tasks
+        }
 
     @classmethod
     def configure_render(cls, mode: str) -> dict[str, str]:
@@ -65,7 +67,7 @@ class SuiteBenchmark(StepBenchmark):
 
     def get_tasks(self) -> list[dict[str, Any]]:
         """Return the tasks."""
-        return [{'name': name, 'suite': self._suite.name} for name in self._tasks]
+        return [{'name': name, 'suite': self._suite.name} for name in self._envs]
 
     def reset(self, task: dict[str, Any]) -> Any:
         """Start the episode of a task with the number that the harness gives it."""
@@ -118,6 +120,3 @@ class SuiteBenchmark(StepBenchmark):
         """Free the envs."""
         for env in self._envs.values():
             env.close_extras()
-
-    def _made(self, task: str) -> SuiteVectorEnv:
-        return SuiteVectorEnv(self._suite, task, self._mapping, 1, self._axis, self._threads)

@@ -54,13 +54,15 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []  # of the table of episodes
     statistics: list[dict[str, Statistics]] = []
+    vectors: dict[str, NDArray[Any]] = {}
     data, videos = _Files(_DATA_MB), {leaf: _Files(_VIDEO_MB) for leaf in features.videos}
     writer: Any = None
     start = 0
     for number, episode in enumerate(dataset):
         frames = len(episode.frame_steps)
         task = tasks.setdefault(episode.facts['task'], len(tasks))
-        columns = _columns(features, keys, episode, fps, start, number, task)
+        vectors = {name: rows for name, rows in features.vectors(episode).items() if rows.size}
+        columns = _columns(features, keys, vectors, episode, fps, start, number, task)
         of_episode = {name: _row_statistics(column) for name, column in columns.items() if name not in unmeasured}
         table = pa.table({name: _arrow(column) for name, column in columns.items()})
         row: dict[str, Any] = {
@@ -91,7 +93,6 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
         statistics.append(of_episode)
         start += frames
     writer.close()
-    vectors = {name: rows.shape[1] for name, rows in features.vectors(dataset[0]).items() if rows.size}
     infos: dict[str, dict[str, Any]] = {}
     for leaf, files in videos.items():
         for index, parts in files.parts.items():
@@ -117,7 +118,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
         'splits': {'train': f'0:{len(rows)}'},
         'data_path': _DATA,
         'video_path': _VIDEO if videos else None,
-        'features': _feature_facts(features, vectors, keys, infos),
+        'features': _feature_facts(features, {name: rows.shape[1] for name, rows in vectors.items()}, keys, infos),
     })  # fmt: skip
     return features
 
@@ -154,6 +155,7 @@ class _Files:
 def _columns(
     features: Features,
     keys: Mapping[str, str],
+    vectors: Mapping[str, NDArray[Any]],
     episode: RecordedEpisode,
     fps: int,
     start: int,
@@ -163,7 +165,7 @@ def _columns(
     """Return the rows of an episode, `(frames, ...)` by feature."""
     frames = len(episode.frame_steps)
     columns: dict[str, NDArray[Any]] = {
-        **features.vectors(episode),
+        **vectors,
         **{keys[leaf]: episode.observations[leaf].astype(dtype) for leaf, (_, dtype) in features.others.items()},
         **{keys[leaf]: np.asarray(episode.raw_frames(leaf)) for leaf in features.raw},
         'next.reward': frame_sums(episode),

@@ -43,15 +43,16 @@ class MappedFeatures(Features):
 def mapped_features(dataset: Dataset, form: ArmForm) -> Features:
     """Return the features of a dataset in the form of a mapping.
 
-    ValueError if the episodes lack pictures or commands that it needs.
+    ValueError if the episodes lack pictures that it needs.
     """
     recorded = features_of(dataset)
     videos = {leaf: recorded.videos.get(leaf) for leaf in _videos(form).values()}
     missing = [leaf for leaf, each in videos.items() if each is None]
     if missing:
         raise ValueError(f'{dataset.folder}: no pictures {missing} were recorded, only {sorted(recorded.videos)}')
-    state = {name: (rows.shape[1:], 'float32') for name, rows in _vectors(dataset[0], form).items()}
-    actions = {ACTION: state.pop(ACTION)}
+    mapper = ArmMapper(form.mapping, form.arm)
+    state = {_key(name): ((size,), 'float32') for name, size in mapper.state_sizes.items()}
+    actions = {ACTION: ((mapper.size,), 'float32')}
     return MappedFeatures(state, actions, {}, {}, {leaf: recorded.videos[leaf] for leaf in videos}, form=form)
 
 

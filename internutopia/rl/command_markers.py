@@ -33,19 +33,22 @@ _HEAD = 0.75  # height of arrows above the robot's middle, in its radii
 
 def command_markers(core: ArrayRunner, env_id: int, robot: RobotCamera) -> EnvMarkers:
     """Return markers of the current commands of the robot in an env; none for commands whose terms have no marker."""
-    state = core.state
+    goals = command_goals(core, env_id, robot.ground)
     markers: list[Marker] = []
-    goals: list[Floats] = []
     for name, cfg in core.learning.commands.items():
-        values = to_host(state.command(name)[env_id]).astype(np.float64)
-        kind = look_up_marker(cfg.term)
-        if kind == 'point':
-            goal = np.array([*values[:2], values[2] if len(values) > 2 else robot.ground])
-            goals.append(goal)
-            markers += _goal(goal, len(values) > 2, robot.radius)
-        elif kind == 'velocity':
-            markers += _velocity(values, state, env_id, robot)
-    return EnvMarkers(markers, goals)
+        values = to_host(core.state.command(name)[env_id]).astype(np.float64)
+        if name in goals:
+            markers += _goal(goals[name], len(values) > 2, robot.radius)
+        elif look_up_marker(cfg.term) == 'velocity':
+            markers += _velocity(values, core.state, env_id, robot)
+    return EnvMarkers(markers, list(goals.values()))
+
+
+def command_goals(core: ArrayRunner, env_id: int, ground: float) -> dict[str, Floats]:
+    """Return the points `(3,)` [m], env frame, that commands name, by command; those in a plane on the ground."""
+    named = [name for name, cfg in core.learning.commands.items() if look_up_marker(cfg.term) == 'point']
+    places = {name: to_host(core.state.command(name)[env_id]).astype(np.float64) for name in named}
+    return {name: np.array([*place, ground][:3]) for name, place in places.items()}
 
 
 def _goal(goal: Floats, in_space: bool, radius: float) -> list[Marker]:

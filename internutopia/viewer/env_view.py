@@ -21,7 +21,7 @@ from internutopia.engines.batched.world import BatchedWorld
 from internutopia.model.compiled import CompiledScene
 from internutopia.rendering.gl import NoOpenGLError
 from internutopia.rl.array_runner import ArrayRunner
-from internutopia.rl.terms.registry import look_up_marker
+from internutopia.rl.command_markers import command_goals
 from internutopia.rl.training.loading import velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util.arrays import to_host
@@ -169,10 +169,7 @@ class _ArrayAccess:
         raise NotImplementedError('the array API has no arms in `controls`')
 
     def goals(self, env_id: int) -> dict[str, NDArray[np.float64]]:
-        commands = self._core.learning.commands
-        points = {name for name, cfg in commands.items() if look_up_marker(cfg.term) == 'point'}
-        places = {name: to_host(self._core.state.command(name)[env_id]) for name in points}
-        return {name: np.array([*place, 0.0][:3], np.float64) for name, place in places.items()}
+        return command_goals(self._core, env_id, ground=0.0)
 
     def figures(self, env_id: int) -> dict[str, Any]:
         terms = self._core.rewards.contributions(env_id)

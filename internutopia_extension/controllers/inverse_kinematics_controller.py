@@ -188,8 +188,8 @@ class InverseKinematicsController(BaseController):
         if self._base_is_late:
             config: Any = self.config
             robot: Any = self.robot
+            robot.get_robot_ik_base()  # what is not known by now is a mistake in the class, whose error is raised
             self.__init__(config, robot, self.scene)
-            self._base_is_late = False
 
     def _chain(self, tip: str) -> KinematicChain:
         """Return the joints between the arm base and the end effector. ValueError if there are none."""

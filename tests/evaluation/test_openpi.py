@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markers import need_packages
 
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols import connect
@@ -47,16 +48,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has `openpi-client`."""
     folder = tmp_path_factory.mktemp('openpi')
     subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
-    pip = [
-        folder / 'bin' / 'pip',
-        'install',
-        '--quiet',
-        f'openpi-client=={VERSION}',
-        'typing_extensions',
-    ]  # which it imports
-    installed = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if installed.returncode:
-        pytest.skip(f'openpi-client cannot be installed: {installed.stderr.strip()[-200:]}')
+    need_packages(
+        [folder / 'bin' / 'pip'], 'typing_extensions', f'openpi-client=={VERSION}'
+    )  # which imports the former
     return folder / 'bin' / 'python'
 
 

@@ -145,7 +145,7 @@ def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite
         ('http://127.0.0.1:9', 'no policy answers at http://127.0.0.1:9 within 3 s: '),
         ('zmq://127.0.0.1:9', 'no policy answers at zmq://127.0.0.1:9 within 3 s: '),
         ('ftp://127.0.0.1', "no protocol has the scheme 'ftp'"),
-        ('nothing', "expected 'expert', 'random', module:function or a URL, got 'nothing'"),
+        ('nothing', "expected 'expert', 'random', module:function, lerobot:PATH or a URL, got 'nothing'"),
         ('127.0.0.1:9', 'expected module:function, or an address such as http://127.0.0.1:8000'),
     ):
         result = evaluate(address)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import need_packages
 
 PACKAGES = ['vla-eval==0.8.0', 'lazyregistry', 'jsonargparse', 'omegaconf', 'antlr4-python3-runtime==4.9.3', 'tqdm']
 MAPPING = """
@@ -55,10 +56,8 @@ benchmarks:
 @pytest.mark.usefixtures('opengl')
 def test_a_server_of_the_harness_carries_out_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    pip = [sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps', '--no-compile', '--target', 'packages']
-    installed = subprocess.run([*pip, *PACKAGES], capture_output=True, text=True, check=False)
-    if installed.returncode:
-        pytest.skip(f'vla-eval cannot be installed: {installed.stderr.strip()[-200:]}')
+    options = ['--no-deps', '--no-compile', '--target', 'packages']
+    need_packages([sys.executable, '-m', 'pip'], *options, *PACKAGES)
     for name, text in (('mapping.yaml', MAPPING), ('config.yaml', CONFIG), ('server.py', SERVER)):
         Path(name).write_text(text)
     environment = {**os.environ, 'PYTHONPATH': str(tmp_path / 'packages')}

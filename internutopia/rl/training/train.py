@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import torch
 
-import internutopia
 from internutopia.config import Config
 from internutopia.config.config import RayDistributionCfg
 from internutopia.rl.policy import check_names_no_program
@@ -54,7 +53,7 @@ from internutopia.rl.training.trainer import Runner
 from internutopia.util import log
 from internutopia.util.imports import install_hint
 
-PACKAGES = ('mujoco', 'rsl-rl-lib', 'torch', 'numpy')
+PACKAGES = ('internutopia3', 'mujoco', 'rsl-rl-lib', 'torch', 'numpy')
 ENGINE_PACKAGES = {'mujoco_warp': ('mujoco-warp', 'warp-lang'), 'physx': ('ovphysx', 'ovstage')}
 
 
@@ -250,7 +249,7 @@ def _new_run(task: Task, folder: Path, settings: Mapping[str, Any], seed: int) -
         options=dict(task.options),
         training=task.settings(**settings),
         seed=seed,
-        versions={'internutopia': internutopia.__version__, **_versions(PACKAGES), 'python': platform.python_version()},
+        versions=_versions(PACKAGES) | {'python': platform.python_version()},
     )
 
 
