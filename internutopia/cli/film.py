@@ -183,7 +183,7 @@ def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int |
             )
         return lambda: env.render(camera, size)
     runner = env.runner
-    if of_all and env.config.simulator.render_quality == 'fast':
+    if of_all and env.config.simulator.render_quality != 'full':
         return GridFilm(runner, runner.camera_pose(camera, size), size).picture
     if of_all:  # shadows and smooth edges: what moves cannot be rendered alone
         return lambda: env.render(camera, size)

@@ -134,8 +134,9 @@ class SimConfig(BaseCfg):
     """Time between two frames of the renderer, s, at most 1, written like `physics_dt`."""
     rendering_interval: NonNegativeInt | None = Field(default=None, le=MAX_COUNT)
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
-    render_quality: Literal['fast', 'full'] = 'fast'
-    """Rendering quality: `'fast'` without shadows, reflections and smooth edges, or `'full'`."""
+    render_quality: Literal['plain', 'fast', 'full'] = 'fast'
+    """Rendering quality: `'fast'` without shadows, reflections and smooth edges, `'plain'` without textures and sky,
+    too, and with coarser round shapes, or `'full'`."""
     renderer: Literal['auto', 'opengl', 'raytrace'] = 'auto'
     """Renderer of the robots' cameras: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
     `'auto'` takes the latter on a GPU, and RTX with `'isaac_sim'`."""

@@ -53,7 +53,7 @@ def add_markers(scene: mujoco.MjvScene, markers: Sequence[Marker]) -> None:
 
 
 Floats = NDArray[np.float64]
-Quality = Literal['fast', 'full']
+Quality = Literal['plain', 'fast', 'full']
 Layer = Literal['all', 'still', 'moving']
 PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
 

@@ -2,6 +2,7 @@
 
 A context is made once per thread, and what it holds of a model (meshes, textures) once per model: the least recently
 used models are dropped when there are many. `fast` pictures have no shadows, no reflections and no smooth edges.
+`plain` ones have no textures and no sky either, but their mean colours, and round things have few faces.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -33,11 +34,13 @@ from internutopia.rendering.camera import (
 from internutopia.rendering.gl import SOFTWARE_TURN, open_context, renders_in_software
 from internutopia.rendering.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
-_MODELS_KEPT: dict[Quality, int] = {'fast': 32, 'full': 4}  # one with shadows holds 64 MB
+_MODELS_KEPT: dict[Quality, int] = {'plain': 32, 'fast': 32, 'full': 4}  # one with shadows holds 64 MB
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _STILL, _MOVING = int(mujoco.mjtCatBit.mjCAT_STATIC), int(mujoco.mjtCatBit.mjCAT_DYNAMIC)
 _CATEGORIES: dict[Layer, int] = {'all': _STILL | _MOVING, 'still': _STILL, 'moving': _MOVING}
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
+_PLAIN_DETAIL = 12, 6  # faces of round things around and along their axis: half the pictures' time
+_NO_COLOUR = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # of a geom: that of its material counts
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
@@ -112,8 +115,15 @@ class _ModelScene:
         self._free_camera: Any = mujoco.MjvCamera()  # the scene needs one; `_set_camera` replaces it
         if not self._smooth:
             self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
-        self._flags = self._scene.flags.copy()
         self._sky = _sky_distance(model)
+        self._background: NDArray[np.uint8] | None = None  # painted where nothing is
+        self._colours: dict[str, NDArray[np.float32]] = {}  # fields of the model while a scene is made of it
+        if quality == 'plain':
+            for flag in (mujoco.mjtRndFlag.mjRND_SKYBOX, mujoco.mjtRndFlag.mjRND_HAZE):
+                self._scene.flags[flag] = 0
+            self._options.flags[mujoco.mjtVisFlag.mjVIS_TEXTURE] = 0
+            self._sky, self._background, self._colours = None, _sky_colour(model), _plain_colours(model)
+        self._flags = self._scene.flags.copy()
         self._moving = _moving_geoms(model)
         self._shown: Layer | None = None
         self._size = list(size)
@@ -143,7 +153,7 @@ class _ModelScene:
         """Render one picture."""
         if request.layer != self._shown:
             self._shown = request.layer
-            with _far_floor(self._model):
+            with _far_floor(self._model), _coloured(self._model, self._colours):
                 mujoco.mjv_updateScene(
                     *(self._model, self._data, self._options, None, self._free_camera),
                     *(_CATEGORIES[request.layer], self._scene),
@@ -165,12 +175,15 @@ class _ModelScene:
         depth_in_colour = in_colour and not self._smooth and frame.labels is None and layer == 'all'
         if frame.rgba is not None:
             pixels = np.empty((*frame.rgba.shape[:2], 3), np.uint8)
-            depth = np.empty(frame.rgba.shape[:2], np.float32) if depth_in_colour and frame.depth is not None else None
+            with_depth = (depth_in_colour and frame.depth is not None) or self._background is not None
+            depth = np.empty(frame.rgba.shape[:2], np.float32) if with_depth else None
             mujoco.mjr_render(rect, self._scene, self._context)
             mujoco.mjr_readPixels(pixels, depth, rect, self._context)
+            if depth is not None and self._background is not None:
+                pixels[depth <= 0.0] = self._background
             frame.rgba[..., :3] = pixels[::-1]  # OpenGL begins at the bottom
             frame.rgba[..., 3] = 255
-            if depth is not None and frame.depth is not None:
+            if depth_in_colour and depth is not None and frame.depth is not None:
                 self._clear_sky(depth, rect, camera_pose)
                 frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
                 return
@@ -334,16 +347,20 @@ class _ModelScene:
 
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
     """Create the OpenGL context of a model; changes its rendering settings meanwhile, which physics does not read."""
-    vis = model.vis
+    extent, detail = model.vis.global_, model.vis.quality
     with _far_floor(model):
-        kept = vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize
-        vis.global_.offwidth, vis.global_.offheight = size
-        if quality == 'fast':
-            vis.quality.offsamples = vis.quality.shadowsize = 0
+        kept = extent.offwidth, extent.offheight
+        fine = detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks
+        extent.offwidth, extent.offheight = size
+        if quality != 'full':
+            detail.offsamples = detail.shadowsize = 0
+        if quality == 'plain':
+            detail.numslices, detail.numstacks = _PLAIN_DETAIL
         try:
             context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         finally:
-            vis.global_.offwidth, vis.global_.offheight, vis.quality.offsamples, vis.quality.shadowsize = kept
+            extent.offwidth, extent.offheight = kept
+            detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks = fine
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
     return context
 
@@ -359,6 +376,45 @@ def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
             yield
         finally:
             sight.zfar = kept
+
+
+@contextmanager
+def _coloured(model: mujoco.MjModel, colours: Mapping[str, NDArray[np.float32]]) -> Iterator[None]:
+    """Give fields other colours, which physics does not read; the caller holds the lock of the model."""
+    kept = {field: getattr(model, field).copy() for field in colours}
+    try:
+        for field, values in colours.items():
+            getattr(model, field)[:] = values
+        yield
+    finally:
+        for field, values in kept.items():
+            getattr(model, field)[:] = values
+
+
+def _plain_colours(model: mujoco.MjModel) -> dict[str, NDArray[np.float32]]:
+    """Return the colours of materials, and of geoms that have their own, times the mean of their textures."""
+    means = np.ones((model.nmat, 4), np.float32)
+    roles = [int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA)]
+    for material, textures in enumerate(model.mat_texid[:, roles]):
+        for texture in textures[textures >= 0]:
+            means[material, :3] *= _mean_of(model, texture) / 255.0
+    geoms, own = model.geom_rgba.copy(), (model.geom_rgba != _NO_COLOUR).any(axis=1) & (model.geom_matid >= 0)
+    geoms[own] *= means[model.geom_matid[own]]
+    return {'mat_rgba': model.mat_rgba * means, 'geom_rgba': geoms}
+
+
+def _sky_colour(model: mujoco.MjModel) -> NDArray[np.uint8] | None:
+    """Return the mean colour `(3,)` of the sky; None if there is none."""
+    skies = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)
+    return _mean_of(model, skies[0]).round().astype(np.uint8) if len(skies) else None
+
+
+def _mean_of(model: mujoco.MjModel, texture: int) -> NDArray[np.float64]:
+    """Return the mean red, green and blue `(3,)` of a texture, 0 to 255."""
+    channels = int(model.tex_nchannel[texture])
+    begin, count = int(model.tex_adr[texture]), int(model.tex_width[texture]) * int(model.tex_height[texture])
+    pixels = model.tex_data[begin : begin + count * channels].reshape(count, channels)
+    return np.broadcast_to(pixels[:, :3].mean(axis=0), 3)
 
 
 def _moving_geoms(model: mujoco.MjModel) -> NDArray[np.intp]:

@@ -110,6 +110,39 @@ def test_depth_alone_is_the_same(env):
     assert_same_depth(depth, cast(env, camera_pose))
 
 
+PAINTED = """
+<asset>
+  <texture name="sky" type="skybox" builtin="gradient" rgb1="0.2 0.4 0.6" rgb2="0.4 0.6 0.8" width="16" height="96"/>
+  <texture name="checker" type="2d" builtin="checker" rgb1="1 0 0" rgb2="0 0 1" width="64" height="64"/>
+  <material name="checker" texture="checker" texrepeat="4 4"/>
+</asset>
+<worldbody>
+  <geom type="box" size="0.5 0.5 0.5" pos="2 0 0.5" material="checker"/>
+  <geom type="box" size="0.5 0.5 0.5" pos="2 0 1.5" material="checker" rgba="1 1 1 1"/>
+</worldbody>"""
+
+
+def test_plain_pictures_have_the_mean_colours_of_textures_and_sky_and_the_same_depth(
+    make_env, make_task, write_model, opengl
+):
+    env = make_env(tasks=[make_task(write_model('painted', PAINTED), robots=[])], env_num=1)
+    env.reset()
+    camera_pose = CameraPose.looking_at((2.0, 0.0, 1.0), (-1.0, 0.0, 1.0), LENS)
+    fast, plain, labelled = frame(), frame(), frame(labels=True)
+    for quality, picture in (('fast', fast), ('plain', plain), ('plain', labelled), ('fast', again := frame())):
+        env.runner.world.render([RenderRequest(0, camera_pose, picture)], quality)
+    np.testing.assert_array_equal(plain.depth, fast.depth)
+    np.testing.assert_array_equal(plain.rgba, labelled.rgba)
+    np.testing.assert_array_equal(again.rgba, fast.rgba)  # the model has its own colours again
+    sky = np.isinf(plain.depth)
+    assert 0.2 < sky.mean() < 0.9
+    np.testing.assert_allclose(plain.rgba[sky][:, :3], [[77, 128, 179]] * sky.sum(), atol=2)
+    red, _, blue, _ = np.moveaxis(plain.rgba[~sky].astype(int), -1, 0)
+    assert red.min() > 20 and abs(red - blue).max() <= 2
+    red, _, blue, _ = np.moveaxis(fast.rgba[~sky].astype(int), -1, 0)
+    assert (red > 2 * blue).any() and (blue > 2 * red).any()
+
+
 OPEN = """
 <asset>{sky}<texture name="cube" type="cube" builtin="flat" rgb1="0.5 0.4 0.3" width="8" height="48"/></asset>
 <worldbody>

@@ -47,6 +47,7 @@ _SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
 # Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
 # first ray; 'full' pictures have the mean colour of all: the centre, and three points around it
 _SAMPLES: dict[Quality, NDArray[np.float64]] = {
+    'plain': np.zeros((1, 2)),
     'fast': np.zeros((1, 2)),
     'full': np.array([[0.0, 0.0], [0.0, -1 / 3], [3**0.5 / 6, 1 / 6], [-(3**0.5) / 6, 1 / 6]]),
 }

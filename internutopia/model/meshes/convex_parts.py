@@ -29,7 +29,16 @@ from internutopia.model.meshes.hulls import HULL_VERTICES, box_axes, box_corners
 from internutopia.model.meshes.part_cache import ConvexPart
 from internutopia.model.meshes.rectilinear import boxes_of
 from internutopia.model.meshes.sheets import SCALE_FREE_SIZE, flat_thickness, plates
-from internutopia.model.meshes.surfaces import Floats, Ints, Surface, normals_of, principal_extents, simplified
+from internutopia.model.meshes.surfaces import (
+    PREVIOUS,
+    Floats,
+    Ints,
+    Surface,
+    cross,
+    normals_of,
+    principal_extents,
+    simplified,
+)
 
 _SMALLEST_TURN = 0.2  # cosine of the angle by which a collapse may turn a face
 
@@ -68,7 +77,7 @@ def collapsed(surface: Surface, error: float) -> Surface:
         np.add.at(quadrics, targets[chosen], quadrics[sources[chosen]])
         np.add.at(weights, targets[chosen], weights[sources[chosen]])
         faces = moved[faces]
-        faces = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
+        faces = faces[(faces != faces[:, PREVIOUS]).all(axis=1)]
     used, index = np.unique(faces, return_inverse=True)
     return Surface(vertices[used], index.reshape(-1, 3).astype(np.int64))
 
@@ -79,14 +88,14 @@ def _quadrics(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
     An edge that only one face has counts as a plane across that face, too.
     """
     corners = vertices[faces]
-    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    crosses = cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     areas = np.linalg.norm(crosses, axis=1)
     normals = crosses / np.maximum(areas, 1e-300)[:, None]
     edges = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     _, index, counts = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True, return_counts=True)
     rim = counts[index.ravel()] == 1
     sides = vertices[edges[rim, 1]] - vertices[edges[rim, 0]]
-    across = np.cross(sides, np.repeat(normals, 3, axis=0)[rim])
+    across = cross(sides, np.repeat(normals, 3, axis=0)[rim])
     lengths = np.linalg.norm(across, axis=1)
     across /= np.maximum(lengths, 1e-300)[:, None]
     planes = np.concatenate([normals, across])
@@ -144,7 +153,7 @@ def _keeps_faces(vertices: Floats, faces: Ints, best: Ints, count: int) -> NDArr
         before = vertices[around]
         after = before.copy()
         after[:, corner] = vertices[target]
-        old, new = (np.cross(tri[:, 1] - tri[:, 0], tri[:, 2] - tri[:, 0]) for tri in (before, after))
+        old, new = (cross(tri[:, 1] - tri[:, 0], tri[:, 2] - tri[:, 0]) for tri in (before, after))
         least = _SMALLEST_TURN * np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1)
         valid[number[np.einsum('ij,ij->i', old, new) <= least]] = False
     return valid

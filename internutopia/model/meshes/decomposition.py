@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -51,6 +51,8 @@ Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 
 MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
+MANY_TRIANGLES = 200_000
+"""Number of triangles of meshes to decompose beyond which a message says that it takes long."""
 MAX_WORK = 55_000
 """Maximum `work` of a piece for CoACD: 2 to 40 s of processor time."""
 MAX_MESH_WORK = 110_000
@@ -161,28 +163,32 @@ class _Fallbacks:
 
 
 def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
-    """Decompose meshes; those for CoACD come last."""
+    """Decompose meshes, in their order, so that what is done before an interruption is kept."""
     if not jobs:
         return
+    triangles = sum(len(job.mesh[1]) for job in jobs.values())
+    if triangles > MANY_TRIANGLES:  # of the moment: not among the warnings that are kept with a scene
+        log.warning(
+            '%d meshes of %d triangles together are decomposed into convex colliders. This may take minutes, once: '
+            'each that is done is kept, also if you interrupt it. What need not be hollow takes no time with '
+            'physics:approximation = "convexHull"',
+            *(len(jobs), triangles),
+        )
     processes = [CoacdProcess() for _ in range(_core_count())]
     idle: SimpleQueue[CoacdProcess] = SimpleQueue()
     for process in processes:
         idle.put(process)
     pool = ThreadPoolExecutor(len(processes))
     fallbacks, seconds = _Fallbacks(), _Seconds()
-    waiting: dict[str, list[_Piece]] = {}
+    waiting: deque[tuple[str, list[_Piece]]] = deque()
     try:
         with progress_bar('decomposing colliders', len(jobs)) as advance:
-            for key, job in jobs.items():
-                found = _begin(job, pool, idle, seconds, fallbacks)
-                if any(isinstance(piece, _Decomposing) for piece in found):
-                    waiting[key] = found
-                else:
-                    yield key, _finish(job, found, fallbacks)
+            for number, (key, job) in enumerate(jobs.items(), 1):
+                waiting.append((key, _begin(job, pool, idle, seconds, fallbacks)))
+                while waiting and (number == len(jobs) or _is_ready(waiting[0][1])):
+                    ready, found = waiting.popleft()
+                    yield ready, _finish(jobs[ready], found, fallbacks)
                     advance()
-            for key, found in waiting.items():
-                yield key, _finish(jobs[key], found, fallbacks)
-                advance()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; its result is not used
         for process in processes:
@@ -221,6 +227,11 @@ class _Decomposing:
 
 
 _Piece = list[ConvexPart] | _Decomposing
+
+
+def _is_ready(found: list[_Piece]) -> bool:
+    """Return True if CoACD has decomposed all pieces that were left to it."""
+    return all(piece.parts.done() for piece in found if isinstance(piece, _Decomposing))
 
 
 def _begin(

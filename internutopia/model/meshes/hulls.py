@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.meshes.surfaces import Floats, Ints, Surface, normals_of
+from internutopia.model.meshes.surfaces import PREVIOUS, Floats, Ints, Surface, cross, normals_of
 
 HULL_VERTICES = 64
 """Maximum number of vertices of a hull, as in PhysX: the ones that stand out most."""
@@ -22,18 +23,30 @@ def hull(points: Floats, limit: int = -1) -> Surface:
     Raises:
         ValueError: The points are in a plane.
     """
-    low, size = points.min(axis=0), np.ptp(points, axis=0).max()
+    return hulls([points], limit)[0]
+
+
+def hulls(clouds: Sequence[Floats], limit: int = -1) -> list[Surface]:
+    """Return the `hull` of each of several sets of points, the same ones in a fifth of the time."""
+    if not clouds:
+        return []
     spec = mujoco.MjSpec()
-    spec.add_mesh(
-        name='mesh',
-        uservert=((points - low) / size).ravel(),  # MuJoCo refuses small meshes
-        maxhullvert=limit,
-        inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX,
-    )
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname='mesh')
+    for number, points in enumerate(clouds):
+        low, size = points.min(axis=0), np.ptp(points, axis=0).max()
+        name = f'mesh_{number}'
+        spec.add_mesh(
+            name=name,
+            uservert=((points - low) / size).ravel(),  # MuJoCo refuses small meshes
+            maxhullvert=limit,
+            inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX,
+        )
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
     model = spec.compile()
-    used, index = np.unique(hull_faces(model, 0), return_inverse=True)
-    return Surface(points[used], index.reshape(-1, 3).astype(np.int64))
+    found: list[Surface] = []
+    for number, points in enumerate(clouds):
+        used, index = np.unique(hull_faces(model, number), return_inverse=True)
+        found.append(Surface(points[used], index.reshape(-1, 3).astype(np.int64)))
+    return found
 
 
 def hull_faces(model: mujoco.MjModel, mesh: int) -> NDArray[np.int32]:
@@ -98,7 +111,7 @@ def dominant_axes(surface: Surface) -> Floats | None:
     second = normals[np.argmax(areas)]
     second = second - (second @ first) * first
     second /= np.linalg.norm(second)
-    axes = np.stack([first, second, np.cross(first, second)], axis=1)
+    axes = np.stack([first, second, cross(first, second)], axis=1)
     straight = np.abs(axes).max(axis=0) > 1 - _SQUARE**2
     return np.eye(3) if straight.all() else axes
 
@@ -166,7 +179,7 @@ class Blocks:
 
 def _steps(triangles: Floats, spacing: float) -> Ints:
     """Return the number `(m,)` of steps of at most `spacing` on the longest side of each triangle."""
-    sides = np.linalg.norm(triangles - np.roll(triangles, 1, axis=1), axis=2).max(axis=1)
+    sides = np.linalg.norm(triangles - triangles[:, PREVIOUS], axis=2).max(axis=1)
     return np.maximum(np.ceil(sides / spacing), 1).astype(np.int64)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from internutopia.model.meshes.convex_parts import hull_part
-from internutopia.model.meshes.hulls import Blocks, hull
+from internutopia.model.meshes.hulls import Blocks, hulls
 from internutopia.model.meshes.part_cache import ConvexPart
 from internutopia.model.meshes.surfaces import Floats, Surface, normals_of
 
@@ -28,22 +28,29 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
 
     What is open wider than twice the slack stays open.
     """
-    clusters = {number: _Cluster.of(part) for number, part in enumerate(parts)}
+    around = hulls([part.vertices for part in parts])
+    clusters = {number: _Cluster.of(each) for number, each in enumerate(around)}
     boxes = np.full((2 * len(parts), 2, 3), np.inf)  # of all clusters that there may be; none at infinity
     for number, each in clusters.items():
         boxes[number] = each.low, each.high
     queue: list[tuple[float, int, int, _Cluster]] = []
     tried: set[tuple[int, int]] = set()
 
-    def add_pairs(number: int) -> None:
-        for other in _nearest(number, boxes):
-            key = min(number, other), max(number, other)
-            if key not in tried and (pair := clusters[other].joined(clusters[number], slack)) is not None:
+    def add_pairs(numbers: Sequence[int]) -> None:
+        found: list[tuple[int, int]] = []
+        for number in numbers:
+            for other in _nearest(number, boxes):
+                key = min(number, other), max(number, other)
+                if key not in tried and clusters[other].may_join(clusters[number], slack):
+                    found.append((other, number))
+                tried.add(key)
+        around = hulls([clusters[i].points_with(clusters[j]) for i, j in found])
+        for (other, number), common in zip(found, around, strict=True):
+            if (pair := clusters[other].joined(clusters[number], common, slack)) is not None:
+                key = min(number, other), max(number, other)
                 heapq.heappush(queue, (1 - pair.filled / pair.hull.volume, *key, pair))
-            tried.add(key)
 
-    for number in clusters:
-        add_pairs(number)
+    add_pairs(list(clusters))
     newest = len(parts)
     while queue:
         _, first, second, pair = heapq.heappop(queue)
@@ -51,7 +58,7 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
             del clusters[first], clusters[second]
             clusters[newest] = pair
             boxes[[first, second]], boxes[newest] = np.inf, (pair.low, pair.high)
-            add_pairs(newest)
+            add_pairs([newest])
             newest += 1
     return [parts[number] if number < len(parts) else hull_part(each.hull, slack) for number, each in clusters.items()]
 
@@ -74,26 +81,31 @@ class _Cluster:
     high: Floats
 
     @classmethod
-    def of(cls, part: ConvexPart) -> _Cluster:
-        around = hull(part.vertices)
+    def of(cls, around: Surface) -> _Cluster:
         corners = around.vertices[around.faces]
         normals, areas = normals_of(corners)
         planes = np.column_stack([normals, np.einsum('ij,ij->i', normals, corners[:, 0])])[areas > 0]
         return cls((planes,), around.volume, around, around.vertices.min(axis=0), around.vertices.max(axis=0))
 
-    def joined(self, other: _Cluster, slack: float) -> _Cluster | None:
-        """Return both; None where a test of boxes, some points and volumes shows that they do not fill their hull."""
-        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+    def may_join(self, other: _Cluster, slack: float) -> bool:
+        """Return False where a test of boxes and some points shows that both do not fill their hull."""
         if (self.low > other.high + 2 * slack).any() or (other.low > self.high + 2 * slack).any():
-            return None
+            return False
         first, second = (each.hull.vertices[:: len(each.hull.vertices) // _SOME + 1] for each in (self, other))
         middles = ((first[:, None] + second[None]) / 2).reshape(-1, 3)  # between corners of both
-        if len(other._outside(self._outside(middles, slack), slack)):
-            return None
-        around, filled = hull(np.concatenate([self.hull.vertices, other.hull.vertices])), self.filled + other.filled
+        return not len(other._outside(self._outside(middles, slack), slack))
+
+    def points_with(self, other: _Cluster) -> Floats:
+        """Return the corners of both hulls."""
+        return np.concatenate([self.hull.vertices, other.hull.vertices])
+
+    def joined(self, other: _Cluster, around: Surface, slack: float) -> _Cluster | None:
+        """Return both, given the hull around them; None where its volume shows that they do not fill it."""
+        filled = self.filled + other.filled
         _, areas = normals_of(around.vertices[around.faces])
         if around.volume - filled > slack * areas.sum():
             return None
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return _Cluster(self.planes + other.planes, filled, around, low, high)
 
     def fills_hull(self, slack: float) -> bool:
@@ -117,7 +129,9 @@ class _Cluster:
                 rest = rest[(over > slack).any(axis=1)]
             if not covered[rest].all():
                 return False
-            blocks = blocks.halves(np.isin(np.arange(len(points)), rest))
+            uncovered = np.zeros(len(points), bool)
+            uncovered[rest] = True
+            blocks = blocks.halves(uncovered)
         return True
 
     def _outside(self, points: Floats, slack: float) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from internutopia.model.meshes.part_cache import ConvexPart
-from internutopia.model.meshes.surfaces import Floats, Surface, normals_of
+from internutopia.model.meshes.surfaces import Floats, Surface, cross, normals_of
 
 FLAT_THICKNESS = 0.05
 """Thickness [m] that flat colliders from `SCALE_FREE_SIZE` on get; thick enough not to be pushed through."""
@@ -108,7 +108,7 @@ class _Clusters:
         along = _longest_side(self._vertices[self.loops[cluster]])
         along = along - (along @ normal) * normal
         along /= np.linalg.norm(along)
-        axes = np.stack([along, np.cross(normal, along), normal], axis=1)
+        axes = np.stack([along, cross(normal, along), normal], axis=1)
         spread = np.ptp(front @ axes, axis=0)
         is_box = spread[2] < 1e-4 * spread[:2].min() and area > (1 - 1e-4) * spread[0] * spread[1]
         vertices = np.concatenate([front, front - thickness * normal])
@@ -144,15 +144,20 @@ def _without_spikes(loop: list[int]) -> list[int]:
 
 
 def _is_convex_loop(corners: Floats, normal: Floats) -> bool:
-    sides = np.roll(corners, -1, axis=0) - corners
+    sides = _next(corners) - corners
     sides /= np.linalg.norm(sides, axis=1, keepdims=True)
-    ahead = np.roll(sides, -1, axis=0)
-    turns = np.cross(sides, ahead) @ normal
+    ahead = _next(sides)
+    turns = cross(sides, ahead) @ normal
     return bool((turns >= -_BEND).all() and (np.einsum('ij,ij->i', sides, ahead) > -1 + _BEND).all())
 
 
+def _next(loop: Floats) -> Floats:
+    """Return the point of a loop `(n, k)` behind each one."""
+    return np.concatenate([loop[1:], loop[:1]])
+
+
 def _longest_side(corners: Floats) -> Floats:
-    sides = np.roll(corners, -1, axis=0) - corners
+    sides = _next(corners) - corners
     return sides[np.argmax(np.linalg.norm(sides, axis=1))]
 
 
@@ -161,8 +166,8 @@ def _pocket(corners: Floats, normal: Floats) -> float:
     across = _longest_side(corners)
     across = across - (across @ normal) * normal
     across /= max(float(np.linalg.norm(across)), 1e-300)
-    flat = corners @ np.stack([across, np.cross(normal, across)], axis=1)
-    sides = np.roll(flat, -1, axis=0) - flat
+    flat = corners @ np.stack([across, cross(normal, across)], axis=1)
+    sides = _next(flat) - flat
     outwards = np.stack([sides[:, 1], -sides[:, 0]], axis=1)
     outwards /= np.maximum(np.linalg.norm(outwards, axis=1, keepdims=True), 1e-300)
     reach = np.concatenate([outwards, _DIRECTIONS]) @ flat.T

@@ -17,6 +17,7 @@ FLAT = 1e-5
 """A surface is flat if its least extent along its principal axes is below this part of its greatest."""
 
 _SAME_POINT = 1e-6  # vertices closer than this part of the surface's extent are one
+PREVIOUS = [2, 0, 1]  # corners of a triangle before each of its corners
 _NO_VOLUME = 1e-12  # a sheet with two sides encloses less than this part of the cube around it
 _FLAT_EDGE = 1e-5  # how far a face may stand over its neighbour's plane, as part of the extent, and count as convex
 
@@ -68,17 +69,25 @@ def principal_extents(points: Floats) -> tuple[Floats, Floats]:
     return axes, np.ptp(centred @ axes.T, axis=0)
 
 
+def cross(a: Floats, b: Floats) -> Floats:
+    """Return cross products of arrays `(..., 3)` of one shape: as `np.cross`, in a fraction of its time for few."""
+    found = np.empty(a.shape)
+    for axis, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+        found[..., axis] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return found
+
+
 def signed_volume(triangles: Floats) -> float:
     """Return the volume [m3] inside a closed surface of triangles `(m, 3, 3)`; negative if they face inwards."""
     a, b, c = (triangles[:, k] - triangles[0, 0] for k in range(3))
-    return float(np.einsum('ij,ij->', a, np.cross(b, c))) / 6
+    return float(np.einsum('ij,ij->', a, cross(b, c))) / 6
 
 
 def normals_of(corners: Floats) -> tuple[Floats, Floats]:
     """Return `(m, 3)` unit normals of triangles `(m, 3, 3)`, zero for those without an area, and areas `(m,)` [m2]."""
-    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    crosses = cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(crosses, axis=1)
-    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
+    longest = np.linalg.norm(corners - corners[:, PREVIOUS], axis=2).max(axis=1, initial=0.0)
     wide = lengths > _SAME_POINT * longest**2
     return np.where(wide[:, None], crosses / np.maximum(lengths, 1e-300)[:, None], 0.0), lengths / 2
 
@@ -145,7 +154,7 @@ def _merged(vertices: Floats) -> tuple[Floats, Ints]:
 
 def _without_degenerate(faces: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Return faces with three different vertices, and a mask `(m,)` of them."""
-    distinct = (faces != np.roll(faces, 1, axis=1)).all(axis=1)
+    distinct = (faces != faces[:, PREVIOUS]).all(axis=1)
     return faces[distinct], distinct
 
 
@@ -158,7 +167,7 @@ def _are_closed(vertices: Floats, faces: Ints, labels: Ints) -> NDArray[np.bool_
     codes, places = np.unique((np.repeat(index, 3) * count + edges[:, 0]) * count + edges[:, 1], return_inverse=True)
     unpaired = codes[np.bincount(places, signs, len(codes)) != 0] // count**2
     a, b, c = np.moveaxis((vertices - vertices.mean(axis=0))[faces], 1, 0)
-    volumes = np.bincount(index, np.einsum('ij,ij->i', a, np.cross(b, c)) / 6, len(groups))
+    volumes = np.bincount(index, np.einsum('ij,ij->i', a, cross(b, c)) / 6, len(groups))
     hollow = np.abs(volumes) > _NO_VOLUME * np.ptp(vertices, axis=0).max(initial=0.0) ** 3
     hollow[unpaired] = False
     return hollow[index]

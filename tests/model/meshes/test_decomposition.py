@@ -6,6 +6,7 @@ import importlib.util
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -371,6 +372,41 @@ def test_the_slowest_mesh_is_named(cache, trough, blocks, caplog):
     decompose([trough, blocks(CUBE, CUBE, CUBE, SOLID)], ['/World/trough', '/World/cube'])
     (record,) = (each for each in caplog.records if each.msg == decomposition.DECOMPOSED)
     assert record.getMessage().startswith('meshes were decomposed (2); the slowest is /World/trough, it took ')
+
+
+def test_an_interruption_keeps_what_was_decomposed(cache, trough, blocks, monkeypatch):
+    split, submit, coacd_is_done = decomposition._split, ThreadPoolExecutor.submit, threading.Event()
+
+    def interrupted(job: Any) -> Any:
+        if job.name == 'third':
+            assert coacd_is_done.wait(600)
+        if job.name == 'fourth':
+            raise KeyboardInterrupt
+        return split(job)
+
+    def submitted(pool: Any, *args: Any) -> Any:
+        future = submit(pool, *args)
+        future.add_done_callback(lambda _: coacd_is_done.set())
+        return future
+
+    monkeypatch.setattr(ThreadPoolExecutor, 'submit', submitted)
+    monkeypatch.setattr(decomposition, '_split', interrupted)
+    cubes = [blocks(np.multiply(CUBE, size), CUBE, CUBE, SOLID) for size in (1.0, 2.0, 3.0)]
+    with pytest.raises(KeyboardInterrupt):
+        decompose([cubes[0], trough, *cubes[1:]], ['first', 'second', 'third', 'fourth'])
+    assert len(list(cache.glob('*.npz'))) == 3
+
+
+def test_much_work_is_announced_each_time_and_is_no_warning_of_the_scene(cache, blocks, monkeypatch, caplog):
+    monkeypatch.setattr(decomposition, 'MANY_TRIANGLES', 20)
+    cubes = [blocks(np.multiply(CUBE, size), CUBE, CUBE, SOLID) for size in (1.0, 2.0)]
+    with recorded_warnings() as kept:
+        decompose(cubes[:1])
+        assert not caplog.records
+        decompose([*cubes, blocks(np.multiply(CUBE, 3.0), CUBE, CUBE, SOLID)])
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith('2 meshes of 24 triangles together are decomposed') and 'convexHull' in message
+    assert not kept
 
 
 def test_no_meshes_and_meshes_without_a_surface_have_no_parts(cache, runs: list[Any], blocks: Callable[..., Any]):

@@ -66,13 +66,16 @@ class CollisionFilter:
         self._excluded: set[frozenset[str]] = set()
         self._switched_off: set[frozenset[str]] = set()  # likewise, of whole articulations
         self._groups: list[_Sides] = []
+        self._by_body: dict[str, set[str]] = {}  # paths of colliders, by the name of their body
+        for prim, geom in colliders:
+            self._by_body.setdefault(geom.parent.name, set()).add(str(prim.GetPath()))
+        self._body_of = {path: body for body, paths in self._by_body.items() for path in paths}
 
     def exclude_links(self, links: Iterable[str], *, articulation: bool = False) -> None:
         """Let bodies, given by path, pass through each other; `articulation`: they are all of its bodies that do."""
-        collide = {geom.parent.name for _, geom in self._colliders}
         excluded = self._switched_off if articulation else self._excluded
         for one, other in combinations([self._bodies[link] for link in links], 2):
-            if one in collide and other in collide:
+            if one in self._by_body and other in self._by_body:
                 excluded.add(frozenset((one, other)))
 
     def add_pairs(self, prims: Iterable[Usd.Prim], links: Mapping[str, Sequence[str]]) -> None:
@@ -151,11 +154,10 @@ class CollisionFilter:
 
     def _exclude_bodies(self, one: set[str], other: set[str]) -> list[_Sides]:
         """Exclude the bodies that are on one side with all their colliders; returns what is left to filter."""
-        colliders: dict[str, set[str]] = {}
-        for prim, geom in self._colliders:
-            colliders.setdefault(geom.parent.name, set()).add(str(prim.GetPath()))
-        colliders.pop('world', None)
-        whole = [{body: paths for body, paths in colliders.items() if paths <= side} for side in (one, other)]
+        whole: list[dict[str, set[str]]] = []
+        for side in (one, other):
+            bodies = {self._body_of[path] for path in side} - {'world'}
+            whole.append({body: self._by_body[body] for body in bodies if self._by_body[body] <= side})
         for first in whole[0]:
             for second in whole[1]:
                 self._exclude(first, second)
