@@ -58,6 +58,7 @@ class CompiledScene:
             model,
             {object_body(obj.name): obj for obj in scene.objects},
             {layout.body: name for name, layout in self.bodies.items()},
+            scene.numbered,
         )
 
     @property

@@ -15,6 +15,7 @@ import numpy as np
 from mujoco import mjtGeom
 from numpy.typing import NDArray
 
+from internutopia.rendering.camera import NO_COLOUR
 from internutopia.util.rotations import quat_rotate
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ def robot_box(
 def _boxes_of(
     model: mujoco.MjModel, data: mujoco.MjData, bodies: Mapping[int, str], geoms: NDArray[np.intp]
 ) -> tuple[PartBox, ...]:
-    shown = geoms[_SHOWN[model.geom_group[geoms]]]
+    shown = geoms[_SHOWN[model.geom_group[geoms]] & (_opacities(model, geoms) > 0)]
     by_body: dict[int, list[int]] = {}
     for geom in (shown if len(shown) else geoms).tolist():
         by_body.setdefault(_carrier(model, bodies, int(model.geom_bodyid[geom])), []).append(geom)
@@ -91,6 +92,13 @@ def _boxes_of(
         movable = model.body_weldid[body] != 0 and model.body_mocapid[model.body_rootid[body]] < 0
         parts.append(PartBox(bodies.get(body), bool(movable), corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)))
     return tuple(parts)
+
+
+def _opacities(model: mujoco.MjModel, geoms: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Return the opacity of geoms: their own, or that of their material where they have no colour."""
+    rgba, materials = model.geom_rgba[geoms], model.geom_matid[geoms]
+    own = (rgba != NO_COLOUR).any(axis=1) | (materials < 0)
+    return np.where(own, rgba[:, 3], model.mat_rgba[materials, 3] if model.nmat else 1.0)
 
 
 def _carrier(model: mujoco.MjModel, bodies: Mapping[int, str], body: int) -> int:

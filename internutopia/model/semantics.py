@@ -15,7 +15,7 @@ are ignored.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from internutopia.model.custom_texts import custom_texts
 from internutopia.model.part_boxes import PartBox, part_boxes
-from internutopia.model.spec import SCENE_PREFIX, ObjectSpec
+from internutopia.model.spec import OBJECTS_PREFIX, SCENE_PREFIX, ObjectSpec
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
 PREFIX = 'semantics:'
+_FIRST_ID = 2  # 0 and 1: nothing, and what has no label
 _PRIM = f'{SCENE_PREFIX}/'  # what names of elements from USD begin with: prim paths
 
 
@@ -70,15 +71,23 @@ class SceneLabels:
         model: of the scene.
         objects: of the task, by the names of their bodies in it.
         bodies: what bodies with poses are called, by their number.
+        numbered: `SceneSpec.numbered`.
 
     Attributes:
         things: those of the scene in the order of its model, then the task's objects.
         geom_labels: `(ngeom,)` which thing each geom shows, -1 for none.
         categories: what there is.
+        instance_ids: `(k,)` number of each thing, from 2 on.
         semantic_ids: `(k,)` number of the labels of each thing, from 2 on; equal labels have the same number.
     """
 
-    def __init__(self, model: mujoco.MjModel, objects: Mapping[str, ObjectSpec], bodies: Mapping[int, str]):
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        objects: Mapping[str, ObjectSpec],
+        bodies: Mapping[int, str],
+        numbered: Sequence[str] = (),
+    ):
         self._model, self._bodies = model, bodies
         semantics = {**_texts(model), **{body: {'class': obj.name} for body, obj in objects.items()}}
         owners = _owners(model, semantics)
@@ -96,11 +105,16 @@ class SceneLabels:
             for name, geoms in members.items()
         )
         self.geom_labels = np.array([index[names[0]] if names else -1 for names in owners], np.int32)
+        labels = {name: merged[name] for name in members if name not in objects}
+        for name in numbered or [obj.name for obj in objects.values()]:
+            labels[OBJECTS_PREFIX + name] = _merge([{'class': name}])
         known: dict[str, int] = {}
-        texts = [json.dumps(thing.semantics, sort_keys=True) for thing in self.things]
-        ids = [known.setdefault(text, 2 + len(known)) for text in texts]
+        texts = {name: json.dumps(each, sort_keys=True) for name, each in labels.items()}
+        kinds = {name: known.setdefault(text, _FIRST_ID + len(known)) for name, text in texts.items()}
+        numbers = {name: number for number, name in enumerate(labels, _FIRST_ID)}
         self.categories = frozenset(category for thing in self.things for category in thing.categories)
-        self.semantic_ids = np.array(ids, np.uint32)
+        self.instance_ids = np.array([numbers[name] for name in members], np.uint32)
+        self.semantic_ids = np.array([kinds[name] for name in members], np.uint32)
 
     @cached_property
     def parts(self) -> list[tuple[PartBox, ...]]:

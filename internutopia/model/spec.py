@@ -10,8 +10,8 @@ thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -238,7 +238,8 @@ class SceneSpec:
     count as they are written, whatever its `metersPerUnit`; ignored for other files, as is
     `ignore_usd_defaults`: one that states neither that nor its up axis is in metres with z up. `decompose`: concave
     meshes of other files that do not move collide as convex parts, as those of USD files do. Where joints are, the
-    poses of robots and objects at the start are part of what is compiled.
+    poses of robots and objects at the start are part of what is compiled. `numbered`: names of all objects that were
+    there in the episode, in the order of their numbers in pictures, if that is not simply the order of `objects`.
     """
 
     asset: str | None = None
@@ -251,6 +252,12 @@ class SceneSpec:
     ignore_usd_defaults: bool = False
     decompose: bool = False
     joints: tuple[JointSpec, ...] = ()
+    numbered: tuple[str, ...] = ()
+
+    def with_objects(self, objects: Sequence[ObjectSpec]) -> SceneSpec:
+        """Return the scene with other objects, in which those that were there keep their numbers in pictures."""
+        names = (*(self.numbered or (each.name for each in self.objects)), *(each.name for each in objects))
+        return replace(self, objects=tuple(objects), numbered=tuple(dict.fromkeys(names)))
 
     @cached_property
     def build(self) -> str:
@@ -268,5 +275,5 @@ class SceneSpec:
             *((each.position, each.orientation) for each in self.objects),
         )
         units = self.scale, self.raw_lengths, self.ignore_usd_defaults
-        own = *units, self.decompose, self.position, self.orientation
+        own = *units, self.decompose, self.position, self.orientation, self.numbered
         return repr((own, objects, joined))

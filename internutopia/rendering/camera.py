@@ -58,6 +58,7 @@ Layer = Literal['all', 'still', 'moving']
 PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
 
 NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
+NO_COLOUR = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # of a geom that has none: that of its material counts
 UNLABELLED, BACKGROUND = -1, -2  # in pictures of labels: where something has none, and where nothing is
 APERTURE = 0.020955  # m, width of the film of a camera that names none: the default of `UsdGeomCamera`
 

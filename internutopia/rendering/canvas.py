@@ -22,6 +22,7 @@ from internutopia.rendering.camera import (
     BACKGROUND,
     FAR,
     NEAR,
+    NO_COLOUR,
     UNLABELLED,
     CameraPose,
     Frame,
@@ -40,7 +41,6 @@ _STILL, _MOVING = int(mujoco.mjtCatBit.mjCAT_STATIC), int(mujoco.mjtCatBit.mjCAT
 _CATEGORIES: dict[Layer, int] = {'all': _STILL | _MOVING, 'still': _STILL, 'moving': _MOVING}
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
 _PLAIN_DETAIL = 12, 6  # faces of round things around and along their axis: half the pictures' time
-_NO_COLOUR = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # of a geom: that of its material counts
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
@@ -398,7 +398,7 @@ def _plain_colours(model: mujoco.MjModel) -> dict[str, NDArray[np.float32]]:
     for material, textures in enumerate(model.mat_texid[:, roles]):
         for texture in textures[textures >= 0]:
             means[material, :3] *= _mean_of(model, texture) / 255.0
-    geoms, own = model.geom_rgba.copy(), (model.geom_rgba != _NO_COLOUR).any(axis=1) & (model.geom_matid >= 0)
+    geoms, own = model.geom_rgba.copy(), (model.geom_rgba != NO_COLOUR).any(axis=1) & (model.geom_matid >= 0)
     geoms[own] *= means[model.geom_matid[own]]
     return {'mat_rgba': model.mat_rgba * means, 'geom_rgba': geoms}
 

@@ -192,7 +192,7 @@ class EnvScene(IScene):
         check_numbers(env_ids, spec.name, 'scale', [spec.scale], (3,), POSITIVE)
         for quantity in ('mass', 'density'):
             check_numbers(env_ids, spec.name, quantity, getattr(spec, quantity), (), POSITIVE, optional=True)
-        self._change(replace(self.model, objects=(*self.model.objects, spec)))
+        self._change(self.model.with_objects((*self.model.objects, spec)))
         self.object_paths[path] = spec.name
         return self.get(spec.name)
 
@@ -204,8 +204,8 @@ class EnvScene(IScene):
             raise EnvKeyError(self.env_id, f'env {self.env_id} has no object {name!r}; {did_you_mean(name, names)}')
         path = names[name].path
         joints = (replace(each, broken=True) if path in each.bodies else each for each in self.model.joints)
-        objects = tuple(obj for obj in self.model.objects if obj.name != name)
-        self._change(replace(self.model, objects=objects, joints=tuple(joints)))
+        rest = self.model.with_objects([obj for obj in self.model.objects if obj.name != name])
+        self._change(replace(rest, joints=tuple(joints)))
         del self.object_paths[self.root_path + path]
 
     @override

@@ -3,7 +3,8 @@
 Formats as its documentation has them (docs.omniverse.nvidia.com, Replicator, "Annotators Information", without
 `colorize`): a dict of `data` and `info`, keys of `info` are numbers. The id of a thing's labels (`semanticId`) is the
 same in pictures and boxes, and so is that of the thing itself (in boxes, `bboxIds`). 0 is the background and 1 what has
-no label. Ids are those of a scene: other scenes have others.
+no label. Ids are those of a scene, the same in every process: other scenes have others. They stay as they are while
+objects are added and removed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def semantic_ids(scene: SceneLabels) -> NDArray[np.uint32]:
 
 def instance_ids(scene: SceneLabels) -> NDArray[np.uint32]:
     """Return the id of the thing at each number of a picture, as `semantic_ids` does for labels."""
-    return np.concatenate([np.arange(len(scene.things), dtype=np.uint32) + len(_NOTHING), _table_end()])
+    return np.concatenate([scene.instance_ids, _table_end()])
 
 
 def category_ids(scene: SceneLabels, categories: Sequence[str]) -> NDArray[np.uint32]:

@@ -159,3 +159,18 @@ def Mesh "card" (prepend apiSchemas = ["SemanticsAPI:Semantics", "PhysicsCollisi
     card = one(env, 'card', 0)
     np.testing.assert_allclose(card.size, [0.1, 0.05, 0], atol=LENGTH)
     np.testing.assert_allclose(card.position, [0.05, 0.025, 1], atol=LENGTH)
+
+
+def test_what_is_transparent_altogether_does_not_count(make_env: Any, make_task: Any, write_model: Any) -> None:
+    things = """
+    <asset><material name="clear" rgba="1 1 1 0"/></asset>
+    <custom><text name="semantics:box" data="box"/><text name="semantics:ghost" data="ghost"/></custom>
+    <worldbody>
+      <body name="box"><geom type="box" size="0.1 0.2 0.3"/><geom type="sphere" size="2" rgba="1 0 0 0"/>
+        <geom type="box" size="3 3 3" material="clear"/></body>
+      <body name="ghost"><geom type="sphere" size="0.5" material="clear"/></body>
+    </worldbody>"""
+    env = make_env(tasks=[make_task(write_model('things', things), robots=[])], env_num=1)
+    env.reset()
+    np.testing.assert_allclose(one(env, 'box', 0).size, [0.2, 0.4, 0.6], atol=LENGTH)
+    np.testing.assert_allclose(one(env, 'ghost', 0).size, [1.0, 1.0, 1.0], atol=LENGTH)  # nothing of it is seen

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,6 +159,81 @@ def test_envs_in_different_scenes(see: Any) -> None:
         assert labels[int(found['semantic_segmentation']['data'][at])] == {'class': 'cube'}
         instance = found['instance_segmentation']
         assert instance['info']['idToLabels'][int(instance['data'][at])] == f'/World/env_{env_id}/objects/cube'
+
+
+def test_ids_stay_while_objects_are_removed_and_added(see: Any) -> None:
+    def cube(name: str, y: float) -> DynamicCubeCfg:
+        return DynamicCubeCfg(name=name, prim_path=f'/{name}', position=(0.8, y, 0.0), scale=(0.1, 0.1, 0.1))
+
+    env, _ = see(HALF, objects=[cube('left', 0.3), cube('right', -0.3)], **SEGMENTATION)
+    camera = env.runner.envs[0].task.robots['seer'].sensors['eye']
+
+    def ids() -> dict[str, tuple[int, int]]:
+        found = camera.get_data()
+        things, kinds = (found[f'{kind}_segmentation']['data'] for kind in ('instance', 'semantic'))
+        names = found['instance_segmentation']['info']['idToLabels']
+        return {
+            names[number].rpartition('/')[2]: (number, int(kinds[things == number][0]))
+            for number in np.unique(things).tolist()
+        }
+
+    before = ids()
+    env.runner.remove_object('left')
+    env.runner.add_object(cube('middle', 0.1))
+    later = ids()
+    assert set(later) == set(before) - {'left'} | {'middle'}
+    assert all(later[name] == before[name] for name in before if name != 'left')
+    assert later['middle'][0] not in {number for number, _ in before.values()}
+    env.runner.add_object(cube('left', 0.3))
+    assert ids() == later | {'left': before['left']}
+
+
+LABELS_OF = """
+import hashlib, json, sys
+from pathlib import Path
+from internutopia.model.compilation import compile_scene
+from internutopia.model.spec import SceneSpec
+for path in sys.argv[1:]:
+    labels = compile_scene(SceneSpec(asset=path), 0.01).labels
+    ids = labels.instance_ids.tolist(), labels.semantic_ids.tolist(), labels.geom_labels.tolist()
+    print(json.dumps([[[each.path, each.semantics] for each in labels.things], ids]))
+"""
+LABELLED_STAGE = """#usda 1.0
+(metersPerUnit = 1
+upAxis = "Z"
+defaultPrim = "World")
+def Xform "World" {{
+{rooms}
+}}
+"""
+LABELLED = """
+def Xform "room_{0}" (prepend apiSchemas = ["SemanticsLabelsAPI:class", "SemanticsLabelsAPI:color"]) {{
+    token[] semantics:labels:class = ["room", "kitchen"]
+    token[] semantics:labels:color = ["red", "green", "blue"]
+    def Cube "box_{0}" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsCollisionAPI", "SemanticsLabelsAPI:class"])
+    {{
+        token[] semantics:labels:class = ["box_{0}"]
+    }}
+    def Cube "table" (prepend apiSchemas = ["SemanticsLabelsAPI:class"]) {{
+        token[] semantics:labels:class = ["table"]
+    }}
+}}
+"""
+
+
+@pytest.mark.slow
+def test_ids_are_the_same_in_every_process(write_model: Any, tmp_path: Path) -> None:
+    stage = tmp_path / 'stage.usda'
+    stage.write_text(LABELLED_STAGE.format(rooms=''.join(LABELLED.format(each) for each in 'cab')))
+    files = [str(stage), str(write_model('half', HALF))]
+    outputs = [
+        subprocess.run(
+            [sys.executable, '-c', LABELS_OF, *files],
+            **{'env': {**os.environ, 'PYTHONHASHSEED': seed}, 'capture_output': True, 'text': True, 'check': True},
+        ).stdout
+        for seed in ('0', '1')
+    ]
+    assert outputs[0].count('box_') and len(set(outputs)) == 1
 
 
 def test_icamera_measures_it_too(see: Any) -> None:
