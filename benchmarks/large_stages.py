@@ -1,4 +1,4 @@
-"""Large USD stages, made from a seed, and what they cost to load: `python -m benchmarks.large_stages`.
+"""Large USD stages, made from a seed, for measurements (`python -m benchmarks --rows large`).
 
 `write_tea_room` writes meshes that are all different, curved and textured, as artists leave them: shells, open tubes,
 turned solids, things of many pieces. `write_ants` writes many articulated robots in one stage.
