@@ -41,7 +41,10 @@ DIFFERS = {
     'SensorCfg': '`enable=False` switches a sensor off, unless your class declares that field',
     'TaskCfg': '`reset` returns it as you wrote it',
     'Env': '`info` of `step` is a dict; `simulation_app.is_running()` ends when nothing is left to do; grid of envs',
-    'SimulatorRunner': 'what scripts call: `current_tasks`, `get_obj`, maps of tasks and envs, time step index',
+    'SimulatorRunner': (
+        'what scripts call: `current_tasks`, `get_obj`, `get_obs`, `add_collider` and `remove_collider` of objects, maps '
+        'of tasks and envs, time step index, `_world`'
+    ),
     'BaseRobot': "`obs` of all robots has joints; controllers and sensors are nested, G1's, too",
     'BaseController': '`finished` is False before the first action',
     'BaseMetric': 'results are written once',

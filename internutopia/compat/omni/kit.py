@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from internutopia.util.log import log, warn_once
 
-LOGGING = ('log_error', 'log_info', 'log_verbose', 'log_warn', 'settings')
+LOGGING = ('Double3', 'Float3', 'log_error', 'log_info', 'log_verbose', 'log_warn', 'settings')
 """Names of `carb`."""
 SETTINGS = ('Settings', 'get_settings')
 """Names of `carb.settings`."""
@@ -16,6 +16,17 @@ EXTENSIONS = ('disable_extension', 'enable_extension')
 """Names of `isaacsim.core.utils.extensions`."""
 
 _settings: dict[str, Any] = {}
+
+
+class Float3(NamedTuple):
+    """Three numbers."""
+
+    x: float = 0.0
+    y: float = 0.0
+    z: float = 0.0
+
+
+Double3 = Float3
 
 
 class Settings:
