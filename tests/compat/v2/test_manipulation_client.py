@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_scripts import OURS, run_script
 from markers import slow_but
 
 HERE = Path(__file__).parent
@@ -17,15 +15,14 @@ CUP = 0.025  # half an edge [m]
 GOAL = np.array([-0.2, -0.1])
 
 
-def run(*call: str, cwd: Path = HERE) -> None:
-    environment = {**os.environ, 'INTERNUTOPIA_COMPAT': '2.x'}
-    done = subprocess.run([sys.executable, *call], cwd=cwd, env=environment, capture_output=True, text=True)
+def run(script: str, *arguments: str) -> None:
+    done = run_script(script, arguments, HERE, {'INTERNUTOPIA_COMPAT': '2.x'}, OURS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize('mode', slow_but('ik', of=['ik', 'joints', 'ray']))
 def test_a_manipulation_benchmark_gets_what_happened(mode: str, tmp_path: Path, opengl: None):
-    run('-m', 'manipulation_client.evaluate', str(tmp_path), mode)
+    run('manipulation_client.evaluate', str(tmp_path), mode)
     records = json.loads((tmp_path / f'{mode}.json').read_text())
     lines = [json.loads(line)['cup'] for line in (tmp_path / f'{mode}.jsonl').read_text().splitlines()]
     assert len(records) == len(lines) == 3
