@@ -49,7 +49,7 @@ class Shape(SingleGeometryPrim):
         scale: factors of its dimensions along x, y, z.
         visible: accepted.
         color: red, green, blue, 0 to 1.
-        visual_material: ignored, with a warning: give a `color`.
+        visual_material: gives it its color, if there is no `color`.
         physics_material: ignored, with a warning: friction is that of the scene.
         mass: [kg], of what moves; without a density, 0.02 if not given.
         density: [kg/m3].
@@ -140,7 +140,7 @@ class GroundPlane:
         visible: accepted.
         color: red, green, blue, 0 to 1.
         physics_material: ignored, with a warning: friction is that of the scene.
-        visual_material: ignored, with a warning: give a `color`.
+        visual_material: gives it its color, if there is no `color`.
     """
 
     def __init__(
@@ -222,9 +222,10 @@ def _in_env(prim_path: str, position: Any, translation: Any) -> Any:
 
 def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, physics_material: Any) -> None:
     """Add an object to the env of a prim path."""
-    for kind, material in (('visual', visual_material), ('physics', physics_material)):
-        if material is not None:
-            warn_once('%s: its %s material is ignored; what it looks like is its color', prim_path, kind)
+    if physics_material is not None:
+        warn_once('physics materials of shapes are ignored: friction and restitution are those of the scene')
+    if color is None and visual_material is not None:
+        color = visual_material.get_color()
     scene = IScene.at(prim_path)
     look = {} if color is None else {'color': _tuple(np.asarray(color, float)[:3])}
     scene.add_object(replace(spec, prim_path=prim_path.removeprefix(scene.root_path), **look))

@@ -116,6 +116,11 @@ def test_no_shape_of_what_means_nothing(env, name, values, error, message):
     assert not env.runner.envs[0].task._scene.object_exists('thing')
 
 
-def test_a_material_is_ignored_with_a_warning(env, caplog):
-    objects().VisualCone('/World/env_0/cone', visual_material=object())
-    assert '/World/env_0/cone: its visual material is ignored' in caplog.text
+def test_of_materials_the_color_is_used_and_friction_ignored_with_a_warning(env, caplog):
+    materials = importlib.import_module('omni.isaac.core.materials')
+    red = materials.PreviewSurface('/World/Looks/red', color=np.array([1.0, 0, 0]), roughness=0.5)
+    smooth = materials.PhysicsMaterial('/World/Physics/smooth', static_friction=0.1, dynamic_friction=0.2)
+    assert (smooth.get_dynamic_friction(), smooth.get_restitution()) == (0.2, None)
+    objects().FixedCone('/World/env_0/cone', name='cone', visual_material=red, physics_material=smooth)
+    assert env.runner.world.model(0).geom('objects/cone').rgba.tolist() == [1, 0, 0, 1]
+    assert 'physics materials of shapes are ignored' in caplog.text

@@ -11,6 +11,7 @@ from forked_scripts import OURS, run_script
 from markers import slow_but
 
 HERE = Path(__file__).parent
+SCRIPTS = ('scene_from_create_new', 'pick_and_place_bridge', 'box_carry', 'push_balls', 'follow_a_marker')
 CUP = 0.025  # half an edge [m]
 GOAL = np.array([-0.2, -0.1])
 
@@ -41,6 +42,6 @@ def test_a_manipulation_benchmark_gets_what_happened(mode: str, tmp_path: Path, 
             np.testing.assert_allclose(np.array(record['pose']) - record['offset'], line['middle'], atol=1e-6)
 
 
-@pytest.mark.parametrize('script', ['scene_from_create_new', 'pick_and_place_bridge', 'box_carry'])
+@pytest.mark.parametrize('script', SCRIPTS)
 def test_a_script_runs_to_its_end(script: str, tmp_path: Path):
     run(str(HERE / 'scripts' / f'{script}.py'), str(tmp_path))
