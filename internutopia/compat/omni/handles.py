@@ -7,7 +7,7 @@ of `IRigidBody` and `IArticulation`: world poses are in the world, quaternions `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -39,10 +39,12 @@ class SingleXFormPrim:
         **options: accepted.
     """
 
+    _default_name: ClassVar[str] = 'xform_prim'
+
     def __init__(
         self,
         prim_path: str,
-        name: str = 'xform_prim',
+        name: str | None = None,
         position: Any = None,
         translation: Any = None,
         orientation: Any = None,
@@ -51,7 +53,7 @@ class SingleXFormPrim:
         **options: Any,
     ):
         self.prim_path = prim_path
-        self.name = name
+        self.name = name or self._default_name
         self._body: Any = self._find()
         if self._body is None and not self.prim:
             mirror.add_xform(prim_path)
@@ -217,19 +219,7 @@ class SingleRigidPrim(SingleXFormPrim):
 class SingleArticulation(SingleXFormPrim):
     """A robot. ValueError if none is at the path. What it has besides the methods of a prim is an `IArticulation`'s."""
 
-    def __init__(
-        self,
-        prim_path: str,
-        name: str = 'articulation',
-        position: Any = None,
-        translation: Any = None,
-        orientation: Any = None,
-        scale: Any = None,
-        visible: bool | None = None,
-        reset_xform_properties: bool = True,
-        articulation_controller: Any = None,
-    ):
-        super().__init__(prim_path, name, position, translation, orientation, scale, visible)
+    _default_name = 'articulation'
 
     @override
     def _find(self) -> IArticulation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from internutopia.util.log import log, warn_once
@@ -45,18 +46,12 @@ class Settings:
     set_string = set_bool = set_int = set_float = set_default = set
 
 
-class settings:  # noqa: N801 - the name of a module
-    """`carb.settings` as an attribute of `carb`."""
-
-    @staticmethod
-    def get_settings() -> Settings:
-        """Return the settings."""
-        return Settings()
-
-
 def get_settings() -> Settings:
     """Return the settings."""
     return Settings()
+
+
+settings = SimpleNamespace(get_settings=get_settings)  # the module as an attribute of `carb`
 
 
 def get_carb_setting(carb_settings: Settings, setting: str) -> Any:

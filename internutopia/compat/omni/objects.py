@@ -66,7 +66,6 @@ class Shape(SingleGeometryPrim):
     """
 
     shape: ClassVar[str]
-    _default_name: ClassVar[str]
     _physics: ClassVar[tuple[bool, bool]]
 
     def __init__(
