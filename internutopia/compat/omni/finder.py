@@ -48,7 +48,7 @@ _API = {  # below `omni.isaac.core` and `isaacsim.core.api`
         ),
         f'{_HERE}.objects:OBJECTS',
     ),
-    '.materials': f'{_HERE}.materials:MATERIALS',
+    '.materials': f'{_HERE}.shape_materials:MATERIALS',
     '.robots': f'{_HERE}.views:ROBOTS',
     '.robots.robot': f'{_HERE}.views:ROBOTS',
 }
