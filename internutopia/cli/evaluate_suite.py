@@ -107,6 +107,8 @@ def evaluate_suite(
     evaluation.check(overwrite, films=video > 0)
     mapped = MappingCfg() if mapping is None else MappingCfg.read(mapping)
     mapper = ArmMapper(mapped, suite.arm)
+    file = 'the default mapping' if mapping is None else str(mapping)
+    mapped.check_cameras(suite, file)
     client = _client(policy, policy_timeout, mapped)
     try:
         if horizon is None and ensemble is None:
@@ -123,6 +125,7 @@ def evaluate_suite(
             'horizon': horizon,
             'ensemble': ensemble,
         }
+        mapped.check_objects(suite, configs, file)
         configs = [config.update(evaluated=evaluated) for config in configs]  # a part of what a result is of
         simulator = suite.simulator(threads)
         form = None if mapping is None else ArmForm(suite.arm, mapped)
@@ -134,7 +137,7 @@ def evaluate_suite(
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
         unknown['targets_out_of_reach'] = mapper.out_of_reach
         conditions = {'suite': suite.name, **evaluated, **unknown}
-        file = evaluation.write_report(report(measured, conditions, run.times))
+        written = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
         if mapper.out_of_reach:
@@ -142,7 +145,7 @@ def evaluate_suite(
                 f'{mapper.out_of_reach} targets of {run.times.steps} are more than {suite.arm.reach} m from the base '
                 'of the arm: do mode, frame, scale and order of the mapping fit the policy?'
             )
-        print(file)
+        print(written)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)
     finally:

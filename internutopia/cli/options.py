@@ -169,15 +169,26 @@ class RecordOptions:
         if recorder is None:
             yield
             return
-        with recorder:
-            try:
-                recorder.attach(envs)
-            except NotImplementedError as error:
-                raise ValueError(f'--record: {error}') from error
-            yield
+        try:
+            with recorder:
+                try:
+                    recorder.attach(envs)
+                except NotImplementedError as error:
+                    raise ValueError(f'--record: {error}') from error
+                yield
+        finally:
+            _print_dataset(recorder.folder)
 
 
 NOT_RECORDED = RecordOptions()
+
+
+def _print_dataset(folder: Path) -> None:
+    """Print where a dataset is, and how many episodes it has."""
+    from internutopia.recording import Dataset
+
+    if Dataset.exists(folder):
+        print(f'{folder}: dataset of {len(Dataset(folder))} episodes, described in its README.md', flush=True)
 
 
 def open_viewer(env: Any, address: str, paused: bool = True) -> OpenViewer:

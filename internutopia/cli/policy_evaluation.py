@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from internutopia.cli.options import RecordOptions, check_results, interruption_hint, write_json
 from internutopia.cli.run import PATIENCE
 from internutopia.util.interrupts import Interruption, interrupts
+from internutopia.util.progress import progress_bar
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig, TaskCfg
@@ -98,12 +99,20 @@ class PolicyEvaluation:
             if not self.resume:
                 env.results.start_over()
             run = PolicyRun(env, policy, name, on_error, failed=failed)
+            left = len(tasks) - len(env.task_config_manager.done)
+
+            def on_step(ended: int) -> bool:
+                for _ in range(ended):
+                    advance()
+                return not interruption.is_set()
+
             with (
+                progress_bar('episodes', left) as advance,
                 interruption_hint(f'stopped before the end; go on with: {self.again}'),
                 self.recording.attached(env, recorder),
                 interruption.deferred(PATIENCE),
             ):
-                run.run(lambda ended: not interruption.is_set())
+                run.run(on_step)
         return run, interruption
 
     def write_report(self, report: Mapping[str, Any]) -> Path:

@@ -11,12 +11,16 @@ the Continuity of Rotation Representations in Neural Networks).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import FiniteFloat, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, FiniteFloat, ValidationError, field_validator, model_validator
 
 from internutopia.config.base import BaseCfg, PositiveFloat, Resolution
+from internutopia.config.task import TaskCfg
 from internutopia.config.yaml_file import read_mapping
+from internutopia.evaluation.suites import Suite, episode_name
+from internutopia.util import did_you_mean
 
 Orientation = Literal['quaternion', 'quaternion_xyzw', 'euler', 'axis_angle', 'rotation_6d']
 SIZES: dict[Orientation, int] = {
@@ -27,21 +31,18 @@ SIZES: dict[Orientation, int] = {
     'rotation_6d': 6,
 }
 """Number of numbers of each form of an orientation."""
-StatePart = Literal[
-    'eef_position',
-    'eef_quaternion',
-    'eef_quaternion_xyzw',
-    'eef_euler',
-    'eef_axis_angle',
-    'eef_rotation_6d',
-    'joint_positions',
-    'gripper',
-    'finger_positions',
-]
-
 OBJECTS = 'objects/'
-ObjectPart = Annotated[str, StringConstraints(pattern=f'^{OBJECTS}.')]
-"""Pose `(7,)` of an object or a part of one, `objects/red_cube` or `objects/cabinet/drawer`."""
+_PARTS = 'eef_position', *(f'eef_{form}' for form in SIZES), 'joint_positions', 'gripper', 'finger_positions'
+
+
+def _known_part(part: str) -> str:
+    if part not in _PARTS and not (part.startswith(OBJECTS) and len(part) > len(OBJECTS)):
+        raise ValueError(f'there is no part {part!r}; {did_you_mean(part, [*_PARTS, "objects/NAME"])}')
+    return part
+
+
+StatePart = Annotated[str, AfterValidator(_known_part)]
+"""A part of a vector: `objects/red_cube` or `objects/cabinet/drawer` is the pose `(7,)` of an object or its part."""
 
 
 class GripperCfg(BaseCfg):
@@ -80,9 +81,7 @@ class ObservationMappingCfg(BaseCfg):
         'observation/wrist_image': PictureCfg(camera='wrist'),
     }
     """Pictures by the names that the policy has for them."""
-    state: dict[str, list[StatePart | ObjectPart]] = {
-        'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']
-    }
+    state: dict[str, list[StatePart]] = {'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']}
     """Vectors of numbers, each of parts in this order; `objects/NAME` is the pose of an object."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""
@@ -138,6 +137,28 @@ class MappingCfg(BaseCfg):
     batched: bool | None = None
     """True if it is sent the observations of several envs at once, as arrays with a row for each; False: one by one.
     None: as is usual with its protocol."""
+
+    def check_cameras(self, suite: Suite, file: str = 'the mapping') -> None:
+        """Raise ValueError if the suite lacks a camera; names the file, the field and the cameras."""
+        for name, picture in self.observation.cameras.items():
+            if picture.camera not in suite.cameras:
+                place = f'{file}: observation.cameras.{name}.camera'
+                raise ValueError(f'{place}: {suite.name} has {" and ".join(suite.cameras)}, got {picture.camera!r}')
+
+    def check_objects(self, suite: Suite, configs: Iterable[TaskCfg], file: str = 'the mapping') -> None:
+        """Raise ValueError if an episode of a suite lacks an object; names the file, field and episode."""
+        parts = {
+            part.removeprefix(OBJECTS): name
+            for name, parts in self.observation.state.items()
+            for part in parts
+            if part.startswith(OBJECTS)
+        }
+        for config in configs if parts else ():
+            known = suite.objects(config)
+            for part, name in parts.items():
+                if part not in known:
+                    place = f'{file}: observation.state.{name}: {OBJECTS}{part}'
+                    raise ValueError(f'{place}: {episode_name(config)} has no such object; {did_you_mean(part, known)}')
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
