@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from internutopia.evaluation.arm_mapper import ArmForm
     from internutopia.evaluation.estimates import Estimate
     from internutopia.evaluation.policy import Policy
-    from internutopia.evaluation.policy_run import OnError, PolicyRun
+    from internutopia.evaluation.policy_run import OnError, PolicyRun, RunTimes
 
 _SHOWN = 5  # faults that are listed one by one
 
@@ -128,6 +128,27 @@ class PolicyEvaluation:
         if missing:
             print(f'{missing} of {total} episodes have no result; go on with: {self.again}')
         return interruption.exit_code or int(bool(missing) or len(run.failures) >= total)
+
+
+def described(times: RunTimes) -> list[str]:
+    """Return lines that say what the time of a run was spent on."""
+    if not times.calls:
+        return []
+    total = times.policy + times.env
+    physics = times.env if times.pictures is None else times.env - times.pictures
+    parts = {
+        'physics and tasks' if times.pictures is not None else 'envs, in their processes': physics,
+        'pictures': times.pictures or 0.0,
+        'policy': times.policy - times.messages,
+        'packing of messages': times.messages,
+    }
+    shares = ', '.join(f'{name} {seconds / total:.0%}' for name, seconds in parts.items() if seconds)
+    calls, steps = times.calls, times.steps
+    return [
+        f'{calls} calls of the policy with {times.requests / calls:.1f} observations, {1e3 * times.policy / calls:.3g} '
+        f'ms each; {steps} steps of envs, {steps / total:.0f} per second',
+        f'time: {total:.3g} s, of which {shares}',
+    ]
 
 
 def listed(faults: Sequence[str]) -> str:

@@ -11,9 +11,11 @@ the Continuity of Rotation Representations in Neural Networks).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, FiniteFloat, ValidationError, field_validator, model_validator
 
 from internutopia.config.base import BaseCfg, PositiveFloat, Resolution
@@ -60,17 +62,39 @@ class GripperCfg(BaseCfg):
         return self
 
 
-class PictureCfg(BaseCfg):
-    """A picture that a policy is sent."""
+class PictureFormCfg(BaseCfg):
+    """Form of a picture that a policy is sent."""
 
-    camera: str
-    """Camera of the suite."""
     size: Resolution = (224, 224)
     """Width and height, pixels."""
     layout: Literal['hwc', 'chw'] = 'hwc'
     """Order of the axes: height, width and channels (red, green, blue)."""
     dtype: Literal['uint8', 'float32'] = 'uint8'
     """Numbers of the channels: 0 to 255, or 0.0 to 1.0."""
+
+    def laid_out(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        """Return a picture `(height, width, channels)` in the layout of the policy."""
+        return np.ascontiguousarray(pixels if self.layout == 'hwc' else np.moveaxis(pixels, -1, 0))
+
+    def colors(self, rgba: NDArray[Any]) -> NDArray[Any]:
+        """Return the colours of a picture `(height, width, 4)` in the form of the policy."""
+        pixels = np.asarray(rgba)[..., :3]
+        return self.laid_out(pixels if self.dtype == 'uint8' else pixels.astype(np.float32) / 255.0)
+
+
+class PictureCfg(PictureFormCfg):
+    """A picture of a camera of a suite."""
+
+    camera: str
+    """Camera of the suite."""
+
+
+def check_names(names: Sequence[str], instruction: str | None) -> None:
+    """Raise ValueError if two things that a policy is sent have the same name."""
+    names = [*names, *([] if instruction is None else [instruction])]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f'{name!r} is the name of several of: cameras, state, instruction')
 
 
 class ObservationMappingCfg(BaseCfg):
@@ -90,10 +114,7 @@ class ObservationMappingCfg(BaseCfg):
 
     @model_validator(mode='after')
     def _check_names(self) -> Self:
-        names = [*self.cameras, *self.state, *([] if self.instruction is None else [self.instruction])]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f'{name!r} is the name of several of: cameras, state, instruction')
+        check_names([*self.cameras, *self.state], self.instruction)
         return self
 
 
@@ -127,16 +148,31 @@ class ActionMappingCfg(BaseCfg):
         return names
 
 
-class MappingCfg(BaseCfg):
-    """Names and forms of what a policy is sent, and of what it answers."""
+class NamedMappingCfg(BaseCfg):
+    """Base of the mappings of arms and of navigation."""
+
+    batched: bool | None = None
+    """True if it is sent the observations of several envs at once, as arrays with a row for each; False: one by one.
+    None: as is usual with its protocol."""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a mapping from a YAML file. OSError; ValueError that names the file, the field and what is wrong."""
+        values = read_mapping(path)
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            error.add_note(f'in {os.fspath(path)}')
+            raise
+
+
+class MappingCfg(NamedMappingCfg):
+    """Names and forms of what a policy of an arm is sent, and of what it answers."""
 
     observation: ObservationMappingCfg = ObservationMappingCfg()
     """What it is sent."""
     action: ActionMappingCfg = ActionMappingCfg()
     """What it answers."""
-    batched: bool | None = None
-    """True if it is sent the observations of several envs at once, as arrays with a row for each; False: one by one.
-    None: as is usual with its protocol."""
 
     def check_cameras(self, suite: Suite, file: str = 'the mapping') -> None:
         """Raise ValueError if the suite lacks a camera; names the file, the field and the cameras."""
@@ -159,13 +195,3 @@ class MappingCfg(BaseCfg):
                 if part not in known:
                     place = f'{file}: observation.state.{name}: {OBJECTS}{part}'
                     raise ValueError(f'{place}: {episode_name(config)} has no such object; {did_you_mean(part, known)}')
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a mapping from a YAML file. OSError; ValueError that names the file, the field and what is wrong."""
-        values = read_mapping(path)
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            error.add_note(f'in {os.fspath(path)}')
-            raise
