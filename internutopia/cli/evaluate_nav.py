@@ -54,7 +54,9 @@ _FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is teleporte
 @command('evaluate nav {source}')
 def evaluate_nav(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(help='Episode file, see docs/navigation.md.', metavar='EPISODES.yaml')],
+    source: Annotated[
+        Path, typer.Argument(help='Episode file, also .json(.gz) of VLN-CE or Habitat; see docs/navigation.md.')
+    ],
     policy: Annotated[
         str,
         typer.Option(
@@ -63,6 +65,10 @@ def evaluate_nav(
         ),
     ] = 'expert',
     robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
+    scenes: Annotated[
+        Path | None,
+        typer.Option(help='Folder of the scenes that a file of VLN-CE or Habitat names.', metavar='FOLDER'),
+    ] = None,
     moves: Annotated[
         Literal['flash', 'discrete'] | None,
         typer.Option(
@@ -70,7 +76,7 @@ def evaluate_nav(
         ),
     ] = None,
     asked: ClientOptions = ASKED,
-    on_policy_error: OnPolicyError = 'skip',
+    on_policy_error: OnPolicyError | None = None,
     envs: Envs = 8,
     processes: Processes = None,
     success_distance: Annotated[
@@ -116,7 +122,6 @@ def evaluate_nav(
 ) -> int:
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.evaluation.policy import FunctionPolicy
-    from internutopia.navigation.episodes import read_episodes
     from internutopia.navigation.metrics import summarize
     from internutopia_extension.navigation import evaluation
     from internutopia_extension.navigation.evaluation import counts_by_reason, episode_name
@@ -132,6 +137,7 @@ def evaluate_nav(
     is_mapped = client is not None or asked.mapping is not None
     setup = NavigationSetup(robot, moves, sliding, mapping if is_mapped else None, asked.horizon, threads)
     chosen = FunctionPolicy(_policy(policy, seed)) if client is None else setup.policy(client)
+    rule = on_policy_error or ('skip' if client is None else 'fail')
     evaluated = {'policy': policy, 'seed': seed}  # a part of what a result is of
     if is_mapped:
         evaluated |= {'mapping': mapping.model_dump(mode='json'), 'horizon': asked.horizon}
@@ -139,7 +145,7 @@ def evaluate_nav(
     conditions |= {'allow_sliding': sliding, 'distance': distance}
     wrong: list[str] = []
     tasks, unreachable, unusable = evaluation.navigation_tasks(
-        read_episodes(source, wrong),
+        _read(source, scenes, wrong),
         setup.robot,
         success_distance=success_distance,
         distance=distance,
@@ -158,7 +164,7 @@ def evaluate_nav(
         if some:
             log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, listed(some))
     run, interruption = evaluation_run.run(
-        tasks, setup.simulator, envs, chosen, episode_name, on_policy_error, evaluation.failed_metrics
+        tasks, setup.simulator, envs, chosen, episode_name, rule, evaluation.failed_metrics
     )
     measured = evaluation.read_results(evaluation_run.results)
     missing = len(tasks) - len(measured)
@@ -178,6 +184,20 @@ def evaluate_nav(
     if client is not None:
         client.close()
     return evaluation_run.conclude(run, interruption, missing, len(tasks))
+
+
+def _read(source: Path, scenes: Path | None, faults: list[str]) -> list[NavigationEpisode]:
+    """Return the episodes of a file of any kind; `faults` receives what is wrong with which in a YAML file."""
+    from internutopia.navigation.episodes import read_episodes
+    from internutopia.navigation.habitat import read_episode_list, read_habitat
+    from internutopia.navigation.vln_ce import read_vln_ce
+
+    if source.suffix not in ('.json', '.gz'):
+        return read_episodes(source, faults)
+    items, _ = read_episode_list(source)
+    has_words = any(isinstance(each, dict) and 'instruction' in each for each in items)
+    episodes = (read_vln_ce if has_words else read_habitat)(source)
+    return [each if scenes is None else each.update(scene=str(scenes / each.scene)) for each in episodes]
 
 
 def _described(results: Sequence[Mapping[str, Any]]) -> list[str]:

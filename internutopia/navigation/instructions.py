@@ -30,7 +30,7 @@ _STRAIGHT, _BACK = math.radians(30), math.radians(150)
 _DOORS = 'door'  # in the category of what one goes through
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Landmark:
     """A labelled thing, seen from above.
 
@@ -94,6 +94,8 @@ def instruction(corners: Array, yaw: float, landmarks: Sequence[Landmark], goal:
         goal: what it stops at, in words.
     """
     points = simplified(corners[:, :2])
+    whole = evenly(corners[:, :2], _FINE)
+    crossed = [each for each in landmarks if _DOORS in each.name and not each.distance(whole)]
     parts: list[str] = []
     named = {goal}
     for start, end in zip(points[:-1], points[1:], strict=True):
@@ -106,7 +108,7 @@ def instruction(corners: Array, yaw: float, landmarks: Sequence[Landmark], goal:
             parts.append('go straight ahead')
         along = evenly(np.stack([start, end]), _FINE)
         near = [each for each in landmarks if each.name not in named and each.distance(along) <= _BESIDE]
-        doors = [each for each in near if _DOORS in each.name and not each.distance(along)]
+        doors = [each for each in near if each in crossed and each.distance(along) <= _OFF]
         passed = doors or sorted(
             (each for each in near if _DOORS not in each.name), key=lambda each: each.distance(along)
         )

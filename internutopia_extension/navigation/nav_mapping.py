@@ -29,6 +29,9 @@ class NavPictureCfg(PictureFormCfg):
     """Colours, or the distance along the viewing direction, m."""
     height: PositiveFloat = 1.25
     """Height of the camera above the floor, m."""
+    forward: NonNegativeFloat | None = None
+    """Distance of the camera from the axis of the robot, in the direction that it looks, m; None: the radius of it, so
+    that it does not see the robot."""
     pitch: FiniteFloat = Field(default=0.0, ge=-90.0, le=90.0)
     """Angle by which it looks down, degrees."""
     yaw: FiniteFloat = 0.0
@@ -51,8 +54,9 @@ class NavPictureCfg(PictureFormCfg):
     @property
     def camera(self) -> str:
         """Name of the camera: pictures from one place, of one size, share it."""
-        places = (self.height, self.pitch, self.yaw, self.fov, *self.size)
-        return 'camera_' + '_'.join(f'{value:g}' for value in places).replace('.', 'p').replace('-', 'm')
+        out = 'out' if self.forward is None else f'{self.forward:g}'
+        places = (f'{value:g}' for value in (self.height, self.pitch, self.yaw, self.fov, *self.size))
+        return '_'.join(('camera', out, *places)).replace('.', 'p').replace('-', 'm')
 
 
 class NavObservationCfg(BaseCfg):

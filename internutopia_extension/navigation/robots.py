@@ -11,6 +11,7 @@ import numpy as np
 
 from internutopia.config import RobotCfg, SimConfig
 from internutopia.model.importers.transforms import to_quat
+from internutopia.navigation.agent import Agent
 from internutopia.rendering.camera import rotation_towards
 from internutopia.util import did_you_mean
 from internutopia_extension.configs import robots
@@ -68,9 +69,11 @@ def navigation_robot(
 def _cameras(robot: str, mapping: NavMappingCfg, every: int | None) -> list[MountedCameraCfg]:
     """Return the cameras of a mapping, on the base of a robot."""
     cameras: dict[str, MountedCameraCfg] = {}
+    radius = Agent.of(built_in_robot(robot)).radius
     for picture in mapping.observation.cameras.values():
         yaw, pitch = math.radians(picture.yaw), math.radians(picture.pitch)
-        place = (0.0, 0.0, picture.height - _HEIGHTS[robot])
+        out = radius if picture.forward is None else picture.forward
+        place = (out * math.cos(yaw), out * math.sin(yaw), picture.height - _HEIGHTS[robot])
         ahead = (math.cos(yaw) * math.cos(pitch), math.sin(yaw) * math.cos(pitch), -math.sin(pitch))
         width, height = picture.size
         camera = cameras.get(picture.camera) or MountedCameraCfg(
