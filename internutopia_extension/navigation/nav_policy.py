@@ -128,7 +128,8 @@ class _NavActor:
             raise PolicyError(f'{name!r}: number {np.flatnonzero(~np.isfinite(values))[0]} is no finite number')
         least = 1 if self._action.kind == 'waypoints' else self._horizon or 1
         if len(values) < least:
-            raise PolicyError(f'{name!r}: expected at least {least} {self._action.kind}, got {len(values)}')
+            what = 'discrete actions' if self._action.kind == 'discrete' else self._action.kind
+            raise PolicyError(f'{name!r}: expected at least {least} {what}, got {len(values)}')
         stop = np.asarray(answer.get(self._action.stop, 0.0))
         self._stops = bool(stop.size and stop.dtype.kind in 'biuf' and stop.reshape(-1)[0] > _STOPS)
         return values
