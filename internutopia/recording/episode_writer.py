@@ -162,7 +162,7 @@ class EpisodeWriter:
         own = self._rows.setdefault(leaf, [])
         shapes = list(dict.fromkeys(rows.shape[1:] for rows in (*own[-1:], *(part.values for part in parts))))
         if len(shapes) > 1:
-            return self._leave_out_reshaped(leaf, *shapes)
+            return self._leave_out_reshaped(leaf, *shapes[:2])
         steps = np.concatenate([part.steps for part in parts])
         order = np.argsort(steps)
         own.append(np.concatenate([part.values for part in parts])[order])
