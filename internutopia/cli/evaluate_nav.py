@@ -174,7 +174,9 @@ def evaluate_nav(
     report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
     files = [evaluation_run.write_report(report)]
     if measured:
-        _print(summarize(counted), f'{policy}, {robot}, {setup.moves}: {source}', described(run.times))
+        _print(
+            summarize(counted), f'{policy}, {robot}, {setup.moves}: {source}', described(run.times) if is_mapped else []
+        )
         if distance == 'geodesic':
             files += evaluation.draw_paths(tasks, measured, folder).values()
     print(*files, sep='\n')

@@ -333,7 +333,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['--policy', 'experts'], "expected 'expert', 'random' or module:function, got 'experts'"),
+        (['--policy', 'experts'], "expected 'expert', 'random', module:function or a URL, got 'experts'"),
         (['--policy', 'nowhere:fn'], "there is no module 'nowhere'"),
         (['--policy', 'nav_policies:fn'], "module 'nav_policies' has no 'fn'"),
         (['--policy', 'nav_policies:number'], 'expected a function of a task, got 3'),
