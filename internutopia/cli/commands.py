@@ -97,8 +97,8 @@ class _EvaluateCommand(typer.core.TyperCommand):
 
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
-    help='Evaluate a policy on its learning task (policy, the default) or a suite of tasks (suite, or policy SUITE), '
-    'its gait (gait), its navigation (nav), or whether it fits a robot (fit).',
+    help='Evaluate a policy: on its learning task (the default), on a suite of tasks, its gait, its navigation, '
+    'or its fit to a robot.',
     no_args_is_help=True,
 )
 evaluate_app.command('policy', cls=_EvaluateCommand)(evaluate_policy)

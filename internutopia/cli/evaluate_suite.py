@@ -61,7 +61,9 @@ def evaluate_suite(
     first: Annotated[
         int,
         number_option(
-            min=0, max=MAX_COUNT, help='Number of the first; those after the last of the suite are to train on.'
+            min=0,
+            max=MAX_COUNT,
+            help='Number of the first episode; numbers beyond those of the suite are for training.',
         ),
     ] = 0,
     envs: Envs = 16,
@@ -75,12 +77,12 @@ def evaluate_suite(
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
     policy_timeout: Annotated[
-        float, number_option(min=0.001, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each answer of the policy, in seconds.')
     ] = 60.0,
     on_policy_error: Annotated[
         Literal['fail', 'retry', 'skip', 'stop'],
         typer.Option(
-            help='An episode whose policy fails has failed, is tried again (twice), has no result, or ends the run.'
+            help='If the policy raises an error: count the episode as failed, retry it twice, skip it, or stop the run.'
         ),
     ] = 'fail',
     threads: Threads = None,

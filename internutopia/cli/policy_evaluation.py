@@ -99,7 +99,7 @@ class PolicyEvaluation:
                 env.results.start_over()
             run = PolicyRun(env, policy, name, on_error, failed=failed)
             with (
-                interruption_hint(f'stopped before the end; go on with: {self.again}'),
+                interruption_hint(f'stopped before the end; resume with: {self.again}'),
                 self.recording.attached(env, recorder),
                 interruption.deferred(PATIENCE),
             ):
@@ -117,7 +117,7 @@ class PolicyEvaluation:
         if run.stopped:
             print(f'stopped: {run.stopped}', file=sys.stderr)
         if missing:
-            print(f'{missing} of {total} episodes have no result; go on with: {self.again}')
+            print(f'{missing} of {total} episodes have no result; resume with: {self.again}')
         return interruption.exit_code or int(bool(missing) or len(run.failures) >= total)
 
 
