@@ -1,10 +1,11 @@
 """Follows a tutorial from top to bottom, as a reader would, and keeps the pictures that its commands make.
 
     MUJOCO_GL=egl python tools/make_tutorials.py your_robot    writes the pictures of docs/tutorials/your_robot.md
-    python tools/make_tutorials.py your_robot --quick --out FOLDER    trains for two updates only, for tests
+    python tools/make_tutorials.py your_robot --quick --out FOLDER    few updates and episodes, for tests
 
-Snippets and commands run one after the other in an empty folder, in this process; blocks with `Saved as` below them are
-files there. A picture of the page has the name of the file that a command writes.
+Snippets and commands but `python` run one after the other in an empty folder, in this process; blocks with `Saved as`
+below them are files there. A command that ends with `&` runs in the background from its first line of output on. A
+picture of the page has the name of the file that a command writes.
 """
 
 from __future__ import annotations
@@ -14,48 +15,65 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from internutopia.cli.commands import app
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
 BLOCK = re.compile(r'^```(\w+)\n(.*?)^```$(?:\n\nSaved as `([^`]+)`)?', re.MULTILINE | re.DOTALL)
-QUICKLY = {'train': ['--iterations', '2'], 'episodes': ['--count', '2']}  # the last option of a name counts
+QUICKLY = {  # the last option of a name counts
+    'train': ['--iterations', '2'],
+    'episodes': ['--count', '2'],
+    'evaluate policy': ['--episodes', '2'],
+    'policy.py': ['10'],
+}
 PICTURE = re.compile(r'!\[[^\]]*\]\(\.\./images/tutorials/([^)]+)\)')
 
 
-def commands(text: str, quick: bool) -> Iterator[list[str]]:
-    """The arguments of the commands in a block."""
-    for line in text.splitlines():
-        program, *arguments = shlex.split(line)
-        assert program == 'internutopia', line
-        yield [*arguments, *(QUICKLY.get(arguments[0], []) if quick else [])]
+def run(line: str, quick: bool, stack: ExitStack) -> None:
+    """Run a command, one that ends with `&` until the stack is closed. An error is raised if it fails."""
+    print('$', line, flush=True)
+    program, *arguments = shlex.split(line.removesuffix('&'))
+    if quick:
+        arguments += QUICKLY.get(arguments[0], QUICKLY.get(' '.join(arguments[:2]), []))
+    if program == 'internutopia':
+        assert not app(arguments, standalone_mode=False), line
+        return
+    assert program == 'python', line
+    command = [sys.executable, *arguments]
+    if not line.endswith('&'):
+        subprocess.run(command, check=True)
+        return
+    process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    stack.callback(process.kill)
+    assert process.stdout is not None and process.stdout.readline(), line
 
 
 def follow(page: Path, quick: bool) -> None:
-    """Do what a page says, in the current folder. AssertionError if a command fails."""
+    """Do what a page says, in the current folder. An error is raised if a command fails."""
     text, names = page.read_text(), {}
-    for block in BLOCK.finditer(text):
-        language, source, file = block.groups()
-        if file:
-            Path(file).write_text(source)
-        elif language == 'python':
-            before = '\n' * text.count('\n', 0, block.start(2))  # a traceback has the lines of the page
-            exec(compile(before + source, str(page), 'exec'), names)
-        elif language == 'bash':
-            for arguments in commands(source, quick):
-                print('$ internutopia', *arguments, flush=True)
-                assert not app(arguments, standalone_mode=False), arguments
+    with ExitStack() as stack:
+        for block in BLOCK.finditer(text):
+            language, source, file = block.groups()
+            if file:
+                Path(file).write_text(source)
+            elif language == 'python':
+                before = '\n' * text.count('\n', 0, block.start(2))  # a traceback has the lines of the page
+                exec(compile(before + source, str(page), 'exec'), names)
+            elif language == 'bash':
+                for line in source.splitlines():
+                    run(line, quick, stack)
 
 
 def main() -> None:
     """Follow the page that is named and write its pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('page', choices=sorted(page.stem for page in (DOCS / 'tutorials').glob('*.md')))
-    parser.add_argument('--quick', action='store_true', help='two updates of training, two episodes')
+    parser.add_argument('--quick', action='store_true', help='few updates and episodes')
     parser.add_argument('--out', type=Path, default=DOCS / 'images' / 'tutorials', help='folder of the pictures')
     options = parser.parse_args()
     page, pictures = DOCS / 'tutorials' / f'{options.page}.md', options.out.resolve()
