@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdPhysics, UsdShade, Vt
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdPhysics, UsdSemantics, UsdShade, Vt
 
 from internutopia.model.meshes.images import decode_srgb
 
@@ -92,6 +92,7 @@ class Apartment:
         self.mesh('walls', *walls(), 'paint', approximation='none')
         self.living_room()
         self.bedroom()
+        self.labels()
         camera = UsdGeom.Camera.Define(self.stage, '/World/overview')
         camera.CreateFocalLengthAttr(20.0)
         self.place(camera, (0.0, -5.2, 10.2), turn=(27, 0, 0))
@@ -141,6 +142,12 @@ class Apartment:
         self.box('wardrobe', (1.6, 0.6, 2.1), (2.9, -2.55, 1.05), 'paint')
         for i, x in enumerate((2.8, 3.0)):
             self.round(f'wardrobe_handle_{i}', 0.012, 0.25, (x, -2.235, 1.05), 'steel')
+
+    def labels(self) -> None:
+        """Says what things are."""
+        for name in LABELLED:
+            labels = UsdSemantics.LabelsAPI.Apply(self.stage.GetPrimAtPath(f'/World/{name}'), 'class')
+            labels.CreateLabelsAttr(['wall' if name == 'walls' else name.rstrip('_0123456789')])
 
     def lights(self) -> None:
         """Sun, sky and a lamp."""
@@ -291,6 +298,11 @@ MATERIALS = {  # colours as they are seen (sRGB), and roughness
     'card': ((0.76, 0.62, 0.42), 0.9),
     'ball': ((0.85, 0.36, 0.2), 0.4),
 }
+LABELLED = (
+    *('walls', 'sofa', 'coffee_table', 'table', 'shelf', 'lamp', 'crate', 'ball', 'bed', 'night_table', 'wardrobe'),
+    *(f'chair_{i}' for i in range(4)),
+)
+"""Prims with a label, which is their name without a number."""
 BOOKS = ('rug', 'cloth', 'linen', 'ball', 'card')
 
 

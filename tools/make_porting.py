@@ -41,7 +41,10 @@ DIFFERS = {
     'SensorCfg': '`enable=False` switches a sensor off, unless your class declares that field',
     'TaskCfg': '`reset` returns it as you wrote it',
     'Env': '`info` of `step` is a dict; `simulation_app.is_running()` ends when nothing is left to do; grid of envs',
-    'SimulatorRunner': 'what scripts call: `current_tasks`, `get_obj`, maps of tasks and envs, time step index',
+    'SimulatorRunner': (
+        'what scripts call: `current_tasks`, `get_obj`, `get_obs`, `add_collider` and `remove_collider` of objects, '
+        'maps of tasks and envs, time step index, `_world`'
+    ),
     'BaseRobot': "`obs` of all robots has joints; controllers and sensors are nested, G1's, too",
     'BaseController': '`finished` is False before the first action',
     'BaseMetric': 'results are written once',
@@ -79,6 +82,19 @@ DIFFERS = {
 }
 """How a name differs from 2.x with the switch, wherever it is imported from."""
 
+MISSING = {
+    'PoseMixin': 'env_offset_map',
+    'BaseRobot': 'clean_stale_rigid_bodies save_robot_info restore_robot_info',
+    'IsaacsimArticulation': 'prim',
+    'ArticulationSubset': 'get_applied_action',
+    'IScene': 'load',
+    'IsaacsimScene': 'load scene_prim',
+    'IsaacsimCamera': 'prim rp rp_annotators init_rp_annotators',
+    'BaseTask': 'pre_step update_metrics save_info restore_info save_robot_info clear_rigid_bodies',
+    'SimulatorRunner': 'step warm_up stop world_clear clear_single_task create_world setup_isaacsim simulation_app',
+}
+"""Public members of classes of 2.x that are not there, and that nothing calls."""
+
 
 def main() -> int:
     """Write or check the page; the exit status is 1 if it was to be checked and differs."""
@@ -114,7 +130,12 @@ def state(module: str, name: str) -> str:
         if instead is None:
             raise
         return f'gone: {instead[1]}'
-    return f'differs: {DIFFERS[name]}' if name in DIFFERS else 'works'
+    members = MISSING.get(name, '').split()
+    if there := [each for each in members if hasattr(found[name], each)]:
+        raise AssertionError(f'{module}.{name} has {there}: take them out of MISSING')
+    without = [f'without {", ".join(f"`{each}`" for each in members)}'] if members else []
+    differs = '; '.join([*filter(None, [DIFFERS.get(name)]), *without])
+    return f'differs: {differs}' if differs else 'works'
 
 
 def summary() -> str:

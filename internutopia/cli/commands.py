@@ -66,8 +66,11 @@ def bench(
     return bench.run(out, quick, None if rows is None else [name.strip() for name in rows.split(',') if name.strip()])
 
 
+_EPISODES = '.yaml', '.json', '.gz'  # endings of files of episodes
+
+
 class _EvaluateGroup(typer.core.TyperGroup):
-    """Group of commands whose default is `policy`; with the name of a suite or an option `--policy` that is `suite`."""
+    """Group of commands whose default is `policy`; with `--policy` or the name of a suite that is `suite` or `nav`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -76,7 +79,10 @@ class _EvaluateGroup(typer.core.TyperGroup):
         if args[:1] == ['policy']:
             from internutopia.evaluation.suites import suites
 
-            if any(each.partition('=')[0] == '--policy' for each in args) or args[1:2] and args[1] in suites():
+            named = any(each.partition('=')[0] == '--policy' for each in args)
+            if named and any(Path(each).suffix in _EPISODES for each in args[1:2]):
+                args = ['nav', *args[1:]]
+            elif named or args[1:2] and args[1] in suites():
                 args = ['suite', *args[1:]]
         return super().parse_args(ctx, args)
 
@@ -97,8 +103,8 @@ class _EvaluateCommand(typer.core.TyperCommand):
 
 evaluate_app = typer.Typer(
     cls=_EvaluateGroup,
-    help='Evaluate a policy: on its learning task (the default), on a suite of tasks, its gait, its navigation, '
-    'or its fit to a robot.',
+    help='Evaluate a policy: on its learning task (policy FILE, or FILE alone), on a suite of tasks (suite SUITE, or '
+    'policy SUITE), its navigation (nav), its gait (gait), or whether it fits a robot (fit).',
     no_args_is_help=True,
 )
 evaluate_app.command('policy', cls=_EvaluateCommand)(evaluate_policy)

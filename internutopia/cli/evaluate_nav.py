@@ -11,8 +11,11 @@ import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
+    ASKED,
     NOT_RECORDED,
+    ClientOptions,
     Envs,
+    OnPolicyError,
     Overwrite,
     Processes,
     RecordOptions,
@@ -22,16 +25,16 @@ from internutopia.cli.options import (
     number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode, listed
+from internutopia.cli.policy_evaluation import PolicyEvaluation, described, figure, film_episode, listed
 from internutopia.util import log
 from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
 
 if TYPE_CHECKING:
-    from internutopia.config import SimConfig
-    from internutopia.evaluation.policy import StartFunction
+    from internutopia.evaluation.policy import Policy, StartFunction
     from internutopia.navigation.episodes import NavigationEpisode
     from internutopia.navigation.metrics import SceneSummary
     from internutopia_extension.configs.tasks import NavigationTaskCfg
+    from internutopia_extension.navigation.setup import NavigationSetup
 
 _COLUMNS = {
     'success': 'success',
@@ -51,18 +54,29 @@ _FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is teleporte
 @command('evaluate nav {source}')
 def evaluate_nav(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(help='Episode file, see docs/navigation.md.', metavar='EPISODES.yaml')],
+    source: Annotated[
+        Path, typer.Argument(help='Episode file, also .json(.gz) of VLN-CE or Habitat; see docs/navigation.md.')
+    ],
     policy: Annotated[
         str,
         typer.Option(
-            help='expert (uses the map), random, or module:function, called with the task at the start of an episode.'
+            help='expert (uses the map), random, module:function, called with the task at the start of an episode, '
+            'http://... (own protocol), ws://... (openpi), zmq://... (GR00T) or internnav://... (InternNav).'
         ),
     ] = 'expert',
     robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
+    scenes: Annotated[
+        Path | None,
+        typer.Option(help='Folder of the scenes that a file of VLN-CE or Habitat names.', metavar='FOLDER'),
+    ] = None,
     moves: Annotated[
-        Literal['flash', 'discrete'],
-        typer.Option(help='flash: teleport; discrete: walk or drive. Steps are 0.25 m and 15 degrees.'),
-    ] = 'flash',
+        Literal['flash', 'discrete'] | None,
+        typer.Option(
+            help='flash: teleport, default for discrete actions; discrete: walk or drive. Steps: 0.25 m, 15 degrees.'
+        ),
+    ] = None,
+    asked: ClientOptions = ASKED,
+    on_policy_error: OnPolicyError | None = None,
     envs: Envs = 8,
     processes: Processes = None,
     success_distance: Annotated[
@@ -83,7 +97,8 @@ def evaluate_nav(
         bool, typer.Option('--count-left-out', help='Count episodes that are left out as failed.')
     ] = False,
     max_actions: Annotated[
-        int, number_option(min=1, max=MAX_COUNT, help='Maximum number of actions of an episode.')
+        int,
+        number_option(min=1, max=MAX_COUNT, help='Maximum number of actions, or periods, of an episode.'),
     ] = 500,
     stuck: Annotated[
         float | None,
@@ -107,26 +122,36 @@ def evaluate_nav(
 ) -> int:
     """Evaluate navigation on a file of episodes: success, SPL, nDTW and others, with confidence intervals."""
     from internutopia.evaluation.policy import FunctionPolicy
-    from internutopia.navigation.episodes import read_episodes
     from internutopia.navigation.metrics import summarize
-    from internutopia_extension.navigation import evaluation, robots
+    from internutopia_extension.navigation import evaluation
     from internutopia_extension.navigation.evaluation import counts_by_reason, episode_name
+    from internutopia_extension.navigation.nav_mapping import NavMappingCfg
+    from internutopia_extension.navigation.setup import NavigationSetup
 
     folder = out or Path('out') / source.stem
-    evaluated = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
-    evaluated.check(overwrite, films=video > 0)
-    chosen = _policy(policy, seed)
-    conditions = {'episodes_file': str(source), 'policy': policy, 'robot': robot, 'moves': moves, 'seed': seed}
+    evaluation_run = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
+    evaluation_run.check(overwrite, films=video > 0)
+    mapping = NavMappingCfg() if asked.mapping is None else NavMappingCfg.read(asked.mapping)
+    settings = {'agent': mapping.agent} if policy.startswith('internnav:') else {}
+    client = asked.client(policy, mapping.batched, **settings)
+    is_mapped = client is not None or asked.mapping is not None
+    setup = NavigationSetup(robot, moves, sliding, mapping if is_mapped else None, asked.horizon, threads)
+    chosen = FunctionPolicy(_policy(policy, seed)) if client is None else setup.policy(client)
+    rule = on_policy_error or ('skip' if client is None else 'fail')
+    evaluated = {'policy': policy, 'seed': seed}  # a part of what a result is of
+    if is_mapped:
+        evaluated |= {'mapping': mapping.model_dump(mode='json'), 'horizon': asked.horizon}
+    conditions = {'episodes_file': str(source), 'robot': robot, 'moves': setup.moves, **evaluated}
     conditions |= {'allow_sliding': sliding, 'distance': distance}
     wrong: list[str] = []
     tasks, unreachable, unusable = evaluation.navigation_tasks(
-        read_episodes(source, wrong),
-        robots.navigation_robot(robot, moves, sliding),
+        _read(source, scenes, wrong),
+        setup.robot,
         success_distance=success_distance,
         distance=distance,
-        max_actions=max_actions,
         stuck_seconds=stuck,
-        evaluated={'policy': policy, 'seed': seed},  # a part of what a result is of
+        evaluated=evaluated,
+        **setup.limits(max_actions),
     )
     faults, without_way = [*wrong, *_described(unusable)], _described(unreachable)
     parts = [fault.partition(': ') for fault in wrong]
@@ -138,24 +163,43 @@ def evaluate_nav(
     for some, fate in ((faults, left_out), (without_way, 'have no way to the goal and count as failed')):
         if some:
             log.warning('%s: %d of %d episodes %s%s', source, len(some), total, fate, listed(some))
-    simulator = robots.simulation(moves, threads)
-    run, interruption = evaluated.run(tasks, simulator, envs, FunctionPolicy(chosen), episode_name)
-    measured = evaluation.read_results(evaluated.results)
+    run, interruption = evaluation_run.run(
+        tasks, setup.simulator, envs, chosen, episode_name, rule, evaluation.failed_metrics
+    )
+    measured = evaluation.read_results(evaluation_run.results)
     missing = len(tasks) - len(measured)
     reasons = {'left_out_by_reason': counts_by_reason(unusable), 'unreachable_by_reason': counts_by_reason(unreachable)}
     unknown = {'left_out': faults, **reasons, 'failed': run.failures, 'without_result': missing}
     counted = [*measured, *unreachable, *(unusable if count_left_out else [])]
     report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
-    files = [evaluated.write_report(report)]
+    files = [evaluation_run.write_report(report)]
     if measured:
-        _print(summarize(counted), f'{policy}, {robot}, {moves}: {source}')
+        _print(
+            summarize(counted), f'{policy}, {robot}, {setup.moves}: {source}', described(run.times) if is_mapped else []
+        )
         if distance == 'geodesic':
             files += evaluation.draw_paths(tasks, measured, folder).values()
     print(*files, sep='\n')
-    if video and not interruption.is_set():
-        films = _film_episodes(tasks, measured, video, chosen, simulator, moves == 'flash', folder)
+    if video and not (interruption.is_set() or run.stopped):
+        films = _film_episodes(tasks, measured, video, chosen, setup, folder)
         print(*(f'{file}: {episode}' for file, episode in films.items()), sep='\n')
-    return evaluated.conclude(run, interruption, missing, len(tasks))
+    if client is not None:
+        client.close()
+    return evaluation_run.conclude(run, interruption, missing, len(tasks))
+
+
+def _read(source: Path, scenes: Path | None, faults: list[str]) -> list[NavigationEpisode]:
+    """Return the episodes of a file of any kind; `faults` receives what is wrong with which in a YAML file."""
+    from internutopia.navigation.episodes import read_episodes
+    from internutopia.navigation.habitat import read_episode_list, read_habitat
+    from internutopia.navigation.vln_ce import read_vln_ce
+
+    if source.suffix not in ('.json', '.gz'):
+        return read_episodes(source, faults)
+    items, _ = read_episode_list(source)
+    has_words = any(isinstance(each, dict) and 'instruction' in each for each in items)
+    episodes = (read_vln_ce if has_words else read_habitat)(source)
+    return [each if scenes is None else each.update(scene=str(scenes / each.scene)) for each in episodes]
 
 
 def _described(results: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -171,11 +215,11 @@ def _policy(name: str, seed: int) -> StartFunction:
     if name in ('expert', 'random'):
         return Expert if name == 'expert' else random_policy(seed)
     if ':' not in name:
-        raise ValueError(f"--policy: expected 'expert', 'random' or module:function, got {name!r}")
+        raise ValueError(f"--policy: expected 'expert', 'random', module:function or a URL, got {name!r}")
     return named_function(name, '--policy')
 
 
-def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
+def _print(summary: Mapping[str, SceneSummary], title: str, notes: Sequence[str]) -> None:
     """Print a row for each scene and one for all, with the confidence interval below each figure."""
     from internutopia.cli.report import print_figures
     from internutopia.navigation.metrics import ALL, RATES
@@ -192,16 +236,15 @@ def _print(summary: Mapping[str, SceneSummary], title: str) -> None:
     ]
     ends = ', '.join(f'{end} {count}' for end, count in summary[ALL].ends.items())
     note = f'ends: {ends}; 95 % intervals: Wilson for rates, bootstrap for means'
-    print_figures(title, ['scene', 'episodes', *columns.values()], rows, [note])
+    print_figures(title, ['scene', 'episodes', *columns.values()], rows, [note, *notes])
 
 
 def _film_episodes(
     tasks: Sequence[NavigationTaskCfg],
     results: Sequence[Mapping[str, Any]],
     count: int,
-    policy: StartFunction,
-    simulator: SimConfig,
-    flash: bool,
+    policy: Policy,
+    setup: NavigationSetup,
     folder: Path,
 ) -> dict[Path, str]:
     """Run chosen episodes of each scene again and film the robot.
@@ -211,18 +254,16 @@ def _film_episodes(
         results: value of the `NavigationMetric` of each episode.
         count: number of the best, of the worst and of those that did not reach the goal.
         policy: policy that runs them.
-        simulator: simulation settings of the evaluation.
-        flash: the robot is teleported; a step then takes a quarter of a second in the film.
+        setup: of the evaluation; a step of a robot that is teleported takes a quarter of a second in the film.
         folder: folder of the films.
 
     Returns:
         The files, and the episode in each.
     """
-    from internutopia.evaluation.policy import FunctionPolicy
     from internutopia_extension.navigation.evaluation import episode_name, notable
 
     films = {}
-    step_dt = _FLASH_STEP if flash else None
+    step_dt = _FLASH_STEP if setup.moves == 'flash' else None
     known = {(task.episode.scene, task.episode.episode_id): task for task in tasks}
     for number, scene in enumerate(dict.fromkeys(scene for scene, _ in known)):
         best, worst, failed = notable(results, scene, count)
@@ -230,7 +271,7 @@ def _film_episodes(
             for place, result in enumerate(chosen, 1):
                 file = folder / f'film_{number}_{Path(scene).stem}_{kind}_{place}.mp4'
                 task = known[scene, result['episode']]
-                film_episode(task, FunctionPolicy(policy), episode_name, simulator, file, step_dt)
+                film_episode(task, policy, episode_name, setup.simulator, file, step_dt)
                 films[file] = f'episode {result["episode"]!r} of {scene}'
     return films
 
@@ -247,7 +288,8 @@ def sample_episodes(
     scenes: Annotated[list[str], typer.Argument(help='Scene files (USD, URDF, MJCF).', metavar='SCENE...')],
     robot: _Robot = 'h1',
     task: Annotated[
-        Literal['pointnav', 'objectnav'], typer.Option(help='Goals: positions, or all objects of a category.')
+        Literal['pointnav', 'objectnav', 'vln'],
+        typer.Option(help='Goals: positions, all objects of a category, or the end of an instruction in words.'),
     ] = 'pointnav',
     count: Annotated[int, number_option(min=1, max=MAX_COUNT, help='Number of episodes per scene.')] = 100,
     seed: Seed = 0,
@@ -270,20 +312,22 @@ def sample_episodes(
     step_height: _StepHeight = None,
 ) -> int:
     """Sample navigation episodes: pairs of a start and a goal that the robot can reach."""
-    from internutopia.navigation import Agent, Ranges, sample_object_episodes, sample_point_episodes
+    from internutopia import navigation
     from internutopia.navigation.episodes import write_episodes
     from internutopia_extension.navigation.robots import built_in_robot
 
-    if category and task == 'pointnav':
+    if category and task != 'objectnav':
         raise ValueError('--category is for --task objectnav')
-    ranges = Ranges(distance, ratio)
-    agent = Agent.of(built_in_robot(robot), step_height)
+    ranges = navigation.Ranges(distance, ratio)
+    agent = navigation.Agent.of(built_in_robot(robot), step_height)
     found: list[NavigationEpisode] = []
     for number, scene in enumerate(scenes, 1):
-        if task == 'pointnav':
-            new = sample_point_episodes(scene, agent, count, seed, ranges)
+        if task == 'objectnav':
+            new = navigation.sample_object_episodes(scene, agent, count, seed, ranges, category)
+        elif task == 'vln':
+            new = navigation.sample_instruction_episodes(scene, agent, count, seed, ranges)
         else:
-            new = sample_object_episodes(scene, agent, count, seed, ranges, category)
+            new = navigation.sample_point_episodes(scene, agent, count, seed, ranges)
         lengths = [episode.geodesic_distance or 0.0 for episode in new]
         summary = f'{len(new)} episodes, ways of {min(lengths):.3g} to {max(lengths):.3g} m'
         print(f'[{number}/{len(scenes)}] {scene}: {summary}', file=sys.stderr)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from internutopia.cli.command import command
 from internutopia.cli.options import (
+    ASKED,
     NOT_RECORDED,
+    ClientOptions,
     Envs,
+    OnPolicyError,
     Overwrite,
     Processes,
     RecordOptions,
@@ -20,8 +23,8 @@ from internutopia.cli.options import (
     number_option,
     resuming_command,
 )
-from internutopia.cli.policy_evaluation import PolicyEvaluation, figure, film_episode
-from internutopia.util.bounds import MAX_COUNT, MAX_SECONDS
+from internutopia.cli.policy_evaluation import PolicyEvaluation, described, figure, film_episode
+from internutopia.util.bounds import MAX_COUNT
 
 if TYPE_CHECKING:
     from internutopia.config import TaskCfg
@@ -45,10 +48,6 @@ def evaluate_suite(
             'expert or random.'
         ),
     ],
-    mapping: Annotated[
-        Path | None,
-        typer.Option(help='YAML file with the names and forms of observations and actions.', metavar='FILE'),
-    ] = None,
     tasks: Annotated[
         str | None, typer.Option(help='Tasks, separated by commas; default: all.', metavar='NAME[,NAME]')
     ] = None,
@@ -68,23 +67,12 @@ def evaluate_suite(
     ] = 0,
     envs: Envs = 16,
     processes: Processes = None,
-    horizon: Annotated[
-        int | None,
-        number_option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
-    ] = None,
+    asked: ClientOptions = ASKED,
     ensemble: Annotated[
         float | None,
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
-    policy_timeout: Annotated[
-        float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each answer of the policy, in seconds.')
-    ] = 60.0,
-    on_policy_error: Annotated[
-        Literal['fail', 'retry', 'skip', 'stop'],
-        typer.Option(
-            help='If the policy raises an error: count the episode as failed, retry it twice, skip it, or stop the run.'
-        ),
-    ] = 'fail',
+    on_policy_error: OnPolicyError = 'fail',
     threads: Threads = None,
     out: Annotated[
         Path | None,
@@ -107,9 +95,11 @@ def evaluate_suite(
     folder = out or Path('out') / suite.name.rpartition('/')[2].lower()
     evaluation = PolicyEvaluation(folder, resuming_command(context), recording, resume, processes)
     evaluation.check(overwrite, films=video > 0)
+    mapping, horizon = asked.mapping, asked.horizon
     mapped = MappingCfg() if mapping is None else MappingCfg.read(mapping)
     mapper = ArmMapper(mapped, suite.arm)
-    client = _client(policy, policy_timeout, mapped)
+    mapped.check_cameras(suite, asked.place)
+    client = asked.client(policy, mapped.batched)
     try:
         if horizon is None and ensemble is None:
             horizon = getattr(client, 'horizon', None)
@@ -125,6 +115,7 @@ def evaluate_suite(
             'horizon': horizon,
             'ensemble': ensemble,
         }
+        mapped.check_objects(suite, configs, asked.place)
         configs = [config.update(evaluated=evaluated) for config in configs]  # a part of what a result is of
         simulator = suite.simulator(threads)
         form = None if mapping is None else ArmForm(suite.arm, mapped)
@@ -136,7 +127,7 @@ def evaluate_suite(
         unknown = {'failed': run.failures, 'without_result': missing, 'stopped': run.stopped}
         unknown['targets_out_of_reach'] = mapper.out_of_reach
         conditions = {'suite': suite.name, **evaluated, **unknown}
-        file = evaluation.write_report(report(measured, conditions, run.times))
+        written = evaluation.write_report(report(measured, conditions, run.times))
         if measured:
             _print(summarize(measured), f'{suite.name}: {policy}', run.times)
         if mapper.out_of_reach:
@@ -144,7 +135,7 @@ def evaluate_suite(
                 f'{mapper.out_of_reach} targets of {run.times.steps} are more than {suite.arm.reach} m from the base '
                 'of the arm: do mode, frame, scale and order of the mapping fit the policy?'
             )
-        print(file)
+        print(written)
         if video and not (interruption.is_set() or run.stopped):
             _film(configs, measured, video, chosen, suite, folder)
     finally:
@@ -155,13 +146,6 @@ def evaluate_suite(
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(',')]
-
-
-def _client(text: str, timeout: float, mapping: Any) -> Client | None:
-    """Return the client that reaches the policy of an option; None for a function of this process."""
-    from internutopia.evaluation.protocols import connect
-
-    return connect(text, timeout, mapping.batched) if '://' in text or text.startswith('lerobot:') else None
 
 
 def _policy(
@@ -199,13 +183,7 @@ def _print(rows: Sequence[SuiteRow], title: str, times: RunTimes) -> None:
         for row in rows
     ]
     notes = ['95 % intervals: Wilson for success, bootstrap for the steps of episodes that succeeded']
-    if times.calls:
-        call = times.policy / times.calls
-        share = times.policy / (times.policy + times.env)
-        notes.append(
-            f'{times.calls} calls of the policy with {times.requests / times.calls:.1f} observations, '
-            f'{1e3 * call:.3g} ms each: {share:.0%} of the time; {times.steps} steps of envs'
-        )
+    notes += described(times)
     print_figures(title, columns, lines, notes, names=2)
 
 

@@ -19,6 +19,7 @@ from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SEC
 if TYPE_CHECKING:
     from internutopia.config import Config
     from internutopia.evaluation.arm_mapper import ArmForm
+    from internutopia.evaluation.chunk_policy import Client
     from internutopia.recording import Recorder
     from internutopia.rl.training.engine import Engine
     from internutopia.rl.training.loading import Trained
@@ -169,15 +170,65 @@ class RecordOptions:
         if recorder is None:
             yield
             return
-        with recorder:
-            try:
-                recorder.attach(envs)
-            except NotImplementedError as error:
-                raise ValueError(f'--record: {error}') from error
-            yield
+        try:
+            with recorder:
+                try:
+                    recorder.attach(envs)
+                except NotImplementedError as error:
+                    raise ValueError(f'--record: {error}') from error
+                yield
+        finally:
+            _print_dataset(recorder.folder)
 
 
 NOT_RECORDED = RecordOptions()
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Options of a policy that is asked over a wire, for `command`."""
+
+    mapping: Annotated[
+        Path | None,
+        typer.Option(help='YAML file with the names and forms of observations and actions.', metavar='FILE'),
+    ] = None
+    horizon: Annotated[
+        int | None,
+        number_option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
+    ] = None
+    policy_timeout: Annotated[
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each answer of the policy, in seconds.')
+    ] = 60.0
+
+    @property
+    def place(self) -> str:
+        """Name of the mapping in messages."""
+        return 'the default mapping' if self.mapping is None else str(self.mapping)
+
+    def client(self, policy: str, batched: bool | None, **settings: Any) -> Client | None:
+        """Return the client that reaches a policy; None for a function of this process. Errors as of `connect`."""
+        from internutopia.evaluation.protocols import connect
+
+        if '://' not in policy and not policy.startswith('lerobot:'):
+            return None
+        return connect(policy, self.policy_timeout, batched, **settings)
+
+
+ASKED = ClientOptions()
+OnPolicyError = Annotated[
+    Literal['fail', 'retry', 'skip', 'stop'],
+    typer.Option(
+        help='If the policy raises an error: fail the episode, retry it twice, skip it, or stop the run.'
+    ),
+]
+
+
+def _print_dataset(folder: Path) -> None:
+    """Print where a dataset is, and how many episodes it has."""
+    from internutopia.recording import Dataset
+
+    if Dataset.exists(folder):
+        print(f'{folder}: dataset of {len(Dataset(folder))} episodes, described in its README.md', flush=True)
 
 
 def open_viewer(env: Any, address: str, paused: bool = True) -> OpenViewer:

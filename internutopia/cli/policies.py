@@ -143,8 +143,7 @@ def evaluate_policy(
     if json_file is not None:
         figures = conditions | {'survived': result.survived} | asdict(result)
         write_json(json_file, figures)
-    for written in filter(None, (json_file, recording.record)):
-        print(written)
+        print(json_file)
     return 0
 
 

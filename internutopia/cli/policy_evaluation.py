@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from internutopia.cli.options import RecordOptions, check_results, interruption_hint, write_json
 from internutopia.cli.run import PATIENCE
 from internutopia.util.interrupts import Interruption, interrupts
+from internutopia.util.progress import progress_bar
 
 if TYPE_CHECKING:
     from internutopia.config import SimConfig, TaskCfg
     from internutopia.evaluation.arm_mapper import ArmForm
     from internutopia.evaluation.estimates import Estimate
     from internutopia.evaluation.policy import Policy
-    from internutopia.evaluation.policy_run import OnError, PolicyRun
+    from internutopia.evaluation.policy_run import OnError, PolicyRun, RunTimes
 
 _SHOWN = 5  # faults that are listed one by one
 
@@ -98,12 +99,20 @@ class PolicyEvaluation:
             if not self.resume:
                 env.results.start_over()
             run = PolicyRun(env, policy, name, on_error, failed=failed)
+            left = len(tasks) - len(env.task_config_manager.done)
+
+            def on_step(ended: int) -> bool:
+                for _ in range(ended):
+                    advance()
+                return not interruption.is_set()
+
             with (
+                progress_bar('episodes', left) as advance,
                 interruption_hint(f'stopped before the end; resume with: {self.again}'),
                 self.recording.attached(env, recorder),
                 interruption.deferred(PATIENCE),
             ):
-                run.run(lambda ended: not interruption.is_set())
+                run.run(on_step)
         return run, interruption
 
     def write_report(self, report: Mapping[str, Any]) -> Path:
@@ -119,6 +128,27 @@ class PolicyEvaluation:
         if missing:
             print(f'{missing} of {total} episodes have no result; resume with: {self.again}')
         return interruption.exit_code or int(bool(missing) or len(run.failures) >= total)
+
+
+def described(times: RunTimes) -> list[str]:
+    """Return lines that say what the time of a run was spent on."""
+    if not times.calls:
+        return []
+    total = times.policy + times.env
+    physics = times.env if times.pictures is None else times.env - times.pictures
+    parts = {
+        'physics and tasks' if times.pictures is not None else 'envs, in their processes': physics,
+        'pictures': times.pictures or 0.0,
+        'policy': times.policy - times.messages,
+        'packing of messages': times.messages,
+    }
+    shares = ', '.join(f'{name} {seconds / total:.0%}' for name, seconds in parts.items() if seconds)
+    calls, steps = times.calls, times.steps
+    return [
+        f'{calls} calls of the policy with {times.requests / calls:.1f} observations, {1e3 * times.policy / calls:.3g} '
+        f'ms each; {steps} steps of envs, {steps / total:.0f} per second',
+        f'time: {total:.3g} s, of which {shares}',
+    ]
 
 
 def listed(faults: Sequence[str]) -> str:

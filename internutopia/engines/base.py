@@ -91,6 +91,7 @@ class World(ABC):
     substeps: int  # of one step
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
     version: int  # grows whenever any state may have changed
+    picture_seconds: float = 0.0  # [s], that cameras of robots have spent on pictures
     frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
     arrays: ArrayMaker  # of the kind that views give and take
     write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all

@@ -118,9 +118,7 @@ class ArmMapper:
         """Return what the policy is sent: uint8 or float32 pictures, float32 vectors, the instruction."""
         sent: dict[str, Any] = {}
         for name, picture in self._observation.cameras.items():
-            pixels = np.asarray(obs['sensors'][picture.camera]['rgba'])[..., :3]
-            pixels = pixels if picture.dtype == 'uint8' else pixels.astype(np.float32) / 255.0
-            sent[name] = np.ascontiguousarray(pixels if picture.layout == 'hwc' else np.moveaxis(pixels, -1, 0))
+            sent[name] = picture.colors(obs['sensors'][picture.camera]['rgba'])
         sent |= self.state(obs)
         if self._observation.instruction is not None:
             sent[self._observation.instruction] = instruction

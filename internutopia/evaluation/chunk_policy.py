@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from internutopia.config import TaskCfg
 from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.policy import Actor, Observe, PolicyError, Request
+from internutopia.util.stopwatch import Stopwatch
 
 
 class Client(Protocol):
-    """What reaches a policy; one for each protocol."""
+    """What reaches a policy; one for each protocol.
+
+    Attributes:
+        messages: time spent on packing and unpacking messages.
+    """
+
+    messages: Stopwatch
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
         """Return the answer to each request, whose content is a dict: a mapping with arrays, or a PolicyError.
@@ -29,8 +36,27 @@ class Client(Protocol):
         ...
 
 
-class ChunkPolicy:
-    """Policy of a client, whose chunks of actions are executed open-loop.
+class ClientPolicy:
+    """Base of policies that a client reaches."""
+
+    def __init__(self, client: Client):
+        self._client = client
+
+    @property
+    def message_seconds(self) -> float:
+        """Time spent on packing and unpacking messages so far [s]."""
+        return self._client.messages.seconds
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Any]:
+        """Ask the policy. PolicyError if it gives another number of answers."""
+        answers = self._client.infer(requests)
+        if len(answers) != len(requests):
+            raise PolicyError(f'expected the actions of {len(requests)} envs, got those of {len(answers)}')
+        return answers
+
+
+class ChunkPolicy(ClientPolicy):
+    """Policy of an arm, whose chunks of actions are executed open-loop.
 
     Args:
         client: reaches it.
@@ -45,7 +71,8 @@ class ChunkPolicy:
     def __init__(self, client: Client, mapper: ArmMapper, horizon: int | None = None, ensemble: float | None = None):
         if horizon is not None and ensemble is not None:
             raise ValueError('a policy with temporal ensembling is asked in every step: leave the horizon out')
-        self._client, self._mapper = client, mapper
+        super().__init__(client)
+        self._mapper = mapper
         self._horizon, self._ensemble = horizon, ensemble
 
     def start(self, task: TaskCfg) -> Actor:
@@ -54,13 +81,6 @@ class ChunkPolicy:
         if self._ensemble is not None:
             return _EnsemblingActor(self._mapper, instruction, self._ensemble)
         return _OpenLoopActor(self._mapper, instruction, self._horizon)
-
-    def answer(self, requests: Sequence[Request]) -> Sequence[Any]:
-        """Ask the policy. PolicyError if it gives another number of answers."""
-        answers = self._client.infer(requests)
-        if len(answers) != len(requests):
-            raise PolicyError(f'expected the actions of {len(requests)} envs, got those of {len(answers)}')
-        return answers
 
 
 class _MappedActor:

@@ -11,12 +11,18 @@ the Continuity of Rotation Representations in Neural Networks).
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import FiniteFloat, StringConstraints, ValidationError, field_validator, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, FiniteFloat, ValidationError, field_validator, model_validator
 
 from internutopia.config.base import BaseCfg, PositiveFloat, Resolution
+from internutopia.config.task import TaskCfg
 from internutopia.config.yaml_file import read_mapping
+from internutopia.evaluation.suites import Suite, episode_name
+from internutopia.util import did_you_mean
 
 Orientation = Literal['quaternion', 'quaternion_xyzw', 'euler', 'axis_angle', 'rotation_6d']
 SIZES: dict[Orientation, int] = {
@@ -27,21 +33,18 @@ SIZES: dict[Orientation, int] = {
     'rotation_6d': 6,
 }
 """Number of numbers of each form of an orientation."""
-StatePart = Literal[
-    'eef_position',
-    'eef_quaternion',
-    'eef_quaternion_xyzw',
-    'eef_euler',
-    'eef_axis_angle',
-    'eef_rotation_6d',
-    'joint_positions',
-    'gripper',
-    'finger_positions',
-]
-
 OBJECTS = 'objects/'
-ObjectPart = Annotated[str, StringConstraints(pattern=f'^{OBJECTS}.')]
-"""Pose `(7,)` of an object or a part of one, `objects/red_cube` or `objects/cabinet/drawer`."""
+_PARTS = 'eef_position', *(f'eef_{form}' for form in SIZES), 'joint_positions', 'gripper', 'finger_positions'
+
+
+def _known_part(part: str) -> str:
+    if part not in _PARTS and not (part.startswith(OBJECTS) and len(part) > len(OBJECTS)):
+        raise ValueError(f'there is no part {part!r}; {did_you_mean(part, [*_PARTS, "objects/NAME"])}')
+    return part
+
+
+StatePart = Annotated[str, AfterValidator(_known_part)]
+"""A part of a vector: `objects/red_cube` or `objects/cabinet/drawer` is the pose `(7,)` of an object or its part."""
 
 
 class GripperCfg(BaseCfg):
@@ -59,17 +62,39 @@ class GripperCfg(BaseCfg):
         return self
 
 
-class PictureCfg(BaseCfg):
-    """A picture that a policy is sent."""
+class PictureFormCfg(BaseCfg):
+    """Form of a picture that a policy is sent."""
 
-    camera: str
-    """Camera of the suite."""
     size: Resolution = (224, 224)
     """Width and height, pixels."""
     layout: Literal['hwc', 'chw'] = 'hwc'
     """Order of the axes: height, width and channels (red, green, blue)."""
     dtype: Literal['uint8', 'float32'] = 'uint8'
     """Numbers of the channels: 0 to 255, or 0.0 to 1.0."""
+
+    def laid_out(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        """Return a picture `(height, width, channels)` in the layout of the policy."""
+        return np.ascontiguousarray(pixels if self.layout == 'hwc' else np.moveaxis(pixels, -1, 0))
+
+    def colors(self, rgba: NDArray[Any]) -> NDArray[Any]:
+        """Return the colours of a picture `(height, width, 4)` in the form of the policy."""
+        pixels = np.asarray(rgba)[..., :3]
+        return self.laid_out(pixels if self.dtype == 'uint8' else pixels.astype(np.float32) / 255.0)
+
+
+class PictureCfg(PictureFormCfg):
+    """A picture of a camera of a suite."""
+
+    camera: str
+    """Camera of the suite."""
+
+
+def check_names(names: Sequence[str], instruction: str | None) -> None:
+    """Raise ValueError if two things that a policy is sent have the same name."""
+    names = [*names, *([] if instruction is None else [instruction])]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f'{name!r} is the name of several of: cameras, state, instruction')
 
 
 class ObservationMappingCfg(BaseCfg):
@@ -80,9 +105,7 @@ class ObservationMappingCfg(BaseCfg):
         'observation/wrist_image': PictureCfg(camera='wrist'),
     }
     """Pictures by the names that the policy has for them."""
-    state: dict[str, list[StatePart | ObjectPart]] = {
-        'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']
-    }
+    state: dict[str, list[StatePart]] = {'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']}
     """Vectors of numbers, each of parts in this order; `objects/NAME` is the pose of an object."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""
@@ -91,10 +114,7 @@ class ObservationMappingCfg(BaseCfg):
 
     @model_validator(mode='after')
     def _check_names(self) -> Self:
-        names = [*self.cameras, *self.state, *([] if self.instruction is None else [self.instruction])]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f'{name!r} is the name of several of: cameras, state, instruction')
+        check_names([*self.cameras, *self.state], self.instruction)
         return self
 
 
@@ -128,13 +148,9 @@ class ActionMappingCfg(BaseCfg):
         return names
 
 
-class MappingCfg(BaseCfg):
-    """Names and forms of what a policy is sent, and of what it answers."""
+class NamedMappingCfg(BaseCfg):
+    """Base of the mappings of arms and of navigation."""
 
-    observation: ObservationMappingCfg = ObservationMappingCfg()
-    """What it is sent."""
-    action: ActionMappingCfg = ActionMappingCfg()
-    """What it answers."""
     batched: bool | None = None
     """True if it is sent the observations of several envs at once, as arrays with a row for each; False: one by one.
     None: as is usual with its protocol."""
@@ -148,3 +164,34 @@ class MappingCfg(BaseCfg):
         except ValidationError as error:
             error.add_note(f'in {os.fspath(path)}')
             raise
+
+
+class MappingCfg(NamedMappingCfg):
+    """Names and forms of what a policy of an arm is sent, and of what it answers."""
+
+    observation: ObservationMappingCfg = ObservationMappingCfg()
+    """What it is sent."""
+    action: ActionMappingCfg = ActionMappingCfg()
+    """What it answers."""
+
+    def check_cameras(self, suite: Suite, file: str = 'the mapping') -> None:
+        """Raise ValueError if the suite lacks a camera; names the file, the field and the cameras."""
+        for name, picture in self.observation.cameras.items():
+            if picture.camera not in suite.cameras:
+                place = f'{file}: observation.cameras.{name}.camera'
+                raise ValueError(f'{place}: {suite.name} has {" and ".join(suite.cameras)}, got {picture.camera!r}')
+
+    def check_objects(self, suite: Suite, configs: Iterable[TaskCfg], file: str = 'the mapping') -> None:
+        """Raise ValueError if an episode of a suite lacks an object; names the file, field and episode."""
+        parts = {
+            part.removeprefix(OBJECTS): name
+            for name, parts in self.observation.state.items()
+            for part in parts
+            if part.startswith(OBJECTS)
+        }
+        for config in configs if parts else ():
+            known = suite.objects(config)
+            for part, name in parts.items():
+                if part not in known:
+                    place = f'{file}: observation.state.{name}: {OBJECTS}{part}'
+                    raise ValueError(f'{place}: {episode_name(config)} has no such object; {did_you_mean(part, known)}')

@@ -61,6 +61,11 @@ class Actor(Protocol):
 class Policy(Protocol):
     """What decides on actions, for all envs together."""
 
+    @property
+    def message_seconds(self) -> float:
+        """Time spent on packing and unpacking messages so far [s]."""
+        ...
+
     def start(self, task: TaskCfg) -> Actor:
         """Start an episode."""
         ...
@@ -75,6 +80,8 @@ class Policy(Protocol):
 
 class FunctionPolicy:
     """Policy that is a function of this process, see `StartFunction`; it has the state of one episode at a time."""
+
+    message_seconds = 0.0
 
     def __init__(self, function: StartFunction):
         self._function = function
@@ -118,7 +125,7 @@ class _FunctionActor:
 
     def request(self, obs: Observe) -> Any | None:
         under_way = self._given is not None and not isinstance(self._given, Mapping)
-        if under_way and not all(each['finished'] for each in obs['controllers'].values()):
+        if under_way and not next(iter(obs['controllers'].values()))['finished']:
             return None
         return self._act, obs
 

@@ -29,8 +29,10 @@ class RunTimes:
     """Time that a run spent, and on what.
 
     Attributes:
-        policy: waiting for answers of the policy [s].
+        policy: waiting for answers of the policy, messages included [s].
         env: stepping and resetting envs, pictures included [s].
+        pictures: taking pictures [s]; None of envs in other processes.
+        messages: packing and unpacking messages here, not what the policy does of that [s].
         calls: number of calls of the policy.
         requests: number of observations that it was sent.
         steps: number of steps of all envs together.
@@ -38,6 +40,8 @@ class RunTimes:
 
     policy: float = 0.0
     env: float = 0.0
+    pictures: float | None = None
+    messages: float = 0.0
     calls: int = 0
     requests: int = 0
     steps: int = 0
@@ -105,6 +109,10 @@ class PolicyRun:
                 self._start(ended)
         except PolicyGoneError as error:
             self.stopped = str(error)
+        finally:
+            if not self._env.is_remote:
+                self.times.pictures = self._env.runner.world.picture_seconds
+            self.times.messages = self._policy.message_seconds
 
     def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
         """Make a step: observations, ends and infos; None if a policy failed: its env has a new episode, none moved."""

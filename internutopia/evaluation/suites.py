@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,7 @@ class Suite:
         simulator: returns simulation settings for a number of threads.
         task_config: returns the task config of an episode, with the fields `instruction`
             and `max_steps` and the metric `task`.
+        objects: returns the names in `obs['task']['objects']` of a task config.
         expert: scripted policy that carries out all tasks, a function as in `FunctionPolicy`.
     """
 
@@ -90,6 +91,7 @@ class Suite:
     arm: Arm
     simulator: Callable[[int | None], SimConfig]
     task_config: Callable[[EpisodeSpec], TaskCfg]
+    objects: Callable[[Any], Collection[str]]
     expert: StartFunction
 
     @property

@@ -13,6 +13,7 @@ import functools
 from pathlib import Path
 
 import mujoco
+import numpy as np
 
 from internutopia.config.simulator import ContactCfg
 from internutopia.model.asset_paths import resolve
@@ -35,6 +36,8 @@ from internutopia.model.scaling import scale_mass
 from internutopia.model.spec import OBJECTS_PREFIX, SCENE_PREFIX, ObjectSpec, RobotSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
+
+_CONE_EDGES = 64  # of its base
 
 
 def robot_prefix(name: str) -> str:
@@ -107,7 +110,7 @@ def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSp
 
 
 def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
-    """Load the asset of an object; None for a cube, which has none."""
+    """Load the asset of an object; None for a shape, which has none."""
     return None if obj.asset is None else load_spec(resolve(obj.asset), _options(obj, timestep))
 
 
@@ -229,12 +232,7 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
     if obj.dynamic:
         body.add_freejoint(name=object_body(obj.name))
     if child is None:
-        geom = body.add_geom(
-            name=object_body(obj.name),
-            type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=[0.5 * s for s in obj.scale],
-            rgba=[*obj.color, 1.0],
-        )
+        geom = _add_shape(spec, body, obj)
         if obj.mass is not None:
             geom.mass = obj.mass
         elif obj.density is not None:
@@ -259,3 +257,30 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
     adopt_settings(child, spec)
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')
     return [body.name] if bolted else []
+
+
+def _add_shape(spec: mujoco.MjSpec, body: mujoco.MjsBody, obj: ObjectSpec) -> mujoco.MjsGeom:
+    """Give the body of an object its shape. ValueError for proportions that the shape cannot have."""
+    x, y, z = (0.5 * edge for edge in obj.scale)
+    if obj.shape in ('cylinder', 'capsule') and (x != y or (obj.shape == 'capsule' and z <= x)):
+        raise ValueError(
+            f'object {obj.name!r}: a {obj.shape} is as wide along x as along y'
+            f'{", and higher than that" if obj.shape == "capsule" else ""}; it got edge lengths {obj.scale}'
+        )
+    kinds = mujoco.mjtGeom
+    kind, size = {
+        'box': (kinds.mjGEOM_BOX, (x, y, z)),
+        'ellipsoid': (kinds.mjGEOM_SPHERE, (x, 0, 0)) if x == y == z else (kinds.mjGEOM_ELLIPSOID, (x, y, z)),
+        'cylinder': (kinds.mjGEOM_CYLINDER, (x, z, 0)),
+        'capsule': (kinds.mjGEOM_CAPSULE, (x, z - x, 0)),
+        'cone': (kinds.mjGEOM_MESH, (0, 0, 0)),
+        'plane': (kinds.mjGEOM_PLANE, (0, 0, 1)),
+    }[obj.shape]
+    geom = body.add_geom(name=object_body(obj.name), type=kind, size=size, rgba=[*obj.color, 1.0])
+    if obj.shape == 'cone':
+        turn = 2 * np.pi / _CONE_EDGES
+        wider = (turn / np.sin(turn)) ** 0.5  # so that the volume is that of a cone
+        points = [(wider * x * np.cos(i * turn), wider * y * np.sin(i * turn), -z) for i in range(_CONE_EDGES)]
+        spec.add_mesh(name=object_body(obj.name), uservert=np.array([*points, (0, 0, z)]).ravel())
+        geom.meshname = object_body(obj.name)
+    return geom

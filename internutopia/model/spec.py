@@ -175,15 +175,18 @@ class RobotSpec:
 
 @dataclass(frozen=True)
 class ObjectSpec:
-    """An object besides the robots: a unit cube scaled to its edge lengths, or an asset file.
+    """An object besides the robots: a shape in a box whose edge lengths are its scale, or an asset file.
 
-    `dynamic` objects move under physics, the others stay where they are put. `collider=False` makes it visual only.
-    `mass` [kg] wins over `density` [kg/m3]; with neither, the asset's own (or 1000 kg/m3) counts. `prim_path`: where it
-    is below its env, on a stage; `/objects/<name>` if empty. `raw_lengths`, `ignore_usd_defaults`: as of a `SceneSpec`.
+    `shape`: of an object without an asset; the axis of round ones is z, a cone's tip is up, a capsule's ends are half
+    spheres of its width, a plane has no end and is not dynamic. `dynamic` objects move under physics, the others stay
+    where they are put. `collider=False` makes it visual only. `mass` [kg] wins over `density` [kg/m3]; with neither,
+    the asset's own (or 1000 kg/m3) counts. `prim_path`: where it is below its env, on a stage; `/objects/<name>` if
+    empty. `raw_lengths`, `ignore_usd_defaults`: as of a `SceneSpec`.
     """
 
     name: str
     asset: str | None = None
+    shape: Literal['box', 'ellipsoid', 'cylinder', 'capsule', 'cone', 'plane'] = 'box'
     scale: Vec3 = NO_SCALE
     position: Vec3 = (0.0, 0.0, 0.0)
     orientation: Quat = IDENTITY_QUAT
@@ -257,8 +260,8 @@ class SceneSpec:
         """Key that differs for scenes of the same assets, robots aside; with poses if joints depend on them."""
         objects = [
             (
-                *(each.name, each.prim_path, each.scale, each.color, each.mass, each.density, each.dynamic),
-                *(each.collider, each.raw_lengths, each.ignore_usd_defaults),
+                *(each.name, each.prim_path, each.shape, each.scale, each.color, each.mass, each.density),
+                *(each.dynamic, each.collider, each.raw_lengths, each.ignore_usd_defaults),
             )
             for each in self.objects
         ]

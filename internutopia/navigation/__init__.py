@@ -16,6 +16,7 @@ from internutopia.util.imports import lazy
 if TYPE_CHECKING:
     from internutopia.navigation.agent import Agent
     from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal, read_episodes, write_episodes
+    from internutopia.navigation.instructions import sample_instruction_episodes
     from internutopia.navigation.map import DistanceField, NavigationMap
     from internutopia.navigation.picture import MapPicture
     from internutopia.navigation.sampling import Ranges, sample_object_episodes, sample_point_episodes
@@ -29,6 +30,7 @@ __all__ = [
     'NavigationMap',
     'Ranges',
     'read_episodes',
+    'sample_instruction_episodes',
     'sample_object_episodes',
     'sample_point_episodes',
     'write_episodes',
@@ -45,6 +47,7 @@ __getattr__, __dir__ = lazy(
         'NavigationMap': 'internutopia.navigation.map',
         'Ranges': 'internutopia.navigation.sampling',
         'read_episodes': 'internutopia.navigation.episodes',
+        'sample_instruction_episodes': 'internutopia.navigation.instructions',
         'sample_object_episodes': 'internutopia.navigation.sampling',
         'sample_point_episodes': 'internutopia.navigation.sampling',
         'write_episodes': 'internutopia.navigation.episodes',

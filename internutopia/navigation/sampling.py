@@ -81,7 +81,7 @@ def sample_point_episodes(
     def goals() -> Iterator[_Target]:
         while True:
             place = found.sample(1, rng)[0]
-            yield _Target([NavigationGoal(position=_rounded(place))], found.distance_field(place))
+            yield _Target([NavigationGoal(position=rounded(place))], found.distance_field(place))
 
     return _sample(starts, scene, count, rng, ranges or Ranges(), goals())
 
@@ -185,7 +185,7 @@ def _sample(
             NavigationEpisode(
                 episode_id=str(len(episodes)),
                 scene=scene,
-                start_position=_rounded(starts[first]),
+                start_position=rounded(starts[first]),
                 start_yaw=round(yaw, 4),
                 goals=target.goals,
                 geodesic_distance=round(float(geodesic[first]), 4),
@@ -202,8 +202,8 @@ def _goals(start: StartingScene, found: NavigationMap, category: str) -> list[Na
             low, high = start.box(thing.geoms)
             seen = _view_points(start, found, low, high, thing.geoms)
             if len(seen):
-                middle = _rounded((low + high) / 2.0)
-                goals.append(NavigationGoal(position=middle, category=category, view_points=[*map(_rounded, seen)]))
+                middle = rounded((low + high) / 2.0)
+                goals.append(NavigationGoal(position=middle, category=category, view_points=[*map(rounded, seen)]))
     return goals
 
 
@@ -229,7 +229,7 @@ def _sees(start: StartingScene, place: Array, target: Array, agent: Agent, geoms
     return distance < 0.0 or distance >= 1.0 or int(hit[0]) in geoms
 
 
-def _rounded(point: Array) -> tuple[float, float, float]:
+def rounded(point: Array) -> tuple[float, float, float]:
     """Return a point to the tenth of a millimetre, as it is written."""
     x, y, z = (round(float(value), 4) + 0.0 for value in point)  # which makes -0 a 0
     return x, y, z

@@ -75,7 +75,7 @@ class EpisodeWriter:
         stream = self._streams[leaf]
         shape = tuple(stream.info['shape'])
         if shape != picture.shape:
-            return self._leave_out(leaf, f'its shape changes, {shape} to {picture.shape}')
+            return self._leave_out_reshaped(leaf, shape, picture.shape)
         if stream.frames > frame:
             return None  # of a step that is tried again
         return functools.partial(stream.add, picture)
@@ -162,7 +162,7 @@ class EpisodeWriter:
         own = self._rows.setdefault(leaf, [])
         shapes = list(dict.fromkeys(rows.shape[1:] for rows in (*own[-1:], *(part.values for part in parts))))
         if len(shapes) > 1:
-            return self._leave_out(leaf, f'its shape changes, {shapes[0]} to {shapes[1]}')
+            return self._leave_out_reshaped(leaf, *shapes[:2])
         steps = np.concatenate([part.steps for part in parts])
         order = np.argsort(steps)
         own.append(np.concatenate([part.values for part in parts])[order])
@@ -175,8 +175,12 @@ class EpisodeWriter:
             return VideoStream(self.path.with_name(f'{stem}.mp4'), picture, self._fps, self._codec)
         return RawStream(self.path.with_name(f'{stem}.raw'), picture)
 
-    def _leave_out(self, leaf: str, reason: str) -> None:
+    def _leave_out_reshaped(self, leaf: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+        reason = f'its shape changes, {old} to {new}'
         warn_once('observation %r is not recorded: %s', leaf, reason)
+        self._leave_out(leaf, reason)
+
+    def _leave_out(self, leaf: str, reason: str) -> None:
         self._left_out[leaf] = reason
         self._rows.pop(leaf, None)
         if leaf in self._streams:

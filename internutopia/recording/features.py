@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.leaves import Leaves
-from internutopia.util import log
 
 ARRAYS = 'arrays.'
 _STATE_DEPTH = 1  # separators in the path of what is of a robot itself: h1/joint_positions
@@ -63,7 +62,7 @@ class Features:
 
 
 def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
-    """Return the features that episodes have in common; those that they do not are left out, with a warning."""
+    """Return the features that episodes have in common; those that they do not are left out."""
     common: dict[str, dict[str, Form]] = {}
     left_out: dict[str, str] = {}
     joints: dict[str, list[str]] = {}
@@ -87,9 +86,6 @@ def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
                 left_out[leaf] = f'not alike in all episodes ({episode.path.name})'
                 del forms[leaf]
             left_out |= {leaf: 'not in all episodes' for leaf in own[kind].keys() - forms.keys() - left_out.keys()}
-    if left_out:
-        reasons = '; '.join(f'{leaf}: {reason}' for leaf, reason in left_out.items())
-        log.warning('left out of the tables of the dataset: %s', reasons)
     observations = common.get('observations', {})
     state = {leaf: form for leaf, form in observations.items() if _is_state(leaf, form)}
     others = {leaf: form for leaf, form in observations.items() if leaf not in state}

@@ -20,6 +20,7 @@ import internutopia
 from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.features import Features, features_of, frame_ends, frame_sums
+from internutopia.util.progress import with_progress
 
 FILE = 'data.hdf5'
 _GYM = 2  # robomimic's number of environments with Gym's interface
@@ -40,7 +41,7 @@ def write_hdf5(dataset: Dataset, folder: Path) -> Features:
     with _WrittenFile(folder / FILE) as target, h5py.File(target, 'w') as file:
         data = file.create_group('data')
         total = 0
-        for number, episode in enumerate(dataset):
+        for number, episode in enumerate(with_progress(dataset, 'writing tables', len(dataset))):
             names.append(f'demo_{number}')
             if episode.facts['success']:
                 successes.append(names[-1])

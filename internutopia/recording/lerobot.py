@@ -25,6 +25,7 @@ from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.features import ARRAYS, Features, Form, features_of, frame_ends, frame_sums
 from internutopia.recording.mapped_features import mapped_features
 from internutopia.recording.streams import concatenate, video_facts
+from internutopia.util.progress import with_progress
 
 _VERSION = 'v3.0'
 _FILES_PER_CHUNK = 1000
@@ -58,7 +59,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
     data, videos = _Files(_DATA_MB), {leaf: _Files(_VIDEO_MB) for leaf in features.videos}
     writer: Any = None
     start = 0
-    for number, episode in enumerate(dataset):
+    for number, episode in enumerate(with_progress(dataset, 'writing tables and videos', len(dataset))):
         frames = len(episode.frame_steps)
         task = tasks.setdefault(episode.facts['task'], len(tasks))
         vectors = {name: rows for name, rows in features.vectors(episode).items() if rows.size}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+ItemT = TypeVar('ItemT')
 
 DELAY = 2.0
 """Time [s] before a bar is shown."""
@@ -39,3 +42,11 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[], None]]:
                 shown.enter_context(bar)
 
         yield advance
+
+
+def with_progress(items: Iterable[ItemT], what: str, total: int) -> Iterator[ItemT]:
+    """Iterate over items with a `progress_bar`."""
+    with progress_bar(what, total) as advance:
+        for item in items:
+            yield item
+            advance()

@@ -37,10 +37,11 @@ def pick(obs: Mapping[str, Any], name: str, what: str) -> Any:
 class NavigationMetric(BaseMetric):
     """Standard metrics of navigation, see `internutopia.navigation.metrics`; for a `NavigationTask`.
 
-    `calc` gives `scene` and `episode`, `end` (that of the task, `'steps'` where it was cut off), `success`, `spl`,
-    `soft_spl`, `oracle_success`, `navigation_error` and `shortest` (distances to the goal at the end and at the start
-    [m]; those are infinite where there is no way), `path_length` [m], `ndtw`, `sdtw` and `cls` (of episodes with a
-    reference path), `collisions` and `collision_time` [s], `time` [s], `steps`, `actions`, and `path`, its points [m].
+    `calc` gives `scene`, `episode` and `instruction`, `end` (that of the task, `'steps'` where it was cut off),
+    `success`, `spl`, `soft_spl`, `oracle_success`, `navigation_error` and `shortest` (distances to the goal at the end
+    and at the start [m]; those are infinite where there is no way), `path_length` [m], `ndtw`, `sdtw` and `cls` (of
+    episodes with a reference path), `collisions` and `collision_time` [s], `time` [s], `steps`, `actions`, and `path`,
+    its points [m].
 
     The path begins at the start of the episode and has a point each `config.path_step`. Where the episode itself has
     the length of the shortest path, that counts as `shortest`.
@@ -96,6 +97,7 @@ class NavigationMetric(BaseMetric):
         return {
             'scene': episode.scene,
             'episode': episode.episode_id,
+            'instruction': episode.instruction,
             'end': self._end or 'steps',
             'success': success,
             'spl': metrics.spl(success, shortest, length),

@@ -15,6 +15,7 @@ import numpy as np
 
 from internutopia.config import RobotCfg
 from internutopia.evaluation.estimates import CONFIDENCE, INTERVALS
+from internutopia.evaluation.policy_run import POLICY_ERROR
 from internutopia.navigation.agent import StartingScene
 from internutopia.navigation.episodes import NavigationEpisode
 from internutopia.navigation.metrics import MEANS, RATES, summarize
@@ -80,6 +81,13 @@ def not_run(scene: str, episode: str, end: str, reason: str, follows: bool = Fal
     }
 
 
+def failed_metrics(task: NavigationTaskCfg) -> dict[str, Any]:
+    """Return the metrics of a task's episode whose policy failed: no success."""
+    episode = task.episode
+    result = not_run(episode.scene, episode.episode_id, 'policy', 'the policy failed', bool(episode.reference_path))
+    return {'navigation': {**result, 'instruction': episode.instruction}}
+
+
 def counts_by_reason(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Return how many episodes are not run for which reason, the most frequent first; names and numbers are `...`."""
     return dict(Counter(_PARTICULAR.sub('...', result['reason']) for result in results).most_common())
@@ -113,12 +121,19 @@ def _check_way(task: NavigationTaskCfg) -> None:
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Return the results of `NavigationMetric` for the episodes in a results file, in the order of the episodes.
 
-    Where the simulation of an episode failed, its `end` is `'error'`.
+    Where the simulation of an episode failed, its `end` is `'error'`; where its policy did, `'policy'`.
     """
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     lines.sort(key=lambda line: line['episode_id'])
     ended = [line for line in lines if line['metrics'].get('navigation')]
-    return [line['metrics']['navigation'] | ({'end': 'error'} if line['error'] else {}) for line in ended]
+    return [
+        line['metrics']['navigation'] | ({} if line['error'] is None else {'end': _end_of_error(line['error'])})
+        for line in ended
+    ]
+
+
+def _end_of_error(error: str) -> str:
+    return 'policy' if error.startswith(POLICY_ERROR) else 'error'
 
 
 def report(results: Sequence[Mapping[str, Any]], conditions: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,7 +186,7 @@ def draw_paths(
 def notable(
     results: Sequence[Mapping[str, Any]], scene: str, count: int, failures: int | None = None
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return the notable episodes of a scene, by SPL.
+    """Return the notable episodes of a scene that have a path, by SPL.
 
     Args:
         results: what a `NavigationMetric` gave of each episode.
@@ -182,7 +197,8 @@ def notable(
     Returns:
         the best, those of the others that reached their goal worst, and some that did not.
     """
-    ranked = sorted((each for each in results if each['scene'] == scene), key=lambda each: -(each['spl'] or 0.0))
+    ran = [each for each in results if each['scene'] == scene and each.get('path')]
+    ranked = sorted(ran, key=lambda each: -(each['spl'] or 0.0))
     reached = [each for each in ranked if each['success']]
     failed = [each for each in ranked if not each['success']]
     return reached[:count], reached[count:][::-1][:count], failed[: count if failures is None else failures]

@@ -115,12 +115,13 @@ class Expert:
             free = self._map.sees(here[:3], ends) & np.isfinite(left) & ~self._known_blocked(here, headings)
             costs = gone + self._step + _TURN_COST * np.abs(self._turns) + _CLOSE_COST * self._closeness(here[:3], ends)
             ends[:, 2] = self._map.nearest(ends + self._middle)[0][:, 2]
+            if (there := np.flatnonzero(free & (left <= self._enough))).size:
+                best = there[np.argmin((costs + left)[there])]
+                steps = _chain((here[:3], headings[best], before))
+                steps[0][:3] = position
+                return steps
             for k in np.flatnonzero(free):
                 step = (here[:3], headings[k], before)
-                if left[k] <= self._enough:
-                    steps = _chain(step)
-                    steps[0][:3] = position
-                    return steps
                 end = np.append(ends[k], headings[k])
                 heapq.heappush(open_steps, (costs[k] + _GREED * left[k], next(count), costs[k], end, step))
         return []

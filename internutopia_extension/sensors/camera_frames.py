@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Set
 from typing import Any
 
@@ -47,7 +48,9 @@ class Pictures:
             return
         frames, data = self._frames, self._data
         if frames.pictures:
+            start = time.perf_counter()
             self._view.render(env_ids, [frames.row(row) for row in rows.tolist()])
+            self._world.picture_seconds += time.perf_counter() - start
         if frames.labels is not None:
             self._find_things(frames.labels, frames.occlusion, env_ids, rows)
         if frames.rgba is not None:

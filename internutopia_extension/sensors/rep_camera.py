@@ -37,6 +37,7 @@ from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
+from internutopia_extension.controllers.discrete_controllers import DiscreteController
 from internutopia_extension.sensors.camera_frames import Pictures
 from internutopia_extension.sensors.camera_optics import OpticsView, widest
 
@@ -280,7 +281,10 @@ class MountedCamera(RepCamera):
         world = self._scene.world
         steps = np.rint(to_host(world.times)[env_ids] / world.step_dt).astype(int)
         is_new = ~self._seen[env_ids]
-        is_due = (steps % every == 0) | is_new
+        is_due = steps % every == 0
+        if self.config.after_actions:
+            is_due &= self._acted()[env_ids]
+        is_due |= is_new
         if not self._shots:
             self._take(env_ids[is_due], env_ids[is_due])
             return
@@ -293,6 +297,15 @@ class MountedCamera(RepCamera):
             self._seen[taken] = True
         for slot, shot in enumerate(self._shots):
             self._frame.adopt(shot, env_ids[shown % slots == slot])
+
+    def _acted(self) -> NDArray[np.bool_]:
+        """Return True for envs in which all discrete actions of the robot have come to their end `(env_num,)`."""
+        acted = np.ones(len(self._seen), bool)
+        assert self._robot.batch is not None
+        for controller in self._robot.batch.robot.controllers.values():
+            if isinstance(controller, DiscreteController):
+                acted &= controller.finished()
+        return acted
 
     @property
     def _optics(self) -> OpticsView:

@@ -280,6 +280,12 @@ def task_config(spec: EpisodeSpec) -> TaskCfg:
     )
 
 
+def object_names(task: TabletopTaskCfg) -> list[str]:
+    """Return the names of the objects and of their parts that a task observes."""
+    goals = [goal for goal in task.goals if isinstance(goal, JointGoalCfg)]
+    return [*(each.name for each in task.objects), *(f'{goal.object}/{goal.joint}' for goal in goals)]
+
+
 def simulator(threads: int | None) -> SimConfig:
     """Return the simulation settings: 20 steps per second."""
     return SimConfig(physics_dt=_PHYSICS_DT, substeps=_SUBSTEPS, threads=threads)
@@ -436,6 +442,7 @@ SUITE = Suite(
     arm=ARM,
     simulator=simulator,
     task_config=task_config,
+    objects=object_names,
     expert=expert,
 )
 """The suite."""

@@ -272,8 +272,12 @@ def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
         ('e.yaml', b'', ['e.yaml: expected a mapping', 'got NoneType']),
         ('e.yaml', b'episodes: []', ['e.yaml: it holds no episode']),
         ('e.yaml', b'episodes:\n- episode_id: 0\n  sce', ['not a YAML file', '"e.yaml", line 3']),
-        ('e.json', b'{"episodes": [{"episode_id": 1, "scene_id": "a"}]}', ["no field 'scene_id'", 'see read_habitat']),
-        ('e.json.gz', gzip.compress(b'{"episodes": []}', mtime=0), ['e.json.gz', 'see read_habitat and read_vln_ce']),
+        (
+            'e.json',
+            b'{"episodes": [{"episode_id": 1, "scene_id": "a"}]}',
+            ['e.json: no episode is right', "it has no 'goals'"],
+        ),
+        ('e.json.gz', gzip.compress(b'{"episodes": []}', mtime=0), ['e.json.gz: it holds no episode']),
     ],
 )
 def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages):
@@ -329,7 +333,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['--policy', 'experts'], "expected 'expert', 'random' or module:function, got 'experts'"),
+        (['--policy', 'experts'], "expected 'expert', 'random', module:function or a URL, got 'experts'"),
         (['--policy', 'nowhere:fn'], "there is no module 'nowhere'"),
         (['--policy', 'nav_policies:fn'], "module 'nav_policies' has no 'fn'"),
         (['--policy', 'nav_policies:number'], 'expected a function of a task, got 3'),

@@ -152,7 +152,7 @@ def test_several_arrays_make_up_a_row():
     [
         ({'action': {'gripper': {'open': 1.0, 'closed': 1.0}}}, 'they need different numbers'),
         ({'action': {'rotation': 'euler'}}, "no field 'rotation'"),
-        ({'observation': {'state': {'s': ['pose']}}}, "Input should be 'eef_position'"),
+        ({'observation': {'state': {'s': ['pose']}}}, "there is no part 'pose'; known: 'eef_axis_angle'"),
         ({'action': {'names': []}}, 'at least one array'),
         ({'action': {'names': ['actions', 'actions']}}, 'a part of a row once'),
         ({'observation': {'state': {'prompt': ['gripper']}}}, "'prompt' is the name of several"),

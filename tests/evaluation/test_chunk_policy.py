@@ -10,6 +10,7 @@ from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.chunk_policy import ChunkPolicy
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.policy import PolicyError, Request
+from internutopia.util.stopwatch import Stopwatch
 from internutopia_extension.suites.tabletop import ARM
 
 JOINTS = MappingCfg.model_validate(
@@ -25,6 +26,7 @@ class Counting:
     """A client whose call k answers rows of 10 k, 10 k + 1, ..."""
 
     def __init__(self, answers: int = 1):
+        self.messages = Stopwatch()
         self.calls = 0
         self._answers = answers
 

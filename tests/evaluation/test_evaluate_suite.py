@@ -118,3 +118,28 @@ def test_the_command_that_goes_on_is_printed(short: Suite, serve: Callable[..., 
     resumed = CliRunner().invoke(app, again[1:])
     assert resumed.exit_code == 0, resumed.output
     assert report('out')['summary'][0]['success']['count'] == 3
+
+
+def test_what_a_mapping_names_is_checked_before_the_first_episode(short: Suite):
+    for text, message in (
+        ('{cameras: {eye: {camera: head}}}', 'observation.cameras.eye.camera: Test/Short has front and wrist, got'),
+        (
+            '{cameras: {}, state: {s: [gripper, objects/red_cub]}}',
+            "observation.state.s: objects/red_cub: episode 0 of stack has no such object; did you mean 'red_cube'",
+        ),
+        ('{state: {s: [grippers]}}', "there is no part 'grippers'; did you mean 'gripper'?\n  in wrong.yaml"),
+    ):
+        Path('wrong.yaml').write_text(f'observation: {text}')
+        words = ['evaluate', 'policy', 'Test/Short', *FIXED, '--policy', 'expert', '--mapping', 'wrong.yaml']
+        result = CliRunner().invoke(app, [*words, '--out', 'out'])
+        assert result.exit_code == 2 and message in result.stderr and 'wrong.yaml' in result.stderr, result.output
+        assert not Path('out').exists()
+
+
+def test_where_a_dataset_lies_is_printed_and_nothing_is_warned_of(short: Suite, caplog: pytest.LogCaptureFixture):
+    result = evaluate(
+        '--policy', 'expert', '--tasks', 'stack,door', '--record', 'data', '--out', 'out', '--format', 'hdf5'
+    )
+    assert 'data: dataset of 6 episodes, described in its README.md' in result.stdout
+    assert not caplog.records
+    assert 'franka/task/objects/cupboard/door' in Path('data/README.md').read_text()  # left out: not in all episodes

@@ -41,11 +41,18 @@ _API = {  # below `omni.isaac.core` and `isaacsim.core.api`
     '': f'{_HERE}.simulation:CONTEXTS',
     '.world': f'{_HERE}.simulation:CONTEXTS',
     '.simulation_context': f'{_HERE}.simulation:CONTEXTS',
-    '.objects': f'{_HERE}.handles:OBJECTS',
-    '.objects.cuboid': f'{_HERE}.handles:OBJECTS',
+    **dict.fromkeys(
+        (
+            '.objects',
+            *(f'.objects.{each}' for each in ('cuboid', 'sphere', 'cylinder', 'capsule', 'cone', 'ground_plane')),
+        ),
+        f'{_HERE}.objects:OBJECTS',
+    ),
+    '.materials': f'{_HERE}.shape_materials:MATERIALS',
     '.robots': f'{_HERE}.views:ROBOTS',
     '.robots.robot': f'{_HERE}.views:ROBOTS',
 }
+_SHAPES = ('', '.cuboid', '.sphere', '.cylinder', '.capsule', '.cone', '.ground_plane')
 _PRIMS = ('', *(f'.{kind}_prim{view}' for kind in ('rigid', 'xform', 'geometry') for view in ('', '_view')))
 _ARTICULATIONS = ('', '.articulation', '.articulation_view')
 MODULES = {
@@ -53,6 +60,11 @@ MODULES = {
     **{f'isaacsim.core.utils.{name}': source for name, source in _UTILS.items()},
     **{f'omni.isaac.core{name}': source for name, source in _API.items()},
     **{f'isaacsim.core.api{name}': source for name, source in _API.items()},
+    **{
+        f'{package}.objects{name}': f'{_HERE}.objects:OBJECTS'
+        for package in ('omni.isaac.core', 'isaacsim.core.api')
+        for name in _SHAPES
+    },
     **{f'omni.isaac.core.prims{name}': f'{_HERE}.views:SINGLE_NAMES' for name in _PRIMS},
     **{f'omni.isaac.core.articulations{name}': f'{_HERE}.views:ARTICULATIONS' for name in _ARTICULATIONS},
     'isaacsim.core.prims': f'{_HERE}.views:VIEWS',
@@ -62,6 +74,9 @@ MODULES = {
     'carb.settings': f'{_HERE}.kit:SETTINGS',
     'pxr.PhysxSchema': f'{_HERE}.physx_schema:SCHEMAS',
     'omni.usd': f'{_HERE}.mirror:USD',
+    'omni.timeline': f'{_HERE}.app:TIMELINE',
+    'omni.kit.app': f'{_HERE}.app:APP',
+    'omni.physx': f'{_HERE}.app:PHYSX',
     'omni.replicator.core': f'{_HERE}.replicator:REPLICATOR',
 }
 """Importable modules, and the module whose own names each has; `module:NAMES` if only those of that tuple, or of
@@ -72,7 +87,6 @@ _PACKAGES = {'.'.join(name.split('.')[:depth]) for name in MODULES for depth in 
 _ROOTS = ('omni', 'isaacsim', 'carb', 'pxr')
 _SIGNPOSTED = ('omni', 'isaacsim')
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
-_MIRROR = f'{_HERE}.mirror'
 for _package in ('isaacsim', 'omni.isaac.kit'):
     GONE_NAMES[_package]['SimulationApp'] = (
         f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself; '
@@ -165,7 +179,7 @@ def install() -> bool:
 
 
 def uninstall() -> None:
-    """Take the stand-ins back, also those that were imported, and forget the stage."""
+    """Take the stand-ins back, also those that were imported, what they added to USD, and the stage."""
     if is_installed():
         sys.meta_path.remove(_FINDER)
     for name in [name for name, module in sys.modules.items() if is_stand_in(module)]:
@@ -173,8 +187,9 @@ def uninstall() -> None:
         parent, _, child = name.rpartition('.')
         if parent in sys.modules:
             vars(sys.modules[parent]).pop(child, None)
-    if _MIRROR in sys.modules:
-        sys.modules[_MIRROR].forget()
+    for source in ('mirror', 'physx_schema'):
+        if (module := sys.modules.get(f'{_HERE}.{source}')) is not None:
+            module.forget()
 
 
 def is_installed() -> bool:

@@ -1,4 +1,4 @@
-"""`isaacsim.core.prims` and `omni.isaac.core.{prims,articulations,objects}`: handles of one prim.
+"""`isaacsim.core.prims` and `omni.isaac.core.{prims,articulations}`: handles of one prim.
 
 A prim path of a robot, link, object or movable body of the scene is that body in physics: poses and velocities are
 present, and are set there. Any other prim is one of the stage, whose edits move nothing else. Units and frames are as
@@ -7,7 +7,7 @@ of `IRigidBody` and `IArticulation`: world poses are in the world, quaternions `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -17,15 +17,11 @@ from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import AmbiguousPathError, IScene
-from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_multiply, quat_rotate
 
 if TYPE_CHECKING:
     from pxr import Usd
-
-OBJECTS = ('DynamicCuboid', 'FixedCuboid', 'VisualCuboid')
-"""Names of `isaacsim.core.api.objects`."""
 
 
 class SingleXFormPrim:
@@ -43,10 +39,12 @@ class SingleXFormPrim:
         **options: accepted.
     """
 
+    _default_name: ClassVar[str] = 'xform_prim'
+
     def __init__(
         self,
         prim_path: str,
-        name: str = 'xform_prim',
+        name: str | None = None,
         position: Any = None,
         translation: Any = None,
         orientation: Any = None,
@@ -55,7 +53,7 @@ class SingleXFormPrim:
         **options: Any,
     ):
         self.prim_path = prim_path
-        self.name = name
+        self.name = name or self._default_name
         self._body: Any = self._find()
         if self._body is None and not self.prim:
             mirror.add_xform(prim_path)
@@ -221,19 +219,7 @@ class SingleRigidPrim(SingleXFormPrim):
 class SingleArticulation(SingleXFormPrim):
     """A robot. ValueError if none is at the path. What it has besides the methods of a prim is an `IArticulation`'s."""
 
-    def __init__(
-        self,
-        prim_path: str,
-        name: str = 'articulation',
-        position: Any = None,
-        translation: Any = None,
-        orientation: Any = None,
-        scale: Any = None,
-        visible: bool | None = None,
-        reset_xform_properties: bool = True,
-        articulation_controller: Any = None,
-    ):
-        super().__init__(prim_path, name, position, translation, orientation, scale, visible)
+    _default_name = 'articulation'
 
     @override
     def _find(self) -> IArticulation:
@@ -262,105 +248,6 @@ class SingleArticulation(SingleXFormPrim):
     def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
         """Return the forces of the drives `(k,)` [N·m or N]."""
         return self._body.get_joint_efforts(joint_indices)
-
-
-class VisualCuboid(SingleGeometryPrim):
-    """A box that is added to an env until its episode ends; nothing touches it.
-
-    Args:
-        prim_path: where it is put, in an env that runs: `/World/env_<id>/...`.
-        name: its name, by which `IScene.get` finds it.
-        position: world frame [m]; where the class of an object adds it, env frame, as that of its config.
-        translation: the same in the env frame.
-        orientation: `(w, x, y, z)`.
-        scale: edge lengths [m], times `size`.
-        visible: accepted.
-        color: red, green, blue, 0 to 1.
-        size: 1 if not given.
-        visual_material: accepted.
-        physics_material: accepted.
-        mass: [kg].
-        density: [kg/m3].
-
-    Raises:
-        KeyError: the path is in no env that runs.
-        ValueError: the name or the path is taken.
-    """
-
-    _physics: tuple[bool, bool] = False, False  # whether it moves, and collides
-
-    def __init__(
-        self,
-        prim_path: str,
-        name: str = 'visual_cube',
-        position: Any = None,
-        translation: Any = None,
-        orientation: Any = None,
-        scale: Any = None,
-        visible: bool | None = None,
-        color: Any = None,
-        size: float | None = None,
-        visual_material: Any = None,
-        physics_material: Any = None,
-        mass: float | None = None,
-        density: float | None = None,
-        linear_velocity: Any = None,
-        angular_velocity: Any = None,
-    ):
-        scene = IScene.at(prim_path)
-        place = np.zeros(3) if translation is None else np.asarray(translation, float)
-        if position is not None:
-            origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
-            place = np.asarray(position, float) - origin
-        edges = (1.0 if size is None else size) * np.broadcast_to(1.0 if scale is None else scale, (3,))
-        dynamic, collider = self._physics
-        look: dict[str, Any] = {} if color is None else {'color': tuple(np.asarray(color, float)[:3].tolist())}
-        scene.add_object(
-            ObjectSpec(
-                name,
-                scale=_tuple(edges),
-                position=_tuple(place),
-                orientation=IDENTITY_QUAT if orientation is None else _tuple(orientation),
-                mass=mass,
-                density=density,
-                dynamic=dynamic,
-                collider=collider,
-                prim_path=prim_path.removeprefix(scene.root_path),
-                **look,
-            )
-        )
-        super().__init__(prim_path, name)
-        for value, write in ((linear_velocity, 'set_linear_velocity'), (angular_velocity, 'set_angular_velocity')):
-            if value is not None:
-                getattr(self._body, write)(value)
-        self._edges = edges
-
-    def get_size(self) -> Any:
-        """Return the edge lengths `(3,)` [m]."""
-        return self._edges.copy()
-
-
-class FixedCuboid(VisualCuboid):
-    """A box that stands still and is touched; arguments and errors as of `VisualCuboid`."""
-
-    _physics = False, True
-
-
-class DynamicCuboid(VisualCuboid):
-    """A box that moves; arguments and errors as of `VisualCuboid`."""
-
-    _physics = True, True
-
-    get_linear_velocity = SingleRigidPrim.get_linear_velocity
-    set_linear_velocity = SingleRigidPrim.set_linear_velocity
-    get_angular_velocity = SingleRigidPrim.get_angular_velocity
-    set_angular_velocity = SingleRigidPrim.set_angular_velocity
-    get_mass = SingleRigidPrim.get_mass
-    set_mass = SingleRigidPrim.set_mass
-
-
-def _tuple(values: Any) -> Any:
-    return tuple(np.asarray(values, float).tolist())
 
 
 def _given(values: tuple[Any, Any], now: tuple[Any, Any]) -> tuple[Any, Any]:

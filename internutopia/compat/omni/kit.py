@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from internutopia.util.log import log, warn_once
 
-LOGGING = ('log_error', 'log_info', 'log_verbose', 'log_warn', 'settings')
+LOGGING = ('Double3', 'Float3', 'log_error', 'log_info', 'log_verbose', 'log_warn', 'settings')
 """Names of `carb`."""
 SETTINGS = ('Settings', 'get_settings')
 """Names of `carb.settings`."""
@@ -16,6 +17,17 @@ EXTENSIONS = ('disable_extension', 'enable_extension')
 """Names of `isaacsim.core.utils.extensions`."""
 
 _settings: dict[str, Any] = {}
+
+
+class Float3(NamedTuple):
+    """Three numbers."""
+
+    x: float = 0.0
+    y: float = 0.0
+    z: float = 0.0
+
+
+Double3 = Float3
 
 
 class Settings:
@@ -34,18 +46,12 @@ class Settings:
     set_string = set_bool = set_int = set_float = set_default = set
 
 
-class settings:  # noqa: N801 - the name of a module
-    """`carb.settings` as an attribute of `carb`."""
-
-    @staticmethod
-    def get_settings() -> Settings:
-        """Return the settings."""
-        return Settings()
-
-
 def get_settings() -> Settings:
     """Return the settings."""
     return Settings()
+
+
+settings = SimpleNamespace(get_settings=get_settings)  # the module as an attribute of `carb`
 
 
 def get_carb_setting(carb_settings: Settings, setting: str) -> Any:

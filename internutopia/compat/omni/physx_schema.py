@@ -4,19 +4,19 @@ A class writes the attributes that it has in PhysX, under their names in files: 
 the schema, `CreateDisableGravityAttr(True)` writes `physxRigidBody:disableGravity`. The importer reads what the page on
 formats says; others are written, and ignored when the file is loaded.
 
-USD itself knows no schema without a plugin. So `Usd.Prim` gets to know these while the module is imported: `HasAPI`,
-`ApplyAPI` and `RemoveAPI` take them, and `GetAppliedSchemas` names them.
+USD itself knows no schema without a plugin. So `Usd.Prim` gets to know these when the module is imported: `HasAPI`,
+`ApplyAPI` and `RemoveAPI` take them, and `GetAppliedSchemas` names them, until `forget`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from pxr import Sdf, Usd  # noqa: TID253 - imported with `pxr.PhysxSchema` alone
 
 from internutopia.util import did_you_mean
-
-if TYPE_CHECKING:
-    from pxr import Usd
 
 _ATTRIBUTES = {  # by schema: prefix, and type by attribute
     'PhysxRigidBodyAPI': (
@@ -120,8 +120,6 @@ class _Schema:
             return lambda: self._prim.GetAttribute(attribute)
 
         def create(value: Any = None, writeSparsely: bool = False) -> Any:  # noqa: N803
-            from pxr import Sdf
-
             kind = getattr(Sdf.ValueTypeNames, self._types[calls[name]])
             made = self._prim.CreateAttribute(attribute, kind, custom=False)
             if value is not None:
@@ -152,8 +150,6 @@ def _listed(prim: Any) -> list[str]:
 
 def _extend(name: str, own: Callable[[Any, type[_Schema]], Any]) -> None:
     """Let a method of `Usd.Prim` take these schemas, too."""
-    from pxr import Usd
-
     method = getattr(Usd.Prim, name)
 
     def extended(prim: Any, *args: Any, **options: Any) -> Any:
@@ -162,22 +158,24 @@ def _extend(name: str, own: Callable[[Any, type[_Schema]], Any]) -> None:
             return own(prim, schema)
         return method(prim, *args, **options)
 
+    _of_usd[name] = method
     setattr(Usd.Prim, name, extended)
 
 
-def _name_all_applied() -> None:
-    from pxr import Usd
-
-    known: Any = Usd.Prim.GetAppliedSchemas
-
-    def applied(prim: Any) -> list[str]:
-        return [*known(prim), *(name for name in _listed(prim) if name in SCHEMAS)]
-
-    Usd.Prim.GetAppliedSchemas = applied
+def _all_applied(prim: Any) -> list[str]:
+    return [*_of_usd['GetAppliedSchemas'](prim), *(name for name in _listed(prim) if name in SCHEMAS)]
 
 
+def forget() -> None:
+    """Give `Usd.Prim` its own methods back; an import of `pxr.PhysxSchema` extends them anew."""
+    for name, method in _of_usd.items():
+        setattr(Usd.Prim, name, method)
+    del sys.modules[__name__]
+
+
+_of_usd: dict[str, Callable[..., Any]] = {'GetAppliedSchemas': Usd.Prim.GetAppliedSchemas}
+Usd.Prim.GetAppliedSchemas = _all_applied  # pyright: ignore[reportAttributeAccessIssue]
 _extend('HasAPI', lambda prim, schema: bool(schema(prim)))
 _extend('ApplyAPI', lambda prim, schema: prim.AddAppliedSchema(schema.__name__))
 _extend('RemoveAPI', lambda prim, schema: prim.RemoveAppliedSchema(schema.__name__))
 _extend('CanApplyAPI', lambda prim, schema: True)
-_name_all_applied()

@@ -7,6 +7,7 @@ without commands, and is counted by no episode, as `Env.warm_up`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,6 +157,10 @@ class SimulationContext:
         """Return True if the world was stopped."""
         return getattr(self._own, 'is_stopped', False)
 
+    def has_work(self) -> bool:
+        """Return True as long as an episode runs or is left."""
+        return self._own.running or not self._own.simulator.queue.exhausted
+
     def _call_back(self) -> None:
         times = to_host(self._own.simulator.world.times).copy()
         if (times > self._times).any():  # else episodes were loaded
@@ -203,9 +208,24 @@ class Scene:
 
 
 def use_runner(runner: Any) -> None:
-    """Make `World` that of an Env, by its `LocalRunner`."""
+    """Make `World` that of an Env, by its `LocalRunner`, and give `env.runner` calls of 2.x."""
     SimulationContext._runner = runner
-    runner.simulator._world = World()
+    simulator = runner.simulator
+    simulator._world = World()
+    simulator.get_obs = runner.get_obs
+    simulator.add_collider, simulator.remove_collider = (partial(_set_collider, on) for on in (True, False))
+
+
+def _set_collider(collider: bool, prim_path: str) -> None:
+    """Let the object at a prim path collide, or not, until its episode ends. NotImplementedError for what is none."""
+    scene = IScene.at(prim_path)
+    if prim_path not in scene.object_paths:
+        objects = ', '.join(scene.object_paths) or 'none'
+        raise NotImplementedError(
+            f'{"add" if collider else "remove"}_collider: {prim_path!r} is no object of the task; objects: {objects}. '
+            'Colliders of robots and scenes are those of their files, see internutopia.core.util.physics'
+        )
+    scene.set_collider(scene.object_paths[prim_path], collider)
 
 
 def set_camera_view(eye: Any, target: Any, camera_prim_path: str = _VIEW, viewport_api: Any = None) -> None:

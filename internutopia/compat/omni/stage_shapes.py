@@ -109,7 +109,7 @@ def _shape(stage: Usd.Stage, path: str, model: mujoco.MjModel, geom: int) -> tup
     """Add the shape of a geom; returns it and the scale it needs, None for a shape that the stage does not show."""
     from pxr import UsdGeom, Vt
 
-    kind, size, even = model.geom_type[geom], model.geom_size[geom], np.ones(3)
+    kind, size, even = mujoco.mjtGeom(int(model.geom_type[geom])), model.geom_size[geom], np.ones(3)
     if kind == _MESH:
         mesh = UsdGeom.Mesh.Define(stage, path)
         number = model.geom_dataid[geom]

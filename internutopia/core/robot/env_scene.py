@@ -208,6 +208,11 @@ class EnvScene(IScene):
         self._change(replace(self.model, objects=objects, joints=tuple(joints)))
         del self.object_paths[self.root_path + path]
 
+    def set_collider(self, name: str, collider: bool) -> None:
+        """Let an object collide, or not, until the episode ends."""
+        objects = (replace(each, collider=collider) if each.name == name else each for each in self.model.objects)
+        self._change(replace(self.model, objects=tuple(objects)))
+
     @override
     def set_joint(self, path: str, joint: JointSpec | None) -> None:
         known = [each.path for each in self.model.joints if not each.broken]

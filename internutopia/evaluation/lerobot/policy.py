@@ -17,6 +17,7 @@ from torch import Tensor, from_numpy, inference_mode, stack
 
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols.batches import stacked
+from internutopia.util.stopwatch import Stopwatch
 
 
 class LeRobotPolicy:
@@ -40,6 +41,7 @@ class LeRobotPolicy:
             raise ValueError(
                 f'policy {address} sees {config.n_obs_steps} observations at once: `lerobot-eval` keeps them'
             )
+        self.messages = Stopwatch()
         self.horizon: int | None = getattr(config, 'n_action_steps', None)
         self._shapes = {name: tuple(feature.shape) for name, feature in (config.input_features or {}).items()}
         self._policy = get_policy_class(config.type).from_pretrained(path, config=config).eval()

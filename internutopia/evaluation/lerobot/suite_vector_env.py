@@ -71,6 +71,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._cameras = self._mapper.cameras or {suite.cameras[0]: _FILM}
         self._every = 1 if self._mapper.cameras else _FILM_EVERY
         (example,) = suite.task_configs([task], [perturbation], 1, self._cameras)
+        mapping.check_objects(suite, suite.task_configs([task], [perturbation]))
         self._most_steps: int = getattr(example, 'max_steps')  # noqa: B009  # task configs keep fields of their own
         self.num_envs = num_envs
         self.metadata = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from internutopia.evaluation.chunk_policy import Client
 from internutopia.util import did_you_mean
@@ -14,20 +15,22 @@ SCHEMES = {
     'ws': 'protocols.websocket_client:WebsocketClient',
     'wss': 'protocols.websocket_client:WebsocketClient',
     'zmq': 'protocols.zmq_client:ZmqClient',
+    'internnav': 'protocols.internnav_client:InternNavClient',
     'lerobot': 'lerobot.policy:LeRobotPolicy',
 }
 """Module and class of the client, by the scheme of the address."""
 _LEROBOT = 'a Python 3.12 with LeRobot, which docs/evaluation.md#lerobot installs'
 
 
-def connect(address: str, timeout: float, batched: bool | None = None) -> Client:
+def connect(address: str, timeout: float, batched: bool | None = None, **settings: Any) -> Client:
     """Return a client of a policy.
 
     Args:
         address: `http://...` for the protocol of this package, `ws://...` for openpi's, `zmq://...` for GR00T's,
-            `lerobot:PATH` for a policy of LeRobot in this process.
+            `internnav://...` for InternNav's, `lerobot:PATH` for a policy of LeRobot in this process.
         timeout: time that an answer, or the policy's start, may take [s].
         batched: see `MappingCfg`.
+        **settings: of the client.
 
     Raises:
         ValueError: the scheme is unknown; LeRobot is missing.
@@ -40,7 +43,7 @@ def connect(address: str, timeout: float, batched: bool | None = None) -> Client
     module, _, name = SCHEMES[scheme].partition(':')
     try:
         cls = getattr(importlib.import_module(f'internutopia.evaluation.{module}'), name)
-        return cls(address, timeout, batched)
+        return cls(address, timeout, batched, **settings)
     except ModuleNotFoundError as error:
         if scheme == 'lerobot':
             raise ValueError(f'policy {address} needs {error.name}: {_LEROBOT}') from error

@@ -22,6 +22,7 @@ import numpy as np
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols.batches import asked, split, stacked, wait_for
 from internutopia.util.encoding import MSGPACK, MalformedError, decode, encode
+from internutopia.util.stopwatch import Stopwatch
 
 _SHOWN = 2000  # characters of a server's message
 _GLIMPSE = 40  # bytes of an answer that cannot be read
@@ -31,6 +32,7 @@ class HttpClient:
     """Client of a policy server that speaks HTTP; see `internutopia.evaluation.protocols.connect`."""
 
     def __init__(self, address: str, timeout: float, batched: bool | None = None):
+        self.messages = Stopwatch()
         self._address, self._timeout, self._batched = address, timeout, batched is not False
         self._http = httpx.Client(timeout=timeout, headers={'Content-Type': MSGPACK}, trust_env=False)
         self._reached()
@@ -44,12 +46,13 @@ class HttpClient:
         self._http.close()
 
     def _asked(self, requests: Sequence[Request]) -> list[Any]:
-        message = {
-            'observations': stacked([request.content for request in requests]),
-            'env_ids': np.array([request.env_id for request in requests]),
-            'first': np.array([request.first for request in requests]),
-        }
-        body = encode(message, MSGPACK)
+        with self.messages:
+            message = {
+                'observations': stacked([request.content for request in requests]),
+                'env_ids': np.array([request.env_id for request in requests]),
+                'first': np.array([request.first for request in requests]),
+            }
+            body = encode(message, MSGPACK)
         try:
             errors = httpx.ConnectError, httpx.ConnectTimeout
             status, data = wait_for(lambda: self._posted(body), self._address, self._timeout, errors)
@@ -62,7 +65,8 @@ class HttpClient:
             text = data[:_SHOWN].decode(errors='replace')
             raise PolicyError(f'status {status} {httpx.codes.get_reason_phrase(status)}: {text}')
         try:
-            return list(split(decode(data, MSGPACK), len(requests)))
+            with self.messages:
+                return list(split(decode(data, MSGPACK), len(requests)))
         except MalformedError as error:
             raise PolicyError(f'the answer cannot be read: {error}; it begins with {data[:_GLIMPSE]!r}') from None
 

@@ -21,6 +21,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols.batches import split, stacked, wait_for
+from internutopia.util.stopwatch import Stopwatch
 
 _AHEAD = 4  # observations that are sent before the first one's answer has come
 _MOST = 64 << 20  # bytes of an answer
@@ -36,6 +37,7 @@ class WebsocketClient:
     """
 
     def __init__(self, address: str, timeout: float, batched: bool | None = None):
+        self.messages = Stopwatch()
         self._address, self._timeout, self._batched = address, timeout, bool(batched)
         self._connection: ClientConnection | None = None
         self.metadata: Any = None
@@ -67,13 +69,16 @@ class WebsocketClient:
         try:
             while len(answers) < len(contents):
                 while sent < min(len(contents), len(answers) + _AHEAD):
-                    connection.send(pack(contents[sent]))
+                    with self.messages:
+                        message = pack(contents[sent])
+                    connection.send(message)
                     sent += 1
                 data = connection.recv(timeout=self._timeout)
                 if isinstance(data, str):  # the server hangs up after it
                     self.close()
                     return [*answers, PolicyError(data[-_SHOWN:]), *self._asked(contents[len(answers) + 1 :])]
-                answers.append(_unpacked(data))
+                with self.messages:
+                    answers.append(_unpacked(data))
         except TimeoutError:
             lost = PolicyError(f'no answer within {self._timeout:g} s')
         except (ConnectionClosed, OSError) as error:

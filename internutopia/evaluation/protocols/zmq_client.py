@@ -20,6 +20,7 @@ import zmq
 
 from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
 from internutopia.evaluation.protocols.batches import asked, split, stacked
+from internutopia.util.stopwatch import Stopwatch
 
 _ARRAY = '__ndarray_class__'
 _MODALITIES = 'video', 'state', 'language'
@@ -29,6 +30,7 @@ class ZmqClient:
     """Client of GR00T's inference service; see `internutopia.evaluation.protocols.connect`."""
 
     def __init__(self, address: str, timeout: float, batched: bool | None = None):
+        self.messages = Stopwatch()
         self._address, self._timeout, self._batched = address, timeout, batched is not False
         self._context = zmq.Context()
         self._socket: zmq.Socket[bytes] | None = None
@@ -58,7 +60,8 @@ class ZmqClient:
             self._connected()  # a service that is gone is no fault of an episode
             raise
         try:
-            reply = msgpack.unpackb(data, object_hook=_array)
+            with self.messages:
+                reply = msgpack.unpackb(data, object_hook=_array)
         except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
             raise PolicyError(f'the answer cannot be read: {str(error) or type(error).__name__}') from None
         if isinstance(reply, Mapping) and 'error' in reply:
@@ -82,7 +85,9 @@ class ZmqClient:
 
     def _exchanged(self, socket: zmq.Socket[bytes], message: Mapping[str, Any]) -> bytes:
         try:
-            socket.send(_packed(message))
+            with self.messages:
+                data = _packed(message)
+            socket.send(data)
             return socket.recv()
         except zmq.Again:
             self._hang_up()  # a late answer would be taken for that to another question

@@ -115,6 +115,9 @@ class MountedCameraCfg(RepCameraCfg):
     every: Count | None = None
     """Number of steps from one picture to the next, counted from the start of the episode; None means that it takes
     pictures when `SimConfig.rendering_interval` says so."""
+    after_actions: bool = False
+    """True: of these steps, it takes pictures only in those in which no discrete action of the robot is under way; with
+    `every` only."""
     latency: Count | None = None
     """Number of steps from the moment that a picture shows to the observation that has it, with `every` only. At the
     start of an episode it is the first one. None is none."""
@@ -123,6 +126,8 @@ class MountedCameraCfg(RepCameraCfg):
     def _check_latency(self) -> Self:
         if self.latency and self.every is None:
             raise ValueError(f'latency = {self.latency} counts steps: it needs every, such as every=1')
+        if self.after_actions and (self.every is None or self.latency):
+            raise ValueError('after_actions: it needs every, such as every=1, and no latency')
         return self
 
     @override

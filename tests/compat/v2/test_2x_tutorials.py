@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from forked_scripts import OURS, run_script
 from markers import slow_but
 
 SCRIPTS = Path(__file__).parent / 'scripts'
@@ -26,23 +26,15 @@ RUNS = [
     'tutorial_objects',
     'tutorial_pick_up',
     'tutorial_keyboard',
-    'helpers_at_the_top',
     'bridge_sends_targets_once',
 ]
 WITH_CAMERAS = ['tutorial_own_sensor', 'tutorial_camera_loop']
 
 
-def run(script: str, *arguments: Path, stdin: int = subprocess.DEVNULL, **variables: str) -> str:
+def run(script: str, *arguments: Path, stdin: str = os.devnull, modules: Sequence[str] = OURS, **variables: str) -> str:
     """Run it to its end, which it reaches if all that it asserts holds; returns what it logged."""
-    result = subprocess.run(
-        [sys.executable, SCRIPTS / f'{script}.py', *arguments],
-        env={**os.environ, 'INTERNUTOPIA_COMPAT': '2.x', **variables},
-        stdin=stdin,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    switch = {'INTERNUTOPIA_COMPAT': '2.x', **variables}
+    result = run_script(SCRIPTS / f'{script}.py', [*map(str, arguments)], Path.cwd(), switch, modules, stdin)
     assert result.returncode == 0, result.stderr
     return result.stderr
 
@@ -57,6 +49,10 @@ def test_a_tutorial_with_cameras_runs_to_its_end(script: str, opengl: None):
     run(script)
 
 
+def test_a_script_with_helpers_at_its_top_runs_to_its_end():
+    run('helpers_at_the_top', modules=())
+
+
 def test_a_tutorial_that_records_runs_to_its_end(tmp_path: Path):
     run('tutorial_recording', tmp_path / 'results.jsonl')
 
@@ -65,7 +61,7 @@ def test_a_tutorial_listens_to_the_keyboard():
     keyboard, terminal = pty.openpty()
     os.write(keyboard, b'iiii')
     try:
-        run('tutorial_keyboard', stdin=terminal)
+        run('tutorial_keyboard', stdin=os.ttyname(terminal))
     finally:
         os.close(keyboard)
         os.close(terminal)
@@ -80,5 +76,5 @@ def test_robots_walk_with_an_asset_folder_of_2x(tmp_path: Path):
     ):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_bytes(b'what this machine cannot read')
-    said = run('walk_with_own_assets', INTERNUTOPIA_ASSETS_PATH=str(tmp_path))
+    said = run('walk_with_own_assets', modules=(), INTERNUTOPIA_ASSETS_PATH=str(tmp_path))
     assert said.count('takes its place') == 4

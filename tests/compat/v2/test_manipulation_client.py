@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_scripts import OURS, run_script
 from markers import slow_but
 
 HERE = Path(__file__).parent
+SCRIPTS = ('scene_from_create_new', 'pick_and_place_bridge', 'box_carry', 'push_balls', 'follow_a_marker')
 CUP = 0.025  # half an edge [m]
 GOAL = np.array([-0.2, -0.1])
 
 
-def run(*call: str, cwd: Path = HERE) -> None:
-    environment = {**os.environ, 'INTERNUTOPIA_COMPAT': '2.x'}
-    done = subprocess.run([sys.executable, *call], cwd=cwd, env=environment, capture_output=True, text=True)
+def run(script: str, *arguments: str) -> None:
+    done = run_script(script, arguments, HERE, {'INTERNUTOPIA_COMPAT': '2.x'}, OURS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize('mode', slow_but('ik', of=['ik', 'joints', 'ray']))
 def test_a_manipulation_benchmark_gets_what_happened(mode: str, tmp_path: Path, opengl: None):
-    run('-m', 'manipulation_client.evaluate', str(tmp_path), mode)
+    run('manipulation_client.evaluate', str(tmp_path), mode)
     records = json.loads((tmp_path / f'{mode}.json').read_text())
     lines = [json.loads(line)['cup'] for line in (tmp_path / f'{mode}.jsonl').read_text().splitlines()]
     assert len(records) == len(lines) == 3
@@ -44,6 +42,6 @@ def test_a_manipulation_benchmark_gets_what_happened(mode: str, tmp_path: Path, 
             np.testing.assert_allclose(np.array(record['pose']) - record['offset'], line['middle'], atol=1e-6)
 
 
-@pytest.mark.parametrize('script', ['scene_from_create_new', 'pick_and_place_bridge', 'box_carry'])
+@pytest.mark.parametrize('script', SCRIPTS)
 def test_a_script_runs_to_its_end(script: str, tmp_path: Path):
     run(str(HERE / 'scripts' / f'{script}.py'), str(tmp_path))

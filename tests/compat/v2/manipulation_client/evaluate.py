@@ -36,31 +36,31 @@ def pose(position):
 
 
 def glide(reach, start, end, steps):
-    """Targets on a line, each sent for 4 steps."""
-    for share in np.linspace(0, 1, steps // 4 + 1)[1:]:
-        yield reach(np.array(start) + share * (np.array(end) - np.array(start))), 4
+    """Targets on a line, one for each step."""
+    for share in np.linspace(0, 1, steps + 1)[1:]:
+        yield reach(np.array(start) + share * (np.array(end) - np.array(start))), 1
 
 
 def plan(cup, mode):
     """Phases: an action and how many steps it is sent for."""
     over, at, goal, down = (*cup, 0.4), (*cup, GRASP), (*GOAL, 0.4), (*GOAL, GRASP)
     reach = joints if mode == 'joints' else pose
-    yield {'gripper': ['open']}, 20
-    yield joints(over), 240
-    yield from glide(reach, over, at, 120)
-    yield {'gripper': ['close']}, 120
+    yield {'gripper': ['open']}, 5
+    yield joints(over), 60
+    yield from glide(reach, over, at, 30)
+    yield {'gripper': ['close']}, 30
     if mode == 'joints':
-        yield from glide(reach, at, over, 160)
+        yield from glide(reach, at, over, 40)
     else:
-        yield {'joints': [None, np.array([0.0, 0.0, 0.25])]}, 240
-    yield from glide(reach, over, goal, 240)
+        yield {'joints': [None, np.array([0.0, 0.0, 0.25])]}, 60
+    yield from glide(reach, over, goal, 60)
     if mode == 'joints':
-        yield from glide(reach, goal, down, 200)
+        yield from glide(reach, goal, down, 50)
     else:
         for _ in range(50):
-            yield {'delta': [[0.0, 0.0, (GRASP - 0.4) / 50]]}, 4
-    yield {'gripper': ['open']}, 60
-    yield from glide(reach, down, goal, 120)
+            yield {'delta': [[0.0, 0.0, (GRASP - 0.4) / 50]]}, 1
+    yield {'gripper': ['open']}, 15
+    yield from glide(reach, down, goal, 30)
 
 
 def main(out, mode):
@@ -86,7 +86,7 @@ def main(out, mode):
     camera = RepCameraCfg(name='hand_camera', prim_path='gantry/base/x/y/hand/mount/camera', resolution=(64, 48))
     phases = [[(action, steps) for action, steps in plan(cup, mode)] for cup in CUPS]
     config = Config(
-        simulator=SimConfig(physics_dt=1 / 240, rendering_dt=1 / 240, rendering_interval=200, headless=True),
+        simulator=SimConfig(physics_dt=1 / 60, rendering_dt=1 / 60, rendering_interval=50, headless=True),
         env_num=1 if mode == 'ray' else 2,
         env_offset_size=4.0,
         metrics_save_path=str(out / f'{mode}.jsonl'),

@@ -22,7 +22,7 @@ task = SingleInferenceTaskCfg(
     objects=[cube],
 )
 config = Config(
-    simulator=SimConfig(physics_dt=1 / 240, rendering_dt=1 / 240, headless=not has_display(), use_fabric=False),
+    simulator=SimConfig(physics_dt=1 / 60, rendering_dt=1 / 60, headless=not has_display(), use_fabric=False),
     env_num=2,
     env_offset_size=5,
     task_configs=[task, task],
@@ -49,14 +49,14 @@ def hand_to(x: float, y: float, z: float) -> dict:
 
 
 start = env.get_observations()[0]['franka']['joint_positions']
-send({gripper_cfg.name: ['open']}, 120)
-send(hand_to(0.45, 0.1, 0.2), 360)
-obs = send(hand_to(0.45, 0.1, 0.025), 360)
+send({gripper_cfg.name: ['open']}, 30)
+send(hand_to(0.45, 0.1, 0.2), 90)
+obs = send(hand_to(0.45, 0.1, 0.025), 90)
 arm = obs[1]['franka']['controllers'][arm_ik_cfg.name]
 assert arm['finished'] and np.linalg.norm(arm['eef_position'] - [0.45, 0.1, 0.025]) < 0.01, arm
-send({gripper_cfg.name: ['close']}, 240)
-send(hand_to(0.45, 0.1, 0.3), 480)
-obs = send(hand_to(0.35, -0.2, 0.3), 480)
+send({gripper_cfg.name: ['close']}, 60)
+send(hand_to(0.45, 0.1, 0.3), 120)
+obs = send(hand_to(0.35, -0.2, 0.3), 120)
 
 task_1 = next(each for each in env.runner.current_tasks.values() if each.env_id == 1)
 lifted = task_1._scene.get(task_1.objects['cube'].name)

@@ -16,7 +16,7 @@ from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 config = Config(
-    simulator=SimConfig(physics_dt=1 / 240, rendering_dt=1 / 240, use_fabric=False),
+    simulator=SimConfig(physics_dt=1 / 60, rendering_dt=1 / 60, use_fabric=False),
     task_configs=[
         SingleInferenceTaskCfg(
             scene_asset_path=gm.ASSET_PATH + '/scenes/empty.usd',
@@ -38,7 +38,7 @@ down = euler_angles_to_quat(np.array([0.0, np.pi, 0.0]))
 task = next(iter(env.runner.current_tasks.values()))
 cache = create_bbox_cache()
 world = env.runner._world
-assert world.get_physics_dt() == 1 / 240 and world.is_playing()
+assert world.get_physics_dt() == 1 / 60 and world.is_playing()
 hand = np.array([0.4, 0.0, 0.4])
 
 
@@ -47,13 +47,13 @@ def run(action, steps):
         env.step(action=action)
 
 
-def go(target, steps=160):
+def go(target, steps=40):
     """The hand on a line."""
     global hand
     start, hand = hand, np.array(target)
-    for share in np.linspace(0, 1, steps // 4 + 1)[1:]:
-        run({arm_ik_cfg.name: [start + share * (hand - start), down]}, 4)
-    run({arm_ik_cfg.name: [hand, down]}, 100)
+    for share in np.linspace(0, 1, steps + 1)[1:]:
+        run({arm_ik_cfg.name: [start + share * (hand - start), down]}, 1)
+    run({arm_ik_cfg.name: [hand, down]}, 25)
 
 
 def put(name, scale, source, target):
@@ -63,14 +63,14 @@ def put(name, scale, source, target):
         DynamicCuboid(prim_path=path, name=name, position=np.array(source), scale=np.array(scale), mass=0.05)
     )
     assert task._scene.object_exists(name)
-    run({gripper_cfg.name: ['open']}, 60)
+    run({gripper_cfg.name: ['open']}, 15)
     go((source[0], source[1], 0.3))
     go(source)
-    run({gripper_cfg.name: ['close']}, 120)
+    run({gripper_cfg.name: ['close']}, 30)
     go((source[0], source[1], 0.3))
-    go((target[0], target[1], 0.3), 240)
+    go((target[0], target[1], 0.3), 60)
     go(target)
-    run({gripper_cfg.name: ['open']}, 60)
+    run({gripper_cfg.name: ['open']}, 15)
     go((target[0], target[1], 0.3))
     assert np.allclose(box.get_world_pose()[0], RigidPrim(path).get_world_pose()[0])
     return box
@@ -82,7 +82,7 @@ boxes = [
     put('pillar_2', pillar, (0.5, -0.2, 0.05), (0.56, 0.15, 0.052)),
     put('plank', (0.24, 0.04, 0.03), (0.5, -0.2, 0.02), (0.48, 0.15, 0.118)),
 ]
-for _ in range(120):
+for _ in range(30):
     world.step(render=False)
 heights = [float(box.get_world_pose()[0][2]) for box in boxes]
 top = compute_aabb(cache, '/World/env_0/objects/plank')
@@ -91,7 +91,7 @@ assert np.allclose(heights, [0.05, 0.05, 0.115], atol=0.004), heights
 assert abs(top[5] - 0.13) < 0.006 and top[0] < 0.39 < 0.57 < top[3]
 task._scene.remove('pillar_1')
 assert not task._scene.object_exists('pillar_1')
-for _ in range(240):
+for _ in range(60):
     world.step(render=False)
 assert boxes[2].get_world_pose()[0][2] < 0.1  # a bridge on one pillar falls
 env.close()

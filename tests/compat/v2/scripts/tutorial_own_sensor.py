@@ -24,7 +24,7 @@ class RangeCfg(SensorCfg):
 
 
 config = Config(
-    simulator=SimConfig(physics_dt=1 / 240, rendering_dt=1 / 240, use_fabric=False, headless=not has_display()),
+    simulator=SimConfig(physics_dt=1 / 48, rendering_dt=1 / 48, use_fabric=False, headless=not has_display()),
     task_configs=[
         SingleInferenceTaskCfg(
             scene_asset_path=gm.ASSET_PATH + '/scenes/empty.usd',
@@ -80,10 +80,10 @@ i = 0
 while env.simulation_app.is_running():
     i += 1
     obs, *_ = env.step(action={'move_by_speed': (0.5, 0.0, 0.0)})
-    if i % 120 == 0:
+    if i % 24 == 0:
         seen = obs['sensors']['range']
         assert abs(seen['distance'] - (2.9 - seen['camera'][0])) < 0.15, seen  # it sways
-    if i == 480:
+    if i == 96:
         break
 assert 0.5 < obs['position'][0] < 1.5
 assert np.isfinite(seen['distance'])

@@ -13,7 +13,7 @@ from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 config = Config(
-    simulator=SimConfig(physics_dt=1 / 240, rendering_dt=1 / 240, use_fabric=False, headless=not has_display()),
+    simulator=SimConfig(physics_dt=1 / 60, rendering_dt=1 / 60, use_fabric=False, headless=not has_display()),
     task_configs=[
         SingleInferenceTaskCfg(
             scene_asset_path=gm.ASSET_PATH + '/scenes/empty.usd',
@@ -42,11 +42,11 @@ def reach(height: float) -> dict:
 
 
 plan = [
-    ({gripper_cfg.name: ['open']}, 120),
-    (reach(0.2), 480),
-    (reach(0.02), 480),
-    ({gripper_cfg.name: ['close']}, 240),
-    (reach(0.3), 480),
+    ({gripper_cfg.name: ['open']}, 30),
+    (reach(0.2), 120),
+    (reach(0.02), 120),
+    ({gripper_cfg.name: ['close']}, 60),
+    (reach(0.3), 120),
 ]
 block = env.runner.get_obj('block')
 for action, steps in plan:

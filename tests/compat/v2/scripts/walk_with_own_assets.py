@@ -24,10 +24,10 @@ assert os.path.exists(h1.move_by_speed_cfg.policy_weights_path)
 import_extensions()
 for robot in robots:
     task = SingleInferenceTaskCfg(scene_asset_path=gm.ASSET_PATH + '/scenes/empty.usd', robots=[robot])
-    env = Env(Config(simulator=SimConfig(physics_dt=1 / 240, rendering_dt=1 / 240), task_configs=[task]))
+    env = Env(Config(simulator=SimConfig(physics_dt=1 / 48, rendering_dt=1 / 48), task_configs=[task]))
     obs, _ = env.reset()
     start = obs['position']
-    for _ in range(int(SECONDS * 240)):
+    for _ in range(int(SECONDS * 48)):
         obs, *_ = env.step(action={'move_by_speed': [SPEED, 0.0, 0.0]})
     way = obs['position'] - start
     print(robot.name, way)

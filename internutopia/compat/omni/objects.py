@@ -1,0 +1,234 @@
+"""`isaacsim.core.api.objects`: shapes that are added to an env that runs, until its episode ends.
+
+There are 15 classes: `Visual...`, which nothing touches, `Fixed...`, which stand still, and `Dynamic...`, which physics
+moves, of a `...Cuboid`, `...Sphere`, `...Cylinder`, `...Capsule` and `...Cone`; and a `GroundPlane`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from internutopia.compat.omni.handles import SingleGeometryPrim, SingleRigidPrim
+from internutopia.core.scene.scene import IScene
+from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
+from internutopia.util import did_you_mean
+from internutopia.util.log import warn_once
+
+_MASS = 0.02  # of what moves and has none given [kg], as in Isaac Sim
+_SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
+    # by name: shape, dimensions and what they are if they are not given [m], edge lengths of the box around it
+    'Cuboid': ('box', {'size': 1.0}, lambda size: (size, size, size)),
+    'Sphere': ('ellipsoid', {'radius': 1.0}, lambda radius: 3 * (2 * radius,)),
+    'Cylinder': ('cylinder', {'radius': 1.0, 'height': 1.0}, lambda radius, height: (2 * radius, 2 * radius, height)),
+    'Capsule': (
+        'capsule',
+        {'radius': 0.5, 'height': 1.0},  # without the half spheres at its ends
+        lambda radius, height: (2 * radius, 2 * radius, height + 2 * radius),
+    ),
+    'Cone': ('cone', {'radius': 1.0, 'height': 1.0}, lambda radius, height: (2 * radius, 2 * radius, height)),
+}
+_MOVING = tuple(f'{verb}_{what}' for what in ('linear_velocity', 'angular_velocity', 'mass') for verb in ('get', 'set'))
+_KINDS = {'Visual': (False, False), 'Fixed': (False, True), 'Dynamic': (True, True)}  # moves, collides
+
+
+class Shape(SingleGeometryPrim):
+    """A shape that is added to an env until its episode ends.
+
+    Args:
+        prim_path: where it is put, in an env that runs: `/World/env_<id>/...`.
+        name: its name, by which `IScene.get` finds it.
+        position: world frame [m]; where the class of an object adds it, env frame, as that of its config.
+        translation: the same in the env frame.
+        orientation: `(w, x, y, z)`.
+        scale: factors of its dimensions along x, y, z.
+        visible: accepted.
+        color: red, green, blue, 0 to 1.
+        visual_material: gives it its color, if there is no `color`.
+        physics_material: ignored, with a warning: friction is that of the scene.
+        mass: [kg], of what moves; without a density, 0.02 if not given.
+        density: [kg/m3].
+        linear_velocity: [m/s], of what moves.
+        angular_velocity: [rad/s], of what moves.
+        **dimensions: `size` of a cuboid, 1 if not given; `radius` of the others, 1 (capsule: 0.5); `height` of
+            cylinder, cone and (without its ends) capsule, 1 [m].
+
+    Raises:
+        KeyError: the path is in no env that runs.
+        TypeError: the shape has no such dimension.
+        ValueError: the name or the path is taken, or a dimension is not positive; or the scale of a cylinder or
+            capsule differs between x and y.
+    """
+
+    shape: ClassVar[str]
+    _physics: ClassVar[tuple[bool, bool]]
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str | None = None,
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        color: Any = None,
+        *,
+        visual_material: Any = None,
+        physics_material: Any = None,
+        mass: float | None = None,
+        density: float | None = None,
+        linear_velocity: Any = None,
+        angular_velocity: Any = None,
+        **dimensions: float | None,
+    ):
+        kind, defaults, edges_of = _SHAPES[self.shape]
+        for each in dimensions:
+            if each not in defaults:
+                hint = did_you_mean(each, defaults)
+                raise TypeError(f'{type(self).__name__}: unexpected argument {each!r}; {hint}')
+        given = {each: value for each, value in dimensions.items() if value is not None}
+        edges = np.array(edges_of(**{**defaults, **given}), float)
+        factors = np.broadcast_to(1.0 if scale is None else np.asarray(scale, float), (3,))
+        dynamic, collider = self._physics
+        if dynamic and mass is None and density is None:
+            mass = _MASS
+        name = name or self._default_name
+        place = _in_env(prim_path, position, translation)
+        spec = ObjectSpec(
+            name,
+            shape=kind,  # pyright: ignore[reportArgumentType]
+            scale=_tuple(edges * factors),
+            position=place,
+            orientation=IDENTITY_QUAT if orientation is None else _tuple(orientation),
+            mass=mass,
+            density=density,
+            dynamic=dynamic,
+            collider=collider,
+        )
+        _add(spec, prim_path, color, visual_material, physics_material)
+        super().__init__(prim_path, name)
+        for value, write in ((linear_velocity, 'set_linear_velocity'), (angular_velocity, 'set_angular_velocity')):
+            if value is not None:
+                getattr(self._body, write)(value)
+        self._scale = factors.copy()
+        self._dimensions = {**defaults, **given}
+
+    @override
+    def get_local_scale(self) -> Any:
+        return self._scale.copy()
+
+    get_world_scale = get_local_scale
+
+
+class GroundPlane:
+    """A horizontal plane without end that things stand on, added to envs until their episodes end.
+
+    Args:
+        prim_path: where it is put: in an env that runs; another path stands for one in each of them that has none of
+            that name.
+        name: its name.
+        size: accepted: it has no end.
+        z_position: its height [m].
+        scale: accepted.
+        visible: accepted.
+        color: red, green, blue, 0 to 1.
+        physics_material: ignored, with a warning: friction is that of the scene.
+        visual_material: gives it its color, if there is no `color`.
+    """
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'ground_plane',
+        size: float | None = None,
+        z_position: float | None = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        color: Any = None,
+        physics_material: Any = None,
+        visual_material: Any = None,
+    ):
+        self.name, self.prim_path = name, prim_path
+        below = re.sub(r'^/World(/env_\d+)?', '', prim_path)
+        shared = re.match(r'/World/env_\d+/', prim_path) is None
+        scenes = IScene.all() if shared else [IScene.at(prim_path)]
+        if not scenes:
+            raise KeyError(f'{prim_path!r}: no env runs')
+        spec = ObjectSpec(name, shape='plane', position=(0.0, 0.0, z_position or 0.0), dynamic=False)
+        for scene in scenes:
+            if not (shared and scene.object_exists(name)):
+                _add(spec, f'{scene.root_path}{below}', color, visual_material, physics_material)
+        self._bodies = [scene.get(name) for scene in scenes]
+
+    def initialize(self, physics_sim_view: Any = None) -> None:
+        """Do nothing: handles are ready when they are made."""
+
+    def post_reset(self) -> None:
+        """Do nothing: `Env.reset` restores what an env starts with."""
+
+    def get_world_pose(self) -> tuple[Any, Any]:
+        """Return position `(3,)` [m] and orientation `(4,)` in the world."""
+        return self._bodies[0].get_world_pose()
+
+    def set_world_pose(self, position: Any = None, orientation: Any = None) -> None:
+        """Move it; None leaves one as it is."""
+        for body in self._bodies:
+            body.set_world_pose(position, orientation)
+
+
+def _getter(dimension: str) -> Callable[[Shape], float]:
+    def get(self: Shape) -> float:
+        return self._dimensions[dimension]
+
+    get.__doc__ = f'Return its {dimension} [m], without its scale.'
+    return get
+
+
+def _refuse(self: Shape, value: float) -> None:
+    """Raise a NotImplementedError: a shape keeps its dimensions."""
+    raise NotImplementedError(f'{self.prim_path}: a shape keeps its dimensions: remove it and add another one')
+
+
+for _shape, (_, _dimensions, _edges) in _SHAPES.items():
+    _base: type[Any] = Shape
+    _calls: dict[str, Any] = {f'get_{each}': _getter(each) for each in _dimensions}
+    _calls.update(dict.fromkeys((f'set_{each}' for each in _dimensions), _refuse))
+    for _kind, _physics in _KINDS.items():  # each is a kind of the one before, as in Isaac Sim
+        if _kind == 'Dynamic':
+            _calls = {each: getattr(SingleRigidPrim, each) for each in _MOVING}
+        _own = {'shape': _shape, '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube')}
+        _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own, '_physics': _physics, '__doc__': Shape.__doc__})
+        globals()[_base.__name__] = _base
+
+OBJECTS = (*(f'{kind}{shape}' for shape in _SHAPES for kind in _KINDS), 'GroundPlane')
+"""Names of `isaacsim.core.api.objects`."""
+
+
+def _in_env(prim_path: str, position: Any, translation: Any) -> Any:
+    """Return a place in the frame of the env of a prim path."""
+    scene = IScene.at(prim_path)
+    if position is None:
+        return _tuple(np.zeros(3) if translation is None else translation)
+    origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
+    return _tuple(np.asarray(position, float) - origin)
+
+
+def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, physics_material: Any) -> None:
+    """Add an object to the env of a prim path."""
+    if physics_material is not None:
+        warn_once('physics materials of shapes are ignored: friction and restitution are those of the scene')
+    if color is None and visual_material is not None:
+        color = visual_material.get_color()
+    scene = IScene.at(prim_path)
+    look = {} if color is None else {'color': _tuple(np.asarray(color, float)[:3])}
+    scene.add_object(replace(spec, prim_path=prim_path.removeprefix(scene.root_path), **look))
+
+
+def _tuple(values: Any) -> Any:
+    return tuple(np.asarray(values, float).tolist())

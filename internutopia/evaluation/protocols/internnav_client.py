@@ -1,0 +1,94 @@
+"""InternNav client: the agent server of InternNav, for its agents and those of its challenges.
+
+`POST /agent/init` starts an agent by `agent_config` (`model_name`, `ckpt_path`, `model_settings`); the server knows it
+by its `model_name`. `POST /agent/NAME/step` has `observation`, the base64 text of a pickled list with a dict for each
+env, and answers `{'action': [{'action': [1], 'ideal_flag': true}, ...]}`; `POST /agent/NAME/reset` has `reset_index`,
+the envs whose episodes begin. All but the observation is JSON, so that nothing that comes back is unpickled here.
+(InternNav on GitHub, MIT: `internnav/agent/utils/server.py`, `internnav/configs/agent`. The package is on no index:
+this was tested against messages that follow these files.)
+
+An agent has the state of all its envs, by their places in the list. An env that does not ask has its last observation
+there, and what is answered for it is not used.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
+from internutopia.evaluation.protocols.batches import wait_for
+from internutopia.util.stopwatch import Stopwatch
+
+_SHOWN = 2000  # characters of a server's message
+
+
+class InternNavClient:
+    """Client of an agent server of InternNav; see `internutopia.evaluation.protocols.connect`.
+
+    Args:
+        address: `internnav://HOST:PORT`.
+        timeout: time that an answer may take [s].
+        batched: is not used: a request is always that of all envs.
+        agent: `agent_config` of the server.
+    """
+
+    def __init__(
+        self, address: str, timeout: float, batched: bool | None = None, agent: Mapping[str, Any] | None = None
+    ):
+        self.messages = Stopwatch()
+        self._address, self._timeout = address, timeout
+        url = address.replace('internnav://', 'http://', 1).rstrip('/')
+        self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
+        config = {'ckpt_path': '', 'model_settings': {}} | dict(agent or {})
+        if 'model_name' not in config:
+            raise ValueError(f'policy {address}: the mapping needs agent: {{model_name: ...}}, an agent of InternNav')
+        started = self._posted('/agent/init', {'agent_config': config})
+        self._name = str(started.get('agent_name', config['model_name']))
+        self._last: dict[int, Any] = {}  # observations, by env
+
+    def infer(self, requests: Sequence[Request]) -> list[Any]:
+        """Ask the agent; see `Client`."""
+        first = [request.env_id for request in requests if request.first]
+        if first:
+            self._posted(f'/agent/{self._name}/reset', {'reset_index': first})
+        self._last |= {request.env_id: request.content for request in requests}
+        filler = next(iter(self._last.values()))
+        observations = [self._last.get(env_id, filler) for env_id in range(max(self._last) + 1)]
+        with self.messages:
+            text = base64.b64encode(pickle.dumps(observations)).decode()
+        answer = self._posted(f'/agent/{self._name}/step', {'observation': text}).get('action')
+        if not isinstance(answer, list) or len(answer) != len(observations):
+            raise PolicyError(f'expected the actions of {len(observations)} envs, got {answer!r:.200}')
+        return [_actions(answer[request.env_id]) for request in requests]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _posted(self, path: str, message: Any) -> dict[str, Any]:
+        """Return the answer to a message. PolicyError for errors of the server, PolicyGoneError if it is not there."""
+        errors = httpx.ConnectError, httpx.ConnectTimeout
+        try:
+            reply = wait_for(lambda: self._http.post(path, json=message), self._address, self._timeout, errors)
+            content = reply.json() if reply.is_success else None
+        except httpx.TimeoutException:
+            raise PolicyError(f'no answer within {self._timeout:g} s') from None
+        except httpx.TransportError as error:
+            raise PolicyGoneError(f'the connection to {self._address} broke: {error}') from None
+        except ValueError as error:
+            raise PolicyError(f'the answer cannot be read: {error}') from None
+        if not isinstance(content, dict):
+            raise PolicyError(f'{path}: status {reply.status_code} {reply.reason_phrase}: {reply.text[:_SHOWN]}')
+        return content
+
+
+def _actions(answer: Any) -> Any:
+    """Return the actions of an env as the mapping has them by default, or the error that says why there are none."""
+    if not isinstance(answer, Mapping) or 'action' not in answer:
+        return PolicyError(f"expected {{'action': [...]}}, got {answer!r:.200}")
+    return {'actions': answer['action']}

@@ -1,0 +1,109 @@
+"""Mapping of a navigation policy: what it calls pictures, poses and actions, and in which form it has them.
+
+A mapping is data, read from YAML: nothing in it is code. Lengths are in metres, angles of cameras in degrees, all other
+angles in rad; the robot's frame has x to the front and y to the left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, FiniteFloat, model_validator
+
+from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat
+from internutopia.evaluation.mapping import NamedMappingCfg, PictureFormCfg, check_names
+
+FOLLOW, TURN, DRIVE = 'move_along_path', 'rotate', 'move_by_speed'
+"""Controllers of waypoints and velocities."""
+PosePart = Literal['position', 'orientation', 'gps', 'compass', 'goal']
+"""Position `(3,)` and orientation `(4,)` (w, x, y, z) in the frame of the scene, way from the start `(2,)` in the
+robot's frame at the start, turn since then `(1,)`, distance and direction `(2,)` of the goal."""
+SIZES: dict[str, int] = {'position': 3, 'orientation': 4, 'gps': 2, 'compass': 1, 'goal': 2}
+"""Number of numbers of each part of a pose."""
+
+
+class NavPictureCfg(PictureFormCfg):
+    """A picture that a policy is sent, and the camera that takes it, which the robot carries."""
+
+    shows: Literal['rgb', 'depth'] = 'rgb'
+    """Colours, or the distance along the viewing direction, m."""
+    height: PositiveFloat = 1.25
+    """Height of the camera above the floor, m."""
+    forward: NonNegativeFloat | None = None
+    """Distance of the camera from the axis of the robot, in the direction that it looks, m; None: the radius of it, so
+    that it does not see the robot."""
+    pitch: FiniteFloat = Field(default=0.0, ge=-90.0, le=90.0)
+    """Angle by which it looks down, degrees."""
+    yaw: FiniteFloat = 0.0
+    """Angle by which it looks to the left, degrees."""
+    fov: PositiveFloat = Field(default=90.0, lt=180.0)
+    """Horizontal field of view, degrees."""
+    range: tuple[NonNegativeFloat, PositiveFloat] = (0.0, 10.0)
+    """Least and greatest depth, m; what is nearer or farther has these."""
+    normalized: bool = False
+    """True if depth is sent as 0.0 to 1.0 within `range`; False: in metres."""
+
+    @model_validator(mode='after')
+    def _check_range(self) -> Self:
+        if self.range[0] >= self.range[1]:
+            raise ValueError(f'range: expected the least depth, then a greater one, got {self.range}')
+        if self.shows == 'depth' and self.dtype != 'float32':
+            raise ValueError(f'dtype: depth is sent as float32, got {self.dtype}')
+        return self
+
+    @property
+    def camera(self) -> str:
+        """Name of the camera: pictures from one place, of one size, share it."""
+        out = 'out' if self.forward is None else f'{self.forward:g}'
+        places = (f'{value:g}' for value in (self.height, self.pitch, self.yaw, self.fov, *self.size))
+        return '_'.join(('camera', out, *places)).replace('.', 'p').replace('-', 'm')
+
+
+class NavObservationCfg(BaseCfg):
+    """What a policy is sent."""
+
+    cameras: dict[str, NavPictureCfg] = {
+        'observation/rgb': NavPictureCfg(),
+        'observation/depth': NavPictureCfg(shows='depth', dtype='float32'),
+    }
+    """Pictures by the names that the policy has for them."""
+    state: dict[str, list[PosePart]] = {}
+    """Vectors of numbers by name, each of parts in this order."""
+    instruction: str | None = 'prompt'
+    """Name of the instruction; None: it is not sent."""
+    history: Count = Field(default=1, ge=1)
+    """Number of frames that pictures have, the newest last: with more than 1 they have an axis of time in front. There
+    is a frame for each action; before there are enough, the first one is repeated."""
+    history_of: Literal['last', 'episode'] = 'last'
+    """The last frames, or frames spread evenly over the episode so far, its first and its newest among them."""
+
+    @model_validator(mode='after')
+    def _check_names(self) -> Self:
+        check_names([*self.cameras, *self.state], self.instruction)
+        return self
+
+
+class NavActionCfg(BaseCfg):
+    """What a policy answers for an env."""
+
+    name: str = 'actions'
+    """Name of the array of actions."""
+    kind: Literal['discrete', 'waypoints', 'velocities'] = 'discrete'
+    """Discrete: numbers `(k,)`, 0 stop, 1 forward (0.25 m), 2 left, 3 right (15 degrees), -1 nothing. Waypoints
+    `(k, 2)`: points of a way, x and y in the robot's frame, with a yaw of the robot in it `(k, 3)`. Velocities: forward
+    and turning rate to the left `(k, 2)`, or forward, to the left and turning rate `(k, 3)`, m/s and rad/s."""
+    period: PositiveFloat = 0.5
+    """Time that a velocity is held, or that waypoints are followed before the policy is asked again, s."""
+    stop: str = 'stop'
+    """Name of the number with which waypoints and velocities end the episode, if it is above 0.5; may be missing."""
+
+
+class NavMappingCfg(NamedMappingCfg):
+    """Names and forms of what a navigation policy is sent, and of what it answers."""
+
+    observation: NavObservationCfg = NavObservationCfg()
+    """What it is sent."""
+    action: NavActionCfg = NavActionCfg()
+    """What it answers."""
+    agent: dict[str, Any] = {}
+    """Settings with which a server of InternNav starts its agent: `model_name`, `ckpt_path`, `model_settings`."""
