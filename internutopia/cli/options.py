@@ -217,9 +217,7 @@ class ClientOptions:
 ASKED = ClientOptions()
 OnPolicyError = Annotated[
     Literal['fail', 'retry', 'skip', 'stop'],
-    typer.Option(
-        help='If the policy raises an error: fail the episode, retry it twice, skip it, or stop the run.'
-    ),
+    typer.Option(help='If the policy raises an error: fail the episode, retry it twice, skip it, or stop the run.'),
 ]
 
 
