@@ -72,7 +72,7 @@ def compare(
     out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<name>-compare.png.')] = None,
     as_json: Json = False,
 ) -> int:
-    """Compare physics engines by a robot, a run or a policy."""
+    """Compare physics engines on a robot, a run or a policy."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

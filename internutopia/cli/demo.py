@@ -25,9 +25,9 @@ _NEXT = """
 next:
   {0} demo --viewer        the same, live in a browser
   {0} list demos           other demos
-  {0} list robots          robots to use; and: list scenes, list tasks
-  {0} init my_run.yaml     a run of your own
-and docs/quickstart.md"""
+  {0} list robots          built-in robots; also: list scenes, list tasks
+  {0} init my_run.yaml     write a run file of your own
+Then read docs/quickstart.md"""
 _PACKAGE, _PREFIX = 'my_robots', 'MyRobots'  # names of the package of the template, and of the types in it
 
 
@@ -55,14 +55,19 @@ class DemoCommand(typer.core.TyperCommand):
 
 def demo(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help='Name of the demo, see `internutopia list demos`.', metavar='[NAME]')],
+    name: Annotated[
+        str, typer.Argument(help='Name of the demo, see `internutopia list demos`.', metavar='NAME')
+    ] = _DEFAULT,
     options: Annotated[
-        list[str] | None, typer.Argument(help='Options of `internutopia run`.', metavar='[OPTIONS OF RUN]')
+        list[str] | None,
+        typer.Argument(
+            help='Options of `internutopia run`, see `internutopia run --help`.', metavar='[OPTIONS OF RUN]'
+        ),
     ] = None,
 ) -> None:
-    """Run a demo; without a name, the demo `demo`.
+    """Run a demo, by default `demo`.
 
-    Results of an earlier run of the demo are replaced, unless it is resumed or has `--out`.
+    Replaces the results of an earlier run of the demo, except with `--resume` or `--out`.
     """
     try:
         file = demo_file(name)
@@ -94,13 +99,13 @@ def init(
 ) -> int:
     """Write a run file or an extension package to start from."""
     if (file is None) == (package is None):
-        raise ValueError('expected MY_RUN.yaml for a run file, --package NAME for a package')
+        raise ValueError('expected MY_RUN.yaml to write a run file, or --package NAME to write a package')
     if file is not None:
         write_run_file(file, start_from)
         print(f'{file}\nstart it with: internutopia run {file}')
     if package is not None:
         if start_from is not None:
-            raise ValueError('--from is for run files: a package has one of its own')
+            raise ValueError('--from is for run files, not for --package')
         folder = Path(package)
         write_package(folder)
         print(f'{folder}\ninstall it with: pip install --no-build-isolation -e {folder}')

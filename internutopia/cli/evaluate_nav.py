@@ -347,7 +347,7 @@ def draw_map(
     out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>_map.png.')] = None,
     step_height: _StepHeight = None,
 ) -> int:
-    """Draw where a robot can go in a scene."""
+    """Draw the navigation map of a scene for a robot."""
     from internutopia.navigation import Agent, MapPicture, NavigationMap
     from internutopia_extension.navigation.robots import built_in_robot
 

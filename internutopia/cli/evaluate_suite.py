@@ -60,7 +60,9 @@ def evaluate_suite(
     first: Annotated[
         int,
         number_option(
-            min=0, max=MAX_COUNT, help='Number of the first; those after the last of the suite are to train on.'
+            min=0,
+            max=MAX_COUNT,
+            help='Number of the first episode; numbers beyond those of the suite are for training.',
         ),
     ] = 0,
     envs: Envs = 16,

@@ -50,7 +50,7 @@ def inspect(
         typer.Option(help='Memory limit in bytes; the file is read in a separate process.', metavar='BYTES'),
     ] = None,
 ) -> int:
-    """Print the contents of a model file: bodies, joints, colliders, masses, cameras, what is unsupported."""
+    """Print the contents of a model file: bodies, joints, colliders, masses, cameras, unsupported features."""
     from internutopia.asset_tools.description import describe
     from internutopia.config.simulator import AssetLimitsCfg
     from internutopia.model.asset_files import limited_by
@@ -199,7 +199,7 @@ Kind = Literal[
 def list_names(
     kind: Annotated[Kind, typer.Argument(help='Kind of names to list.', metavar='KIND')],
     name: Annotated[
-        str | None, typer.Argument(help='Of terms: show the parameters of this one.', metavar='NAME')
+        str | None, typer.Argument(help='For the kind terms: a term, to print its parameters.', metavar='NAME')
     ] = None,
 ) -> int:
     """List the names that configs can use: robots, scenes, controllers, learning tasks, their terms, demos, ..."""

@@ -197,7 +197,7 @@ class ClientOptions:
         number_option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
     ] = None
     policy_timeout: Annotated[
-        float, number_option(min=0.001, max=MAX_SECONDS, help='Seconds that an answer of the policy may take.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each answer of the policy, in seconds.')
     ] = 60.0
 
     @property
@@ -217,9 +217,7 @@ class ClientOptions:
 ASKED = ClientOptions()
 OnPolicyError = Annotated[
     Literal['fail', 'retry', 'skip', 'stop'],
-    typer.Option(
-        help='An episode whose policy fails has failed, is tried again (twice), has no result, or ends the run.'
-    ),
+    typer.Option(help='If the policy raises an error: fail the episode, retry it twice, skip it, or stop the run.'),
 ]
 
 

@@ -69,7 +69,7 @@ def play(
     viewer_address: ViewerAddress = None,
     seed: Seed = 0,
 ) -> int:
-    """Watch a policy: in a picture over time, a video, or live in a browser."""
+    """Watch a policy: as an image of several moments, as a video, or live in a browser."""
     from internutopia.rl.training.playback import play as write
     from internutopia.rl.training.playback import run
 
@@ -111,7 +111,7 @@ def evaluate_policy(
     json_file: JsonFile = None,
     recording: RecordOptions = NOT_RECORDED,
 ) -> int:
-    """Evaluate a policy on one episode in each of many envs."""
+    """Evaluate a policy on its learning task: one episode in each of many envs."""
     recording.check()
     from internutopia.rl.training.evaluation import evaluate
 
@@ -257,7 +257,7 @@ def evaluate_fit(
     ] = None,
     threads: Threads = None,
 ) -> int:
-    """Try a policy on flat ground, and if it does not do as commanded, what may be wrong; exit code 1 then."""
+    """Test a policy on flat ground; if it does not follow commands, exit with code 1 and propose a fix."""
     from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
     from internutopia.rl.dry_run.report import describe, dry_run
     from internutopia.rl.policy import load_policy
@@ -297,7 +297,7 @@ def evaluate_gait(
         typer.Option(help='Write ten frames from the side, standing and walking, to this file (.png).', metavar='FILE'),
     ] = None,
 ) -> int:
-    """Report on how a policy stands, also after a push, and walks ahead; exit code 1 if a bound is exceeded."""
+    """Measure how a policy stands, recovers from a push and walks; exit with code 1 if a limit is exceeded."""
     from internutopia.cli.report import print_figures
     from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
     from internutopia.rl.training.playback import contact_sheet

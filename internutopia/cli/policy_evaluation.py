@@ -108,7 +108,7 @@ class PolicyEvaluation:
 
             with (
                 progress_bar('episodes', left) as advance,
-                interruption_hint(f'stopped before the end; go on with: {self.again}'),
+                interruption_hint(f'stopped before the end; resume with: {self.again}'),
                 self.recording.attached(env, recorder),
                 interruption.deferred(PATIENCE),
             ):
@@ -126,7 +126,7 @@ class PolicyEvaluation:
         if run.stopped:
             print(f'stopped: {run.stopped}', file=sys.stderr)
         if missing:
-            print(f'{missing} of {total} episodes have no result; go on with: {self.again}')
+            print(f'{missing} of {total} episodes have no result; resume with: {self.again}')
         return interruption.exit_code or int(bool(missing) or len(run.failures) >= total)
 
 

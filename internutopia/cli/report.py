@@ -69,10 +69,10 @@ def print_summary(stats: RunStats, files: Iterable[Path]) -> None:
         if table.row_count:
             console.print(table, end='\n\n')
     wall = max(stats.wall_seconds, 1e-9)
-    unfinished = f' and {stats.unfinished} stopped before their end' if stats.unfinished else ''
-    before = f' ({stats.done} were done before)' if stats.done else ''
+    unfinished = f', {stats.unfinished} unfinished' if stats.unfinished else ''
+    before = f' ({stats.done} were finished before)' if stats.done else ''
     lines = [
-        f'{len(stats.results)} episodes{before}{unfinished}: {stats.env_steps:,} env steps in {wall:.1f} s',
+        f'{len(stats.results)} episodes finished{before}{unfinished}: {stats.env_steps:,} env steps in {wall:.1f} s',
         f'{stats.env_steps / wall:,.0f} env steps/s, {stats.simulated_seconds / wall:.1f} x real time',
         *map(str, files),
     ]

@@ -141,7 +141,7 @@ def run(
     if isinstance(run_file.config, DistributedConfig) and picture is not None:
         log.warning('no overview.png: the scenes of a distributed run are in other processes; --video shows them')
         picture = None
-    left_out = 'video', 'camera', 'size', 'fps', 'viewer'
+    left_out = 'steps', 'video', 'camera', 'size', 'fps', 'viewer'
     again = resuming_command(context, *left_out, resume='--resume=force' if resume_force else '--resume')
     return _run(
         run_file,
@@ -228,4 +228,4 @@ def with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'], 
 def _resume_hint(config: Config, again: str) -> str:
     if config.episode_order == 'shuffle' and config.seed is None:
         return "stopped before the end; without a seed, a run with episode_order='shuffle' cannot be resumed"
-    return f'stopped before the end; go on with: {again}'
+    return f'stopped before the end; resume with: {again}'

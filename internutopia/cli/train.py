@@ -204,7 +204,7 @@ def _print_summary(result: TrainingResult, env_id: str) -> None:
         )
     if not result.finished:
         again = shlex.join(['internutopia', 'train', env_id, '--out', str(folder), '--resume'])
-        print(f'stopped before the end, with a checkpoint; go on with: {again}')
+        print(f'stopped before the end, with a checkpoint; resume with: {again}')
     elif result.policy is not None:
         print(result.policy)
     else:

@@ -118,7 +118,7 @@ class TypedCfg(BaseCfg):
                 raise
             raise ValueError(
                 f'no config class has the type {item["type"]!r}; {did_you_mean(item["type"], cls._classes)} '
-                f'(As a {cls.__name__}, it needs {" and ".join(needed)}.)'
+                f'(A type without a config class of its own needs {" and ".join(needed)}.)'
             ) from None
 
 

@@ -246,6 +246,6 @@ class FrankaRobot(BaseRobot):
 
 @BaseRobot.register('MocapControlledFrankaRobot')
 class MocapControlledFrankaRobot(FrankaRobot):
-    """The same arm. The motion-capture controllers that its ready-made configs name run on Isaac Sim only."""
+    """Franka Panda whose ready-made configs use motion-capture controllers, which run on Isaac Sim only."""
 
     batched = True

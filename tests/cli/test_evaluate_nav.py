@@ -180,7 +180,7 @@ def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
         assert process.returncode == -number
     else:
         assert process.returncode == 128 + number, stderr
-        again = shlex.split(stdout.splitlines()[-1].partition('2 of 5 episodes have no result; go on with: ')[2])
+        again = shlex.split(stdout.splitlines()[-1].partition('2 of 5 episodes have no result; resume with: ')[2])
     resumed = CliRunner().invoke(commands.app, again[1:])
     assert resumed.exit_code == 0, resumed.stderr
     assert resumed.stdout.replace('stopped/', 'whole/') == whole.stdout
@@ -322,7 +322,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
         assert any(f'episode {name} of ' in failure and text in failure for failure in report['failed'])
     assert 'the policy failed in 4 episodes' in result.stderr
     assert caplog.text.count('Traceback') == 1  # that of the first
-    again = shlex.split(result.stdout.splitlines()[-1].partition('4 of 5 episodes have no result; go on with: ')[2])
+    again = shlex.split(result.stdout.splitlines()[-1].partition('4 of 5 episodes have no result; resume with: ')[2])
     assert again[:4] == ['internutopia', 'evaluate', 'nav', 'e.yaml'] and again[-1] == '--resume'
     policies.write_text('def faulty(task):\n    return lambda obs: 0  # mended\n')
     del sys.modules['nav_policies']

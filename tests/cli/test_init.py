@@ -54,8 +54,8 @@ def test_nothing_is_overwritten(folder: Path):
         (('--package', 'my-robots'), 'such as my_robots'),
         (('--package', 'numpy'), 'a module of this name is installed already'),
         (('--package', 'robots', '--from', 'demo'), '--from is for run files'),
-        ((), 'MY_RUN.yaml for a run file, --package NAME for a package'),
-        (('a.yaml', '--package', 'b'), 'MY_RUN.yaml for a run file, --package NAME for a package'),
+        ((), 'MY_RUN.yaml to write a run file, or --package NAME'),
+        (('a.yaml', '--package', 'b'), 'MY_RUN.yaml to write a run file, or --package NAME'),
     ]:
         result = init(*arguments)
         assert result.exit_code == 2 and message in result.stderr, arguments

@@ -13,7 +13,14 @@ def test_a_run_writes_results_and_picture_and_prints_a_summary(write, tmp_path):
     assert [line['episode_id'] for line in lines] == [0, 1]
     assert all(line['steps'] == 12 and line['terminated'] and line['error'] is None for line in lines)
     assert (tmp_path / 'out' / 'overview.png').read_bytes().startswith(b'\x89PNG')
-    for text in ('FiniteStepTask', 'empty.xml', 'way_of_a', '2 episodes: 24 env steps', 'real time', 'overview.png'):
+    for text in (
+        'FiniteStepTask',
+        'empty.xml',
+        'way_of_a',
+        '2 episodes finished: 24 env steps',
+        'real time',
+        'overview.png',
+    ):
         assert text in result.stdout
     assert result.stderr == ''
 
@@ -81,7 +88,7 @@ def test_steps_ends_the_run_early(write, tmp_path):
     result = run(write(episode_order='cycle'), '--out', tmp_path, '--steps', 30)
     assert result.exit_code == 0
     assert len(results_in(tmp_path)) == 4
-    assert '4 episodes and 2 stopped before their end: 60 env steps' in result.stdout
+    assert '4 episodes finished, 2 unfinished: 60 env steps' in result.stdout
 
 
 def test_results_of_an_earlier_run_are_not_lost_by_accident(write, tmp_path):

@@ -47,16 +47,16 @@ def test_a_signal_finishes_the_step_and_says_how_to_go_on(write, start, tmp_path
     os.kill(process.pid, number)
     stdout, stderr = process.communicate(timeout=300)
     assert (process.returncode, stderr) == (128 + number, '')
-    assert 'stopped before their end' in stdout
+    assert ' unfinished: ' in stdout
     assert (tmp_path / 'out' / 'overview.png').stat().st_size > 0
     before = results_in(tmp_path / 'out')
     assert 0 < len(before) < 32
-    command = shlex.split(stdout.splitlines()[-1].partition('go on with: ')[2])
+    command = shlex.split(stdout.splitlines()[-1].partition('resume with: ')[2])
     assert command == ['internutopia', 'run', str(file), '--seed', '5', '--out', str(tmp_path / 'out'), '--resume']
     resumed = run(*command[2:])
     assert resumed.exit_code == 0, resumed.stderr
-    assert f'{32 - len(before)} episodes ({len(before)} were done before):' in resumed.stdout
-    assert 'go on with' not in resumed.stdout
+    assert f'{32 - len(before)} episodes finished ({len(before)} were finished before):' in resumed.stdout
+    assert 'resume with' not in resumed.stdout
     assert results_in(tmp_path / 'out')[: len(before)] == before
     assert sorted(line['episode_id'] for line in results_in(tmp_path / 'out')) == list(range(32))
 
@@ -76,18 +76,15 @@ def test_a_run_stopped_by_steps_goes_on_until_all_is_done(write, tmp_path):
     file = write(task_configs=[task(repeat=4)])
     first = run(file, '--out', tmp_path / 'a b', '--steps', 15, '--no-picture', '--env-num', 1)
     assert first.exit_code == 0
-    command = shlex.split(first.stdout.splitlines()[-1].partition('go on with: ')[2])
-    assert command[2:] == [
-        *(str(file), '--env-num', '1', '--out', str(tmp_path / 'a b'), '--steps', '15', '--no-picture', '--resume')
-    ]
-    for _ in range(2):
-        again = run(*command[2:], '--quiet')
-        assert (again.exit_code, again.output) == (0, '')
-    last = run(file, '--out', tmp_path / 'a b', '--resume')
-    assert '1 episodes (3 were done before): 12 env steps' in last.stdout
+    command = shlex.split(first.stdout.splitlines()[-1].partition('resume with: ')[2])
+    assert command[2:] == [str(file), '--env-num', '1', '--out', str(tmp_path / 'a b'), '--no-picture', '--resume']
+    again = run(*command[2:], '--steps', 15, '--quiet')
+    assert (again.exit_code, again.output) == (0, '')
+    last = run(*command[2:])
+    assert '2 episodes finished (2 were finished before): 24 env steps' in last.stdout
     assert [line['episode_id'] for line in results_in(tmp_path / 'a b')] == [0, 1, 2, 3]
     nothing = run(file, '--out', tmp_path / 'a b', '--resume')
-    assert nothing.exit_code == 0 and '0 episodes (4 were done before): 0 env steps' in nothing.stdout
+    assert nothing.exit_code == 0 and '0 episodes finished (4 were finished before): 0 env steps' in nothing.stdout
 
 
 def test_a_resumed_run_gives_the_results_of_one_without_a_break(write, tmp_path):

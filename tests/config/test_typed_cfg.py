@@ -322,7 +322,7 @@ def test_an_unknown_type_comes_before_what_its_class_would_have_given():
     (fault,) = caught.value.errors()
     assert fault['loc'] == ('robots', 0)
     assert fault['msg'].startswith("Value error, no config class has the type 'SpotRobt'; did you mean 'SpotRobot'")
-    assert fault['msg'].endswith('(As a RobotCfg, it needs name and prim_path.)')
+    assert fault['msg'].endswith('(A type without a config class of its own needs name and prim_path.)')
     whole = {'type': 'SpotRobt', 'name': 'own', 'prim_path': '/own'}  # of a class that has no config class
     assert type(TaskCfg.model_validate({'robots': [whole]}).robots[0]) is RobotCfg
 

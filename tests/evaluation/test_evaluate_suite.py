@@ -114,7 +114,7 @@ def test_the_command_that_goes_on_is_printed(short: Suite, serve: Callable[..., 
     words = ['evaluate', 'policy', 'Test/Short', *FIXED, '--policy', serve('http', 'nan'), '--on-policy-error', 'skip']
     result = CliRunner().invoke(app, [*words, '--mapping', 'mapping.yaml', '--out', 'out'])
     assert result.exit_code == 1, result.output
-    again = shlex.split(result.stdout.splitlines()[-1].partition('1 of 3 episodes have no result; go on with: ')[2])
+    again = shlex.split(result.stdout.splitlines()[-1].partition('1 of 3 episodes have no result; resume with: ')[2])
     resumed = CliRunner().invoke(app, again[1:])
     assert resumed.exit_code == 0, resumed.output
     assert report('out')['summary'][0]['success']['count'] == 3

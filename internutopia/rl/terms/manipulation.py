@@ -34,7 +34,7 @@ def target_distance(state: RobotState, link: str, name: CommandName) -> Array:
 
 @term('reward')
 def target_near(state: RobotState, link: str, name: CommandName, tolerance: PositiveFloat) -> Array:
-    """exp(-d / tolerance) of that distance."""
+    """exp(-d / tolerance) of the distance of a link from the target of command `name`."""
     return state.xp.exp(-target_distance(state, link, name) / tolerance)
 
 

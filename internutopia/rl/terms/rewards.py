@@ -38,7 +38,10 @@ def track_linear_velocity(
 def track_yaw_rate(
     state: RobotState, name: CommandName, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
 ) -> Array:
-    """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s]; `final` as above."""
+    """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s].
+
+    With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
+    """
     error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
     return state.xp.exp(-state.xp.square(error) / _by_level(state, tolerance, final) ** 2)
 

@@ -71,7 +71,7 @@ def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_pat
     small = ['--env-num', 4, '--iterations', 100_000, '--setting', 'num_steps=8', '--setting', 'save_every=1000000']
     result = call('train', ID, '--nproc', 2, '--threads', 1, '--out', folder, *small)
     assert result.exit_code == 128 + signal.SIGINT, result.output
-    assert f'go on with: internutopia train {ID} --out {folder} --resume' in result.stdout
+    assert f'resume with: internutopia train {ID} --out {folder} --resume' in result.stdout
     assert ranks() == []
     assert (read_run(folder).nproc, read_run(folder).training.env_num) == (2, 4)
     done = len(read_progress(folder))

@@ -89,7 +89,7 @@ def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     done = len(read_progress(folder))
     assert 3 <= done < 2000
     assert newest_checkpoint(folder) == folder / f'model_{done - 1}.pt'
-    assert f'go on with: internutopia train {ID} --out {folder} --resume' in result.stdout
+    assert f'resume with: internutopia train {ID} --out {folder} --resume' in result.stdout
     result = call('train', ID, '--out', folder, '--resume', '--iterations', done + 1, '--threads', 1)
     assert result.exit_code == 0, result.output
     assert [line.iteration for line in read_progress(folder)] == list(range(1, done + 2))
