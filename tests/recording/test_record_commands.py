@@ -60,7 +60,7 @@ def test_a_run_in_two_parts_is_recorded_and_replayed(survey: Path) -> None:
     first = invoke('run', survey, *record, '--steps', 7)
     assert first.exit_code == 0, first.output
     assert Dataset('data').episode_ids == [0, 1]
-    assert '--steps 7 --record data --format hdf5 --no-picture --resume' in first.output
+    assert 'survey.yaml --record data --format hdf5 --no-picture --resume' in first.output
     assert invoke('run', survey, *record, '--resume').exit_code == 0
     assert Dataset('data').episode_ids == [0, 1, 2]
     states = invoke('replay', 'data', '--episode', 2)

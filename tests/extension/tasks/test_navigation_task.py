@@ -103,6 +103,7 @@ def test_a_robot_that_stops_at_the_goal_has_reached_it(start: Callable[..., Env]
         'actions': 4,
     }
     assert (metrics.pop('episode'), metrics.pop('end'), Path(metrics.pop('scene')).name) == ('a', 'stop', 'course.xml')
+    assert metrics.pop('instruction') == 'Go on.'
     assert metrics == {name: pytest.approx(value, abs=FLASHED) for name, value in expected.items()}
 
 
