@@ -6,9 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import astuple, replace
-
-import numpy as np
+from dataclasses import replace
 
 from internutopia.bench.measure import Ratio, Row
 from internutopia.config import Config
@@ -90,7 +88,13 @@ def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = Tr
             return run.times.steps < env_num * (chunks + 1) * _HORIZON
 
         run.run(on_step)
-        return RunTimes(*np.subtract(astuple(run.times), astuple(warm)))
+        times = run.times
+        return RunTimes(
+            policy=times.policy - warm.policy,
+            env=times.env - warm.env,
+            calls=times.calls - warm.calls,
+            steps=times.steps - warm.steps,
+        )
 
 
 def _mapping(side: int, pictures: bool) -> MappingCfg:

@@ -67,11 +67,10 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     ):
         self._suite, self._task, self._axis, self._threads = suite, task, perturbation, threads
         self._trains = trains
-        self._mapper = ArmMapper(mapping, suite.arm)
+        self._mapping, self._mapper = mapping, ArmMapper(mapping, suite.arm)
         self._cameras = self._mapper.cameras or {suite.cameras[0]: _FILM}
         self._every = 1 if self._mapper.cameras else _FILM_EVERY
         (example,) = suite.task_configs([task], [perturbation], 1, self._cameras)
-        mapping.check_objects(suite, suite.task_configs([task], [perturbation]))
         self._most_steps: int = getattr(example, 'max_steps')  # noqa: B009  # task configs keep fields of their own
         self.num_envs = num_envs
         self.metadata = {
@@ -97,7 +96,10 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start the episodes whose numbers are the seeds; without seeds, those after the last ones."""
+        """Start the episodes whose numbers are the seeds; without seeds, those after the last ones.
+
+        ValueError if one of them lacks an object that the mapping names.
+        """
         first = self._next if seed is None else seed
         numbers = range(first, first + self.num_envs) if isinstance(first, int) else first
         self._next = 1 + max(number for number in numbers if number is not None)
@@ -107,6 +109,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             self._suite.task_config(EpisodeSpec(self._task, self._axis, number, self._cameras, self._every))
             for number in episodes
         ]
+        self._mapping.check_objects(self._suite, self._tasks)
         config = Config(
             simulator=self._suite.simulator(self._threads),
             env_num=self.num_envs,
