@@ -212,6 +212,29 @@ def test_an_answer_that_is_none_says_what_is_wrong(
     assert result.exit_code == 1 and f'stopped: the policy fails in {named}: {message}' in result.stderr, result.output
 
 
+@pytest.mark.parametrize(
+    ('answer', 'message'),
+    [
+        ({'actions': [[1], [1, 2]]}, "'actions': expected rows of one length, got [[1], [1, 2]]"),
+        ({'stop': ['yes', 'no']}, "'stop': expected a number, got array('yes'"),
+        ({'stop': np.array([np.nan, 0.0])}, "'stop': expected a number, got array(nan)"),
+        ({'stop': np.zeros((2, 3))}, "'stop': expected a number, got array([0., 0., 0.])"),
+    ],
+)
+def test_a_ragged_answer_or_a_stop_that_is_no_number_says_so(
+    folder: Path, serve: Callable[[Act], Served], answer: dict[str, Any], message: str
+):
+    served = serve(lambda request: {'actions': np.zeros((2, 1, 2)), **answer})
+    result = evaluate(f'http://{served.place}', '--mapping', 'velocities.yaml')
+    assert result.exit_code == 1 and f'hall.xml: {message}' in result.stderr, result.output
+
+
+def test_one_stop_is_that_of_each_env(folder: Path, serve: Callable[[Act], Served]):
+    served = serve(lambda request: {'actions': np.zeros((len(request['env_ids']), 1, 2)), 'stop': True})
+    assert evaluate(f'http://{served.place}', '--mapping', 'velocities.yaml').exit_code == 0
+    assert {each['end'] for each in results().values()} == {'stop'}
+
+
 def test_an_episode_whose_policy_fails_counts_as_failed(folder: Path, serve: Callable[[Act], Served]):
     def act(request: dict[str, Any]) -> dict[str, Any]:
         far = request['observations']['pose'][:, 0] > 0.6
