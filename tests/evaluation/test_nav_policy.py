@@ -255,7 +255,15 @@ def test_nothing_is_an_action_but_not_for_ever(folder: Path, serve: Callable[[Ac
 def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
     Path('typo.yaml').write_text('observation: {cameras: {rgb: {shows: rbg}}}')
     Path('range.yaml').write_text('observation: {cameras: {d: {shows: depth, dtype: float32, range: [5, 1]}}}')
+    Path('void.yaml').write_text('observation: {state: {pose: []}, history: 1000000}')
+    Path('names.yaml').write_text('action: {name: stop}')
+    Path('far.yaml').write_text('{observation: {cameras: {rgb: {forward: 1.0e+300}}}, action: {period: 1.0e+300}}')
     for mapping, more, message in (
+        ('void', [], 'observation.state.pose: List should have at least 1 item'),
+        ('void', [], 'observation.history: Input should be less than or equal to 1000'),
+        ('names', [], "name and stop are both 'stop'"),
+        ('far', [], 'observation.cameras.rgb.forward: Input should be less than or equal to 1000'),
+        ('far', [], 'action.period: Input should be less than or equal to 86400'),
         ('velocities', ['--moves', 'flash'], '--moves flash is for discrete actions: the mapping has velocities'),
         ('typo', [], "observation.cameras.rgb.shows: Input should be 'rgb' or 'depth', got 'rbg'\n  in typo.yaml"),
         ('range', [], 'range: expected the least depth, then a greater one'),
