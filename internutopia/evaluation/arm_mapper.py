@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.evaluation.mapping import OBJECTS, SIZES, MappingCfg, Orientation
-from internutopia.evaluation.policy import PolicyError
+from internutopia.evaluation.policy import PolicyError, array_of
 from internutopia.evaluation.suites import DOWN, Arm
 from internutopia.util import did_you_mean
 
@@ -133,13 +133,9 @@ class ArmMapper:
 
     def rows(self, answer: Any, horizon: int) -> Array:
         """Return the rows `(k, size)` of actions in an answer, `k >= horizon`. PolicyError says what is wrong."""
-        if not isinstance(answer, Mapping):
-            raise PolicyError(f'expected a mapping with {self._action.names}, got {type(answer).__name__}')
         columns = []
         for name in self._action.names:
-            if name not in answer:
-                raise PolicyError(f'the answer has no {name!r}; it has {sorted(map(str, answer))}')
-            values = np.asarray(answer[name])
+            values = array_of(answer, name)
             if values.dtype.kind not in 'iuf' or values.ndim not in (1, 2):
                 raise PolicyError(
                     f'{name!r}: expected numbers of shape (steps, k), got dtype {values.dtype}, shape {values.shape}'

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, FiniteFloat, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, ValidationError, field_validator, model_validator
 
 from internutopia.config.base import BaseCfg, PositiveFloat, Resolution
 from internutopia.config.task import TaskCfg
@@ -105,7 +105,9 @@ class ObservationMappingCfg(BaseCfg):
         'observation/wrist_image': PictureCfg(camera='wrist'),
     }
     """Pictures by the names that the policy has for them."""
-    state: dict[str, list[StatePart]] = {'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']}
+    state: dict[str, Annotated[list[StatePart], Field(min_length=1)]] = {
+        'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']
+    }
     """Vectors of numbers, each of parts in this order; `objects/NAME` is the pose of an object."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.config import TaskCfg
 from internutopia.util.imports import import_named
@@ -103,6 +104,18 @@ class FunctionPolicy:
             except Exception as error:
                 answers.append(error)
         return answers
+
+
+def array_of(answer: Any, name: str) -> NDArray[Any]:
+    """Return an array of an answer. PolicyError if there is none of that name, or if it is ragged."""
+    if not isinstance(answer, Mapping):
+        raise PolicyError(f'expected a mapping with {name!r}, got {type(answer).__name__}')
+    if name not in answer:
+        raise PolicyError(f'the answer has no {name!r}; it has {sorted(map(str, answer))}')
+    try:
+        return np.asarray(answer[name])
+    except ValueError:
+        raise PolicyError(f'{name!r}: expected rows of one length, got {answer[name]!r:.200}') from None
 
 
 def _number(answer: Any) -> int:

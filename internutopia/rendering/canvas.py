@@ -396,7 +396,7 @@ def _plain_colours(model: mujoco.MjModel) -> dict[str, NDArray[np.float32]]:
     means = np.ones((model.nmat, 4), np.float32)
     roles = [int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA)]
     for material, textures in enumerate(model.mat_texid[:, roles]):
-        for texture in textures[textures >= 0]:
+        for texture in textures[(textures >= 0) & (model.tex_nchannel[textures] >= 3)]:  # OpenGL shows no others
             means[material, :3] *= _mean_of(model, texture) / 255.0
     geoms, own = model.geom_rgba.copy(), (model.geom_rgba != NO_COLOUR).any(axis=1) & (model.geom_matid >= 0)
     geoms[own] *= means[model.geom_matid[own]]

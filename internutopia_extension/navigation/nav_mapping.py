@@ -6,12 +6,13 @@ angles in rad; the robot's frame has x to the front and y to the left.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FiniteFloat, model_validator
 
 from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat
 from internutopia.evaluation.mapping import NamedMappingCfg, PictureFormCfg, check_names
+from internutopia.util.bounds import MAX_SECONDS
 
 FOLLOW, TURN, DRIVE = 'move_along_path', 'rotate', 'move_by_speed'
 """Controllers of waypoints and velocities."""
@@ -20,6 +21,7 @@ PosePart = Literal['position', 'orientation', 'gps', 'compass', 'goal']
 robot's frame at the start, turn since then `(1,)`, distance and direction `(2,)` of the goal."""
 SIZES: dict[str, int] = {'position': 3, 'orientation': 4, 'gps': 2, 'compass': 1, 'goal': 2}
 """Number of numbers of each part of a pose."""
+_FAR = 1000.0  # m, of a camera from its robot
 
 
 class NavPictureCfg(PictureFormCfg):
@@ -27,9 +29,9 @@ class NavPictureCfg(PictureFormCfg):
 
     shows: Literal['rgb', 'depth'] = 'rgb'
     """Colours, or the distance along the viewing direction, m."""
-    height: PositiveFloat = 1.25
+    height: PositiveFloat = Field(default=1.25, le=_FAR)
     """Height of the camera above the floor, m."""
-    forward: NonNegativeFloat | None = None
+    forward: NonNegativeFloat | None = Field(default=None, le=_FAR)
     """Distance of the camera from the axis of the robot, in the direction that it looks, m; None: the radius of it, so
     that it does not see the robot."""
     pitch: FiniteFloat = Field(default=0.0, ge=-90.0, le=90.0)
@@ -67,11 +69,11 @@ class NavObservationCfg(BaseCfg):
         'observation/depth': NavPictureCfg(shows='depth', dtype='float32'),
     }
     """Pictures by the names that the policy has for them."""
-    state: dict[str, list[PosePart]] = {}
+    state: dict[str, Annotated[list[PosePart], Field(min_length=1)]] = {}
     """Vectors of numbers by name, each of parts in this order."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""
-    history: Count = Field(default=1, ge=1)
+    history: Count = Field(default=1, ge=1, le=1000)
     """Number of frames that pictures have, the newest last: with more than 1 they have an axis of time in front. There
     is a frame for each action; before there are enough, the first one is repeated."""
     history_of: Literal['last', 'episode'] = 'last'
@@ -92,10 +94,16 @@ class NavActionCfg(BaseCfg):
     """Discrete: numbers `(k,)`, 0 stop, 1 forward (0.25 m), 2 left, 3 right (15 degrees), -1 nothing. Waypoints
     `(k, 2)`: points of a way, x and y in the robot's frame, with a yaw of the robot in it `(k, 3)`. Velocities: forward
     and turning rate to the left `(k, 2)`, or forward, to the left and turning rate `(k, 3)`, m/s and rad/s."""
-    period: PositiveFloat = 0.5
+    period: PositiveFloat = Field(default=0.5, le=MAX_SECONDS)
     """Time that a velocity is held, or that waypoints are followed before the policy is asked again, s."""
     stop: str = 'stop'
     """Name of the number with which waypoints and velocities end the episode, if it is above 0.5; may be missing."""
+
+    @model_validator(mode='after')
+    def _check_names(self) -> Self:
+        if self.name == self.stop:
+            raise ValueError(f'name and stop are both {self.name!r}: they need different names')
+        return self
 
 
 class NavMappingCfg(NamedMappingCfg):

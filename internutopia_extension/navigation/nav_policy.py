@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from typing_extensions import override
 
 from internutopia.config import TaskCfg
 from internutopia.evaluation.chunk_policy import Client, ClientPolicy
-from internutopia.evaluation.policy import Actor, Observe, PolicyError
+from internutopia.evaluation.policy import Actor, Observe, PolicyError, array_of
 from internutopia.util.rotations import quat_from_yaw, yaw_of
 from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
@@ -109,10 +108,7 @@ class _NavActor:
     def _numbers(self, answer: Any, widths: tuple[int, ...]) -> Array:
         """Return the actions of an answer, `(k,)` for the width 1, else `(k, width)`. PolicyError if they are none."""
         name = self._action.name
-        if not isinstance(answer, Mapping) or name not in answer:
-            has = sorted(map(str, answer)) if isinstance(answer, Mapping) else type(answer).__name__
-            raise PolicyError(f'the answer has no {name!r}; it has {has}')
-        values = np.asarray(answer[name])
+        values = array_of(answer, name)
         if 1 in widths:
             values = values.reshape(-1) if values.ndim < 2 or values.shape[1:] == (1,) else values
             fits = values.ndim == 1
@@ -130,8 +126,11 @@ class _NavActor:
         if len(values) < least:
             what = 'discrete actions' if self._action.kind == 'discrete' else self._action.kind
             raise PolicyError(f'{name!r}: expected at least {least} {what}, got {len(values)}')
-        stop = np.asarray(answer.get(self._action.stop, 0.0))
-        self._stops = bool(stop.size and stop.dtype.kind in 'biuf' and stop.reshape(-1)[0] > _STOPS)
+        if answer.get(self._action.stop) is not None:
+            stop = array_of(answer, self._action.stop)
+            if stop.size != 1 or stop.dtype.kind not in 'biuf' or not np.isfinite(stop).all():
+                raise PolicyError(f'{self._action.stop!r}: expected a number, got {stop!r:.80}')
+            self._stops = stop.item() > _STOPS
         return values
 
 

@@ -212,6 +212,29 @@ def test_an_answer_that_is_none_says_what_is_wrong(
     assert result.exit_code == 1 and f'stopped: the policy fails in {named}: {message}' in result.stderr, result.output
 
 
+@pytest.mark.parametrize(
+    ('answer', 'message'),
+    [
+        ({'actions': [[1], [1, 2]]}, "'actions': expected rows of one length, got [[1], [1, 2]]"),
+        ({'stop': ['yes', 'no']}, "'stop': expected a number, got array('yes'"),
+        ({'stop': np.array([np.nan, 0.0])}, "'stop': expected a number, got array(nan)"),
+        ({'stop': np.zeros((2, 3))}, "'stop': expected a number, got array([0., 0., 0.])"),
+    ],
+)
+def test_a_ragged_answer_or_a_stop_that_is_no_number_says_so(
+    folder: Path, serve: Callable[[Act], Served], answer: dict[str, Any], message: str
+):
+    served = serve(lambda request: {'actions': np.zeros((2, 1, 2)), **answer})
+    result = evaluate(f'http://{served.place}', '--mapping', 'velocities.yaml')
+    assert result.exit_code == 1 and f'hall.xml: {message}' in result.stderr, result.output
+
+
+def test_one_stop_is_that_of_each_env(folder: Path, serve: Callable[[Act], Served]):
+    served = serve(lambda request: {'actions': np.zeros((len(request['env_ids']), 1, 2)), 'stop': True})
+    assert evaluate(f'http://{served.place}', '--mapping', 'velocities.yaml').exit_code == 0
+    assert {each['end'] for each in results().values()} == {'stop'}
+
+
 def test_an_episode_whose_policy_fails_counts_as_failed(folder: Path, serve: Callable[[Act], Served]):
     def act(request: dict[str, Any]) -> dict[str, Any]:
         far = request['observations']['pose'][:, 0] > 0.6
@@ -232,7 +255,15 @@ def test_nothing_is_an_action_but_not_for_ever(folder: Path, serve: Callable[[Ac
 def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
     Path('typo.yaml').write_text('observation: {cameras: {rgb: {shows: rbg}}}')
     Path('range.yaml').write_text('observation: {cameras: {d: {shows: depth, dtype: float32, range: [5, 1]}}}')
+    Path('void.yaml').write_text('observation: {state: {pose: []}, history: 1000000}')
+    Path('names.yaml').write_text('action: {name: stop}')
+    Path('far.yaml').write_text('{observation: {cameras: {rgb: {forward: 1.0e+300}}}, action: {period: 1.0e+300}}')
     for mapping, more, message in (
+        ('void', [], 'observation.state.pose: List should have at least 1 item'),
+        ('void', [], 'observation.history: Input should be less than or equal to 1000'),
+        ('names', [], "name and stop are both 'stop'"),
+        ('far', [], 'observation.cameras.rgb.forward: Input should be less than or equal to 1000'),
+        ('far', [], 'action.period: Input should be less than or equal to 86400'),
         ('velocities', ['--moves', 'flash'], '--moves flash is for discrete actions: the mapping has velocities'),
         ('typo', [], "observation.cameras.rgb.shows: Input should be 'rgb' or 'depth', got 'rbg'\n  in typo.yaml"),
         ('range', [], 'range: expected the least depth, then a greater one'),

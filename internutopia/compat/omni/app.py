@@ -173,13 +173,17 @@ class SceneQuery(_Interface):
         Raises:
             ValueError: origin, direction or distance are not finite, or the direction has no length.
         """
-        start, way = (np.array([*each], float) for each in (origin, dir))
-        length = np.linalg.norm(way)
-        if start.shape != (3,) or way.shape != (3,) or not np.isfinite([*start, *way, distance]).all() or not length:
+        try:
+            start, way = (np.array([*each], float) for each in (origin, dir))
+            length, reach = float(np.linalg.norm(way)), float(distance)
+            usable = start.shape == way.shape == (3,) and np.isfinite([*start, length, reach]).all() and length > 0.0
+        except (TypeError, ValueError):
+            usable = False
+        if not usable:
             raise ValueError(
                 f'raycast_closest: expected a point, a direction and a length, got {origin, dir, distance}'
             )
-        hits = [hit for scene in IScene.all() if (hit := _cast(scene, start, way / length)) and hit[0] <= distance]
+        hits = [hit for scene in IScene.all() if (hit := _cast(scene, start, way / length)) and hit[0] <= reach]
         if not hits:
             return {'hit': False}
         far, normal, path = min(hits, key=lambda hit: hit[0])

@@ -54,7 +54,7 @@ class SingleXFormPrim:
     ):
         self.prim_path = prim_path
         self.name = name or self._default_name
-        self._body: Any = self._find()
+        self._found: Any = self._find()
         if self._body is None and not self.prim:
             mirror.add_xform(prim_path)
         if translation is not None:
@@ -65,6 +65,11 @@ class SingleXFormPrim:
             self.set_local_scale(scale)
         if visible is not None:
             self.set_visibility(visible)
+
+    @property
+    def _body(self) -> Any:
+        """What physics has at the path, None if it has nothing there."""
+        return self._found
 
     @property
     def prim(self) -> Usd.Prim:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.compat.omni.handles import SingleGeometryPrim, SingleRigidPrim
@@ -93,8 +94,11 @@ class Shape(SingleGeometryPrim):
                 hint = did_you_mean(each, defaults)
                 raise TypeError(f'{type(self).__name__}: unexpected argument {each!r}; {hint}')
         given = {each: value for each, value in dimensions.items() if value is not None}
-        edges = np.array(edges_of(**{**defaults, **given}), float)
-        factors = np.broadcast_to(1.0 if scale is None else np.asarray(scale, float), (3,))
+        given = {each: _numbers(each, value, 1)[0] for each, value in given.items()}
+        edges = np.array(edges_of(**{**defaults, **given}))
+        factors = (
+            np.ones(3) if scale is None else _numbers('scale', np.resize(scale, 3) if np.ndim(scale) == 0 else scale)
+        )
         dynamic, collider = self._physics
         if dynamic and mass is None and density is None:
             mass = _MASS
@@ -105,9 +109,9 @@ class Shape(SingleGeometryPrim):
             shape=kind,  # pyright: ignore[reportArgumentType]
             scale=_tuple(edges * factors),
             position=place,
-            orientation=IDENTITY_QUAT if orientation is None else _tuple(orientation),
-            mass=mass,
-            density=density,
+            orientation=IDENTITY_QUAT if orientation is None else _tuple(_numbers('orientation', orientation, 4)),
+            mass=None if mass is None else _numbers('mass', mass, 1)[0],
+            density=None if density is None else _numbers('density', density, 1)[0],
             dynamic=dynamic,
             collider=collider,
         )
@@ -118,6 +122,18 @@ class Shape(SingleGeometryPrim):
                 getattr(self._body, write)(value)
         self._scale = factors.copy()
         self._dimensions = {**defaults, **given}
+
+    @property
+    @override
+    def _body(self) -> Any:
+        """Its body. RuntimeError if it was removed from an env that still runs."""
+        try:
+            there = self.prim_path in IScene.at(self.prim_path).object_paths
+        except KeyError:  # the episode has ended
+            there = True
+        if not there:
+            raise RuntimeError(f'{self.prim_path}: {self.name!r} was removed')
+        return self._found
 
     @override
     def get_local_scale(self) -> Any:
@@ -214,9 +230,9 @@ def _in_env(prim_path: str, position: Any, translation: Any) -> Any:
     """Return a place in the frame of the env of a prim path."""
     scene = IScene.at(prim_path)
     if position is None:
-        return _tuple(np.zeros(3) if translation is None else translation)
+        return _tuple(np.zeros(3) if translation is None else _numbers('translation', translation))
     origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
-    return _tuple(np.asarray(position, float) - origin)
+    return _tuple(_numbers('position', position) - origin)
 
 
 def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, physics_material: Any) -> None:
@@ -226,8 +242,24 @@ def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, phy
     if color is None and visual_material is not None:
         color = visual_material.get_color()
     scene = IScene.at(prim_path)
-    look = {} if color is None else {'color': _tuple(np.asarray(color, float)[:3])}
-    scene.add_object(replace(spec, prim_path=prim_path.removeprefix(scene.root_path), **look))
+    below = prim_path.removeprefix(scene.root_path)
+    if not below.strip('/'):
+        raise ValueError(f'prim_path: {prim_path!r} is that of an env; expected one below it, {prim_path}/{spec.name}')
+    look = {} if color is None else {'color': _tuple(_numbers('color', color[:3]))}
+    if not np.isfinite(look.get('color', 0.0)).all():
+        raise ValueError(f'color: expected 3 finite numbers, got {color!r}')
+    scene.add_object(replace(spec, prim_path=below, **look))
+
+
+def _numbers(what: str, values: Any, count: int = 3) -> NDArray[np.float64]:
+    """Return so many numbers as an array. ValueError if they are others."""
+    try:
+        numbers = np.asarray(values, float).reshape(-1)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if len(numbers) != count:
+        raise ValueError(f'{what}: expected {"a number" if count == 1 else f"{count} numbers"}, got {values!r}')
+    return numbers
 
 
 def _tuple(values: Any) -> Any:

@@ -105,8 +105,10 @@ class SimulationContext:
     def add_physics_callback(self, callback_name: str, callback_fn: Callable[[float], None]) -> None:
         """Call a function with the length of a physics step after each step, of this world and of the Env.
 
-        ValueError if there is one of that name.
+        ValueError if there is one of that name, TypeError if it cannot be called.
         """
+        if not callable(callback_fn):
+            raise TypeError(f'physics callback {callback_name!r}: expected a function, got {callback_fn!r}')
         if self.physics_callback_exists(callback_name):
             raise ValueError(f'there is a physics callback {callback_name!r} already')
         self._callbacks[callback_name] = callback_fn

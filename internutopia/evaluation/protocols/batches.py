@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
+from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request, array_of
 
 _PAUSE = 0.2  # s, between two tries
 
@@ -33,11 +33,11 @@ def split(answer: Any, count: int) -> list[dict[str, Any]]:
     """
     if not isinstance(answer, Mapping):
         raise PolicyError(f'expected a mapping of arrays, got {type(answer).__name__}')
-    arrays = {str(name): np.asarray(value) for name, value in answer.items() if isinstance(value, np.ndarray | list)}
+    arrays = {name: array_of(answer, name) for name, value in answer.items() if isinstance(value, np.ndarray | list)}
     for name, values in arrays.items():
         if values.ndim == 0 or len(values) != count:
             raise PolicyError(f'{name!r}: expected rows for {count} envs, got shape {values.shape}')
-    return [{name: values[row] for name, values in arrays.items()} for row in range(count)]
+    return [{**answer, **{name: values[row] for name, values in arrays.items()}} for row in range(count)]
 
 
 def asked(ask: Callable[[Sequence[Request]], list[Any]], requests: Sequence[Request], batched: bool) -> list[Any]:

@@ -108,12 +108,23 @@ def test_an_object_class_of_2x_adds_a_shape_to_the_scene_that_it_starts_with(mak
         ('DynamicSphere', {'radius': -1.0}, ValueError, "^env 0: scale of 'thing' must be positive"),
         ('DynamicCapsule', {'scale': [1, 2, 1]}, ValueError, 'capsule is as wide along x as along y'),
         ('FixedCylinder', {'scale': [1, 2, 1]}, ValueError, 'cylinder is as wide along x as along y'),
+        ('DynamicCuboid', {'position': [1, 2]}, ValueError, r'position: expected 3 numbers, got \[1, 2\]'),
+        ('DynamicCuboid', {'size': 'big'}, ValueError, "size: expected a number, got 'big'"),
+        ('DynamicCuboid', {'color': [np.nan, 0, 0]}, ValueError, 'color: expected 3 finite numbers'),
     ],
 )
 def test_no_shape_of_what_means_nothing(env, name, values, error, message):
     with pytest.raises(error, match=message):
         getattr(objects(), name)('/World/env_0/thing', 'thing', **values)
     assert not env.runner.envs[0].task._scene.object_exists('thing')
+
+
+def test_the_handle_of_a_shape_that_was_removed_says_so(env):
+    cube = objects().DynamicCuboid('/World/env_0/cube', 'cube', position=[0, 0, 3], size=0.1)
+    env.step([None, None])
+    env.runner.envs[0].task._scene.remove('cube')
+    with pytest.raises(RuntimeError, match="/World/env_0/cube: 'cube' was removed"):
+        cube.get_world_pose()
 
 
 def test_of_materials_the_color_is_used_and_friction_ignored_with_a_warning(env, caplog):
