@@ -361,7 +361,7 @@ def test_what_means_nothing_is_refused(env, call, error, message):
     ('values', 'message'),
     [
         ({'position': [0, 0, np.nan]}, "^env 0: position of 'cube' must be finite"),
-        ({'orientation': [0, 0, 1]}, r"orientation: expected 4 numbers"),
+        ({'orientation': [0, 0, 1]}, r'orientation: expected 4 numbers'),
         ({'scale': [0, 1, 1]}, "^env 0: scale of 'cube' must be positive"),
         ({'mass': -1}, "^env 0: mass of 'cube' must be positive, got -1"),
     ],
