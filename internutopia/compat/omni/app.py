@@ -173,6 +173,8 @@ class SceneQuery(_Interface):
         Raises:
             ValueError: origin, direction or distance are not finite, or the direction has no length.
         """
+        start = way = np.zeros(0)
+        length = reach = 0.0
         try:
             start, way = (np.array([*each], float) for each in (origin, dir))
             length, reach = float(np.linalg.norm(way)), float(distance)
