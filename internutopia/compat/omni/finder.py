@@ -37,22 +37,16 @@ _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.i
     'carb': f'{_HERE}.kit:CARB_UTILS',
     'extensions': f'{_HERE}.kit:EXTENSIONS',
 }
+_SHAPES = ('', '.cuboid', '.sphere', '.cylinder', '.capsule', '.cone', '.ground_plane')
 _API = {  # below `omni.isaac.core` and `isaacsim.core.api`
     '': f'{_HERE}.simulation:CONTEXTS',
     '.world': f'{_HERE}.simulation:CONTEXTS',
     '.simulation_context': f'{_HERE}.simulation:CONTEXTS',
-    **dict.fromkeys(
-        (
-            '.objects',
-            *(f'.objects.{each}' for each in ('cuboid', 'sphere', 'cylinder', 'capsule', 'cone', 'ground_plane')),
-        ),
-        f'{_HERE}.objects:OBJECTS',
-    ),
+    **{f'.objects{name}': f'{_HERE}.objects:OBJECTS' for name in _SHAPES},
     '.materials': f'{_HERE}.shape_materials:MATERIALS',
     '.robots': f'{_HERE}.views:ROBOTS',
     '.robots.robot': f'{_HERE}.views:ROBOTS',
 }
-_SHAPES = ('', '.cuboid', '.sphere', '.cylinder', '.capsule', '.cone', '.ground_plane')
 _PRIMS = ('', *(f'.{kind}_prim{view}' for kind in ('rigid', 'xform', 'geometry') for view in ('', '_view')))
 _ARTICULATIONS = ('', '.articulation', '.articulation_view')
 MODULES = {
@@ -60,11 +54,6 @@ MODULES = {
     **{f'isaacsim.core.utils.{name}': source for name, source in _UTILS.items()},
     **{f'omni.isaac.core{name}': source for name, source in _API.items()},
     **{f'isaacsim.core.api{name}': source for name, source in _API.items()},
-    **{
-        f'{package}.objects{name}': f'{_HERE}.objects:OBJECTS'
-        for package in ('omni.isaac.core', 'isaacsim.core.api')
-        for name in _SHAPES
-    },
     **{f'omni.isaac.core.prims{name}': f'{_HERE}.views:SINGLE_NAMES' for name in _PRIMS},
     **{f'omni.isaac.core.articulations{name}': f'{_HERE}.views:ARTICULATIONS' for name in _ARTICULATIONS},
     'isaacsim.core.prims': f'{_HERE}.views:VIEWS',

@@ -12,7 +12,6 @@ The reply is a map of the arrays that the mapping names, `(n, steps, k)`; or any
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +20,12 @@ import numpy as np
 
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols.batches import asked, split, stacked, wait_for
+from internutopia.evaluation.protocols.http_post import post
 from internutopia.util.encoding import MSGPACK, MalformedError, decode, encode
 from internutopia.util.stopwatch import Stopwatch
 
 _SHOWN = 2000  # characters of a server's message
+_MOMENT = 0.2  # s, that a connection has to hold
 _GLIMPSE = 40  # bytes of an answer that cannot be read
 
 
@@ -54,10 +55,7 @@ class HttpClient:
             }
             body = encode(message, MSGPACK)
         try:
-            errors = httpx.ConnectError, httpx.ConnectTimeout
-            status, data = wait_for(lambda: self._posted(body), self._address, self._timeout, errors)
-        except httpx.TimeoutException:
-            raise PolicyError(f'no answer within {self._timeout:g} s') from None
+            status, data = post(self._http, self._address, body, self._address, self._timeout)
         except httpx.TransportError as error:
             self._reached()
             raise PolicyError(f'the connection broke: {error}') from None
@@ -74,16 +72,16 @@ class HttpClient:
         """Wait until something listens at the address. PolicyGoneError."""
         url = httpx.URL(self._address)
         place = url.host, url.port or {'http': 80, 'https': 443}[url.scheme]
-        errors = (OSError,)
-        wait_for(lambda: socket.create_connection(place, self._timeout).close(), self._address, self._timeout, errors)
+        wait_for(lambda: _connect(place, self._timeout), self._address, self._timeout, (OSError,))
 
-    def _posted(self, body: bytes) -> tuple[int, bytes]:
-        """Return status and content of a reply. TimeoutException, also for one that comes in drips."""
-        end = time.monotonic() + self._timeout
-        with self._http.stream('POST', self._address, content=body) as reply:
-            parts = []
-            for part in reply.iter_bytes():
-                parts.append(part)
-                if time.monotonic() > end:
-                    raise httpx.ReadTimeout('the reply takes too long')
-            return reply.status_code, b''.join(parts)
+
+def _connect(place: tuple[str, int], timeout: float) -> None:
+    """Connect for a moment: a process that ends takes connections until all its sockets are closed. OSError."""
+    with socket.create_connection(place, timeout) as connection:
+        connection.settimeout(_MOMENT)
+        try:
+            closed = not connection.recv(1)
+        except TimeoutError:
+            return
+        if closed:
+            raise ConnectionResetError('the connection was closed at once')

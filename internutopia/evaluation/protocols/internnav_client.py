@@ -14,6 +14,7 @@ there, and what is answered for it is not used.
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import httpx
 
 from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
-from internutopia.evaluation.protocols.batches import wait_for
+from internutopia.evaluation.protocols.http_post import post
 from internutopia.util.stopwatch import Stopwatch
 
 _SHOWN = 2000  # characters of a server's message
@@ -43,7 +44,8 @@ class InternNavClient:
         self.messages = Stopwatch()
         self._address, self._timeout = address, timeout
         url = address.replace('internnav://', 'http://', 1).rstrip('/')
-        self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
+        headers = {'Content-Type': 'application/json'}
+        self._http = httpx.Client(base_url=url, timeout=timeout, headers=headers, trust_env=False)
         config = {'ckpt_path': '', 'model_settings': {}} | dict(agent or {})
         if 'model_name' not in config:
             raise ValueError(f'policy {address}: the mapping needs agent: {{model_name: ...}}, an agent of InternNav')
@@ -72,18 +74,16 @@ class InternNavClient:
 
     def _posted(self, path: str, message: Any) -> dict[str, Any]:
         """Return the answer to a message. PolicyError for errors of the server, PolicyGoneError if it is not there."""
-        errors = httpx.ConnectError, httpx.ConnectTimeout
         try:
-            reply = wait_for(lambda: self._http.post(path, json=message), self._address, self._timeout, errors)
-            content = reply.json() if reply.is_success else None
-        except httpx.TimeoutException:
-            raise PolicyError(f'no answer within {self._timeout:g} s') from None
+            status, data = post(self._http, path, json.dumps(message).encode(), self._address, self._timeout)
+            content = json.loads(data) if httpx.codes.is_success(status) else None
         except httpx.TransportError as error:
             raise PolicyGoneError(f'the connection to {self._address} broke: {error}') from None
         except ValueError as error:
             raise PolicyError(f'the answer cannot be read: {error}') from None
         if not isinstance(content, dict):
-            raise PolicyError(f'{path}: status {reply.status_code} {reply.reason_phrase}: {reply.text[:_SHOWN]}')
+            text = data[:_SHOWN].decode(errors='replace')
+            raise PolicyError(f'{path}: status {status} {httpx.codes.get_reason_phrase(status)}: {text}')
         return content
 
 
