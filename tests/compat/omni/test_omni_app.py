@@ -18,16 +18,14 @@ def module(name: str) -> Any:
 
 
 @pytest.fixture
-def env(make_env, make_task, make_robot, make_block) -> Any:
+def env(make_env, arm_crate_and_box) -> Any:
     """Two envs 4 m apart: an arm, a crate of the scene, and a box in the air."""
-    task = make_task(
-        scene='crates',
-        robots=[make_robot(position=(1, 2, 0))],
-        objects=[make_block('box', mass=1.0, position=(0, 1, 2.0), scale=(0.2, 0.4, 0.6))],
-        max_steps=99,
-    )
     env = make_env(
-        tasks=[task] * 2, env_num=2, env_offset_size=4.0, compat='2.x', sim={'physics_dt': DT, 'max_timestep': DT}
+        tasks=[arm_crate_and_box] * 2,
+        env_num=2,
+        env_offset_size=4.0,
+        compat='2.x',
+        sim={'physics_dt': DT, 'max_timestep': DT},
     )
     env.reset()
     return env
