@@ -1,14 +1,22 @@
 """Policies that are late, die, hang up or answer nonsense: one episode's business, and nothing is lost."""
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pytest
+import websockets.sync.server
 from markers import slow_but
 from typer.testing import CliRunner, Result
+from websockets.sync.server import ServerConnection
 
 from internutopia.cli.commands import app
+from internutopia.evaluation.policy import PolicyError, Request
+from internutopia.evaluation.protocols import connect
+from internutopia.evaluation.protocols.websocket_client import pack
 from internutopia.evaluation.suites import Suite
 
 FAULTS = {
@@ -151,3 +159,38 @@ def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite
         result = evaluate(address)
         assert result.exit_code == 2 and message in result.stderr, result.output
     assert not Path('out').exists()
+
+
+def test_what_a_server_said_before_it_hung_up_is_not_lost():
+    gone = threading.Event()
+
+    class Late(np.ndarray):
+        """An array that is packed when the connection has ended."""
+
+        def tobytes(self, order: Literal['A', 'C', 'F'] | None = 'C') -> bytes:
+            assert gone.wait(30)
+            return super().tobytes(order)
+
+    def converse(connection: ServerConnection) -> None:
+        connection.send(pack({}))
+        for number, _ in enumerate(connection):
+            if number == 1 and not gone.is_set():
+                connection.send('no way')
+                connection.close()
+                gone.set()
+                return
+            connection.send(pack({'actions': np.full((1, 2), number)}))
+
+    contents = np.zeros(3), np.ones(3), np.ones(3).view(Late), np.ones(3)
+    with websockets.sync.server.serve(converse, '127.0.0.1', 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        client = connect(f'ws://127.0.0.1:{server.socket.getsockname()[1]}', 30.0)
+        try:
+            answers = client.infer([Request(row, True, {'state': state}) for row, state in enumerate(contents)])
+        finally:
+            client.close()
+            server.shutdown()
+            thread.join()
+    assert isinstance(answers[1], PolicyError) and str(answers[1]) == 'no way'
+    assert [answers[row]['actions'].tolist() for row in (0, 2, 3)] == [[[0, 0]], [[0, 0]], [[1, 1]]]

@@ -11,6 +11,7 @@ sent them as one (`batched: true` in the mapping).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,7 +72,8 @@ class WebsocketClient:
                 while sent < min(len(contents), len(answers) + _AHEAD):
                     with self.messages:
                         message = pack(contents[sent])
-                    connection.send(message)
+                    with contextlib.suppress(ConnectionClosed):  # what came before the end is still to be received
+                        connection.send(message)
                     sent += 1
                 data = connection.recv(timeout=self._timeout)
                 if isinstance(data, str):  # the server hangs up after it
