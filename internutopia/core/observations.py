@@ -18,10 +18,32 @@ from numpy.typing import NDArray
 _IMMUTABLE = (bool, int, float, str, type(None))
 
 
+class ReadRows(Sequence[Any]):
+    """Entries by env, made from what is kept of each when they are read: what few read costs little in a step.
+
+    Args:
+        kept: one entry per env, which nobody changes.
+        make: returns a new value for an entry.
+    """
+
+    def __init__(self, kept: Sequence[Any], make: Callable[[Any], Any]):
+        self._kept, self._make = kept, make
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._make(self._kept[index])
+
+    def take(self, env_ids: Sequence[int]) -> ReadRows:
+        """Return those of some envs."""
+        return ReadRows(list(map(self._kept.__getitem__, env_ids)), self._make)
+
+
 class ObservedRows:
     """Copy of what was observed in some envs: rows of a tree of arrays `(env_num, ...)`.
 
-    Lists have one entry per env, whose sizes may differ.
+    Lists and `ReadRows` have one entry per env, whose sizes may differ.
     """
 
     def __init__(self, tree: Mapping[str, Any], env_ids: NDArray[np.intp]):
@@ -141,6 +163,8 @@ def _rows_of(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> dict[str, An
     for name, item in tree.items():
         if isinstance(item, Mapping):
             rows[name] = _rows_of(item, env_ids) if item else {}
+        elif isinstance(item, ReadRows):
+            rows[name] = item.take(env_ids.tolist())
         elif isinstance(item, list):
             rows[name] = [own_values(item[env_id]) for env_id in env_ids.tolist()]
         else:

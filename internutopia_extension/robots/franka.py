@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config.robot import RobotCfg
+from internutopia.core.observations import ReadRows
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
@@ -143,13 +145,6 @@ def _with_none(values: list[Any]) -> list[Any]:
     ]
 
 
-@dataclass(frozen=True)
-class Commanded:
-    """Last commands of controllers in one env; replaced, never changed, because observations hold the same dicts."""
-
-    actions: list[dict[str, Any]]
-
-
 ASSET_ROBOTS['robots/franka/franka.xml'] = 'FrankaRobot'
 
 
@@ -183,7 +178,7 @@ class FrankaRobot(BaseRobot):
         super().__init__(config, scene)
         if not self.is_batch:
             self.articulation = Franka(config.prim_path, self.articulation.name)
-        self._commanded = Commanded([])  # of an env's own robot, see `command`
+        self._commanded: tuple[Any, ...] = ()  # arguments of actions, for an env's own robot; see `command`
 
     @classmethod
     @override
@@ -195,11 +190,11 @@ class FrankaRobot(BaseRobot):
     @property
     def last_action(self) -> list[dict[str, Any]]:
         """Last commands of controllers in this env."""
-        return self._commanded.actions
+        return self._as_dicts(self._commanded)
 
     def get_last_action(self) -> list[dict[str, Any]]:
         """Return the last commands of controllers in this env; see `action_to_dict`."""
-        return self._commanded.actions
+        return self.last_action
 
     @staticmethod
     def action_to_dict(action: ArticulationAction) -> dict[str, Any]:
@@ -217,18 +212,19 @@ class FrankaRobot(BaseRobot):
         """Set joint targets, and keep them for the observation."""
         super().command(controls)
         own_robots: Mapping[int, Any] = {} if self.batch is None else self.batch.robots
-        commanded: dict[FrankaRobot, list[dict[str, Any]]] = {}
+        commanded: dict[FrankaRobot, tuple[Any, ...]] = {}
         for control, env_ids in controls:
-            values = self.action_to_dict(control)
+            indices = None if control.joint_indices is None else list(map(int, control.joint_indices))
+            columns = list(control.get_dict().values())
             if env_ids is ...:
-                commanded.setdefault(self, []).append(values)
-                continue
-            indices = values.pop('joint_indices')
-            for row, env_id in enumerate(env_ids.tolist()):
-                own = {name: None if value is None else value[row] for name, value in values.items()}
-                commanded.setdefault(own_robots[env_id], []).append(own | {'joint_indices': indices})
-        for robot, actions in commanded.items():
-            robot._commanded = Commanded(actions)
+                robots, rows = [self], [(*columns, indices)]
+            else:
+                robots = map(own_robots.__getitem__, env_ids.tolist())
+                rows = zip(*(repeat(None) if each is None else each for each in columns), repeat(indices))
+            for robot, row in zip(robots, rows):  # noqa: B905 (rows of an action that does nothing never end)
+                commanded[robot] = (*commanded.get(robot, ()), row)
+        for robot, commands in commanded.items():
+            robot._commanded = commands
 
     @override
     def get_obs(self) -> OrderedDict[str, Any]:
@@ -237,11 +233,15 @@ class FrankaRobot(BaseRobot):
         obs['eef_position'], obs['eef_orientation'] = self.articulation.body('panda_rightfinger').get_pose()
         return obs
 
-    def _last_actions(self) -> list[list[dict[str, Any]]]:
+    def _last_actions(self) -> ReadRows:
         """Return the last commands of controllers, by env."""
         assert self.batch is not None
         robots: Mapping[int, Any] = self.batch.robots
-        return [robots[i].last_action if i in robots else [] for i in range(self._scene.world.env_num)]
+        commanded = [robots[i]._commanded if i in robots else () for i in range(self._scene.world.env_num)]
+        return ReadRows(commanded, self._as_dicts)
+
+    def _as_dicts(self, commands: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return [self.action_to_dict(ArticulationAction(*arguments)) for arguments in commands]
 
 
 @BaseRobot.register('MocapControlledFrankaRobot')

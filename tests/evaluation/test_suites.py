@@ -12,7 +12,7 @@ from internutopia.config import Config
 from internutopia.core.vec_env import Env
 from internutopia.evaluation.policy import FunctionPolicy
 from internutopia.evaluation.policy_run import PolicyRun
-from internutopia.evaluation.suite_report import read_results, summarize
+from internutopia.evaluation.suite_report import read_results
 from internutopia.evaluation.suites import episode_name, find_suite, random_policy, suites
 from internutopia.util.imports import load_extensions
 from internutopia_extension.configs.tasks import PlacementCfg
