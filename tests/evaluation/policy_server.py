@@ -78,7 +78,7 @@ def our_message(value):
     return msgpack.ExtType(1, msgpack.packb([value.dtype.str, value.shape, value.tobytes()]))
 
 
-def our_reply(body) -> bytes:
+def our_reply(body) -> Any:
     answer = act(msgpack.unpackb(body, ext_hook=our_array)['observations']['prompt'])
     return answer if isinstance(answer, bytes) else msgpack.packb(answer, default=our_message)
 
@@ -86,7 +86,7 @@ def our_reply(body) -> bytes:
 agents = set()
 
 
-def internnav_reply(path, body) -> bytes:
+def internnav_reply(path, body) -> Any:
     request = json.loads(body)
     if path == '/agent/init':
         agents.add(request['agent_config']['model_name'])

@@ -124,3 +124,36 @@ def test_a_signal_while_the_policy_thinks_loses_nothing(folder: Path, serve: Cal
     again = evaluate(serve(protocol, 'none', address.rpartition(':')[2]), '--resume')
     assert again.exit_code == 0, again.output
     assert lines()[:1] == done and len(lines()) == 3
+
+
+def test_an_episode_without_the_instruction_that_the_policy_is_sent_is_named(folder: Path, serve: Callable[..., str]):
+    episodes = [episode('a', 0.0), episode('b', 0.0, instruction=' '), episode('c', 0.0, instruction=None)]
+    Path('e.yaml').write_text(yaml.safe_dump({'episodes': episodes}))
+    result = evaluate(serve('http'))
+    assert result.exit_code == 2 and not Path('out/results.jsonl').exists()
+    message = f"http.yaml: observation.instruction: episode 'b' of {folder}/hall.xml has none (2 episodes); "
+    assert message + 'for a policy that needs no instructions, set it to null' in result.stderr
+
+
+def test_only_the_episodes_that_were_added_are_run(folder: Path, serve: Callable[..., str]):
+    address, episodes = serve('http'), yaml.safe_load(Path('e.yaml').read_text())['episodes']
+    Path('e.yaml').write_text(yaml.safe_dump({'episodes': episodes[:1]}))
+    assert evaluate(address).exit_code == 0
+    first = lines()
+    Path('e.yaml').write_text(yaml.safe_dump({'episodes': episodes}))
+    assert evaluate(address, '--resume').exit_code == 0
+    assert lines()[:1] == first and sorted(line['episode_id'] for line in lines()) == [0, 1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group('ray')
+def test_worker_processes_give_the_same_results(folder: Path, serve: Callable[..., str]):
+    address = serve('ws', 'hangup')
+    command = [sys.executable, '-m', 'internutopia', *arguments(address, '--processes', '2', '--envs', '1')]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert sorted(line['episode_id'] for line in lines()) == [0, 1, 2]
+    done = {line['episode_id']: line['metrics'] for line in lines() if line['error'] is None}
+    assert 1 <= len(done) <= 2  # the others failed as the connection broke
+    assert evaluate(address, '--overwrite').exit_code == 0
+    assert done.items() <= {line['episode_id']: line['metrics'] for line in lines()}.items()
