@@ -158,6 +158,8 @@ def evaluate_nav(
     unusable += [evaluation.not_run('', episode, evaluation.LEFT_OUT, reason) for episode, _, reason in parts]
     if not tasks:
         raise ValueError(f'{source}: no episode can be gone{listed([*faults, *without_way])}')
+    if client is not None:
+        mapping.check_instructions(tasks, asked.place)
     total = len(tasks) + len(without_way) + len(faults)
     left_out = 'cannot be run and count as failed' if count_left_out else 'are left out'
     for some, fate in ((faults, left_out), (without_way, 'have no way to the goal and count as failed')):

@@ -109,7 +109,7 @@ class Suite:
         every: int = 1,
         first: int = 0,
     ) -> list[TaskCfg]:
-        """Return the task configs of episodes, task by task.
+        """Return the task configs of episodes, in the order of their numbers: more episodes come after those of fewer.
 
         Args:
             tasks: names of the tasks, each once; None: all.
@@ -139,9 +139,9 @@ class Suite:
             )
         return [
             self.task_config(EpisodeSpec(task, axis, number, cameras or {}, every))
+            for number in range(first, first + count)
             for task in chosen
             for axis in axes
-            for number in range(first, first + count)
         ]
 
 

@@ -6,6 +6,7 @@ angles in rad; the robot's frame has x to the front and y to the left.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FiniteFloat, model_validator
@@ -13,6 +14,8 @@ from pydantic import Field, FiniteFloat, model_validator
 from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat
 from internutopia.evaluation.mapping import NamedMappingCfg, PictureFormCfg, check_names
 from internutopia.util.bounds import MAX_SECONDS
+from internutopia_extension.configs.tasks import NavigationTaskCfg
+from internutopia_extension.navigation.evaluation import episode_name
 
 FOLLOW, TURN, DRIVE = 'move_along_path', 'rotate', 'move_by_speed'
 """Controllers of waypoints and velocities."""
@@ -115,3 +118,13 @@ class NavMappingCfg(NamedMappingCfg):
     """What it answers."""
     agent: dict[str, Any] = {}
     """Settings with which a server of InternNav starts its agent: `model_name`, `ckpt_path`, `model_settings`."""
+
+    def check_instructions(self, tasks: Iterable[NavigationTaskCfg], file: str = 'the mapping') -> None:
+        """Raise ValueError if an episode lacks the instruction that the policy is sent; names episode and field."""
+        name = self.observation.instruction
+        lacking = [] if name is None else [task for task in tasks if not (task.episode.instruction or '').strip()]
+        if lacking:
+            raise ValueError(
+                f'{file}: observation.instruction: {episode_name(lacking[0])} has none ({len(lacking)} episodes); '
+                'for a policy that needs no instructions, set it to null'
+            )

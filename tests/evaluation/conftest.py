@@ -48,16 +48,24 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Suite:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
-    """A function that starts a policy server of a protocol with a fault, and returns its address."""
+    """A function that starts a policy server of a protocol with a fault, and returns its address.
+
+    With the port of another one, it takes its place.
+    """
     processes: list[subprocess.Popen[str]] = []
 
     def start(protocol: str, fault: str = 'none', port: str = '0') -> str:
+        if port != '0':
+            end()
         process = subprocess.Popen([sys.executable, SERVER, protocol, fault, port], stdout=subprocess.PIPE, text=True)
         processes.append(process)
         assert process.stdout is not None
         return f'{protocol}://127.0.0.1:{process.stdout.readline().strip()}'
 
+    def end() -> None:
+        while processes:
+            processes[-1].kill()
+            processes.pop().communicate()
+
     yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    end()

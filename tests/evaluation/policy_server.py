@@ -1,11 +1,15 @@
-"""Policy server of the tests, a program of its own: `policy_server.py http|ws|zmq FAULT [PORT]`; prints its port.
+"""Policy server of the tests, a program: `policy_server.py http|ws|zmq|internnav FAULT [PORT]`; prints its port.
 
-It answers with one pose of the gripper for 8 steps. The fault comes with the second call, and with no other; one with
-`always-` in front of its name with each.
+It answers with one pose of the gripper for 8 steps; to robots that navigate, whose instructions begin with "go", with
+8 steps ahead. The fault comes with the second call, and with no other; one with `always-` in front of its name with
+each, with `fifth-` with the fifth.
 """
 
+import base64
 import io
+import json
 import os
+import pickle
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +21,7 @@ import websockets.sync.server
 import zmq
 
 POSE = [0.5, 0.1, 0.3, 0.0, 1.0, 0.0, 0.0, 1.0]  # position, quaternion, open gripper
+FORWARD = [1.0]
 protocol, fault, port = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
 calls = 0
 
@@ -25,24 +30,26 @@ class HangUpError(Exception):
     pass
 
 
-def act(count):
-    """The actions of some envs `(count, 8, 8)`, or what is wrong instead."""
+def act(texts):
+    """The actions of envs with these instructions `(n, 8, k)`, or what is wrong instead."""
     global calls
     calls += 1
-    rows = np.tile(np.array(POSE, np.float32), (count, 8, 1))
-    if calls != 2 and not fault.startswith('always-'):
+    row = FORWARD if texts[0].startswith('go ') else POSE
+    rows = np.tile(np.array(row, np.float32), (len(texts), 8, 1))
+    when, _, name = fault.rpartition('-')
+    if when != 'always' and calls != (5 if when else 2):
         return {'actions': rows}
-    match fault.removeprefix('always-'):
+    match name:
         case 'late':
             time.sleep(100)
         case 'nan':
-            rows[0, 3, 2] = np.nan
+            rows[0, 3, -1] = np.nan
         case 'turn':
             rows[0, 3, 3:7] = 0.0
         case 'far':
             rows[..., 0] = 500.0
         case 'shape':
-            rows = rows[..., :6]
+            rows = rows[..., :-1]
         case 'chunk':
             rows = rows[:, :2]
         case 'envs':
@@ -57,6 +64,8 @@ def act(count):
             raise HangUpError
         case 'die':
             os._exit(1)
+        case 'restart':
+            os.execv(sys.executable, [sys.executable, __file__, protocol, 'none', str(port)])
     return {'actions': rows}
 
 
@@ -69,6 +78,32 @@ def our_message(value):
     return msgpack.ExtType(1, msgpack.packb([value.dtype.str, value.shape, value.tobytes()]))
 
 
+def our_reply(body) -> Any:
+    answer = act(msgpack.unpackb(body, ext_hook=our_array)['observations']['prompt'])
+    return answer if isinstance(answer, bytes) else msgpack.packb(answer, default=our_message)
+
+
+agents = set()
+
+
+def internnav_reply(path, body) -> Any:
+    request = json.loads(body)
+    if path == '/agent/init':
+        agents.add(request['agent_config']['model_name'])
+        return json.dumps({'status': 'success', 'agent_name': request['agent_config']['model_name']}).encode()
+    _, _, name, call = path.split('/')
+    if name not in agents:
+        raise ValueError('Agent not found')
+    if call == 'reset':
+        return json.dumps({'status': 'success'}).encode()
+    answer = act([each['instruction'] for each in pickle.loads(base64.b64decode(request['observation']))])
+    if isinstance(answer, bytes):
+        return answer
+    ((name, rows),) = answer.items()
+    key = 'action' if name == 'actions' else 'act'
+    return json.dumps({'action': [{key: each.tolist(), 'ideal_flag': True} for each in rows]}).encode()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
 
@@ -77,12 +112,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers['Content-Length']))
-        request = msgpack.unpackb(body, ext_hook=our_array)
         status = 200
         reply: Any = b''
         try:
-            answer = act(len(request['env_ids']))
-            reply = answer if isinstance(answer, bytes) else msgpack.packb(answer, default=our_message)
+            reply = internnav_reply(self.path, body) if protocol == 'internnav' else our_reply(body)
         except HangUpError:
             self.close_connection = True
             return
@@ -110,7 +143,7 @@ def converse(connection):
         observation = msgpack.unpackb(body, object_hook=openpi_array)
         several = isinstance(observation['prompt'], list)
         try:
-            answer = act(len(observation['prompt']) if several else 1)
+            answer = act(observation['prompt'] if several else [observation['prompt']])
         except HangUpError:
             return
         except ValueError as error:
@@ -138,10 +171,9 @@ def groot_reply(body) -> Any:
     if request['endpoint'] == 'ping':
         return msgpack.packb({'status': 'ok'})
     observation = request['data']['observation']
-    count, times, size = observation['state']['arm'].shape
-    assert (times, size) == (1, 11) and all(text.startswith('stack ') for (text,) in observation['language']['task'])
+    assert all(state.ndim == 3 and state.shape[1] == 1 for state in observation['state'].values())
     try:
-        answer = act(count)
+        answer = act([text for (text,) in observation['language']['task']])
     except HangUpError:
         return b''
     except ValueError as error:
@@ -153,17 +185,20 @@ def groot_reply(body) -> Any:
 
 if protocol == 'zmq':
     zmq_socket = zmq.Context().socket(zmq.REP)
-    number = zmq_socket.bind_to_random_port('tcp://127.0.0.1') if not port else port
     if port:
         zmq_socket.bind(f'tcp://127.0.0.1:{port}')
-    print(number, flush=True)
+    else:
+        port = zmq_socket.bind_to_random_port('tcp://127.0.0.1')
+    print(port, flush=True)
     while True:
         zmq_socket.send(groot_reply(zmq_socket.recv()))
-elif protocol == 'http':
+elif protocol in ('http', 'internnav'):
     http = ThreadingHTTPServer(('127.0.0.1', port), Handler)
-    print(http.server_port, flush=True)
+    port = http.server_port
+    print(port, flush=True)
     http.serve_forever()
 else:
     with websockets.sync.server.serve(converse, '127.0.0.1', port, compression=None, max_size=None) as server:
-        print(server.socket.getsockname()[1], flush=True)
+        port = server.socket.getsockname()[1]
+        print(port, flush=True)
         server.serve_forever()

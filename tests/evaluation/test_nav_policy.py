@@ -14,24 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from nav_hall import HALL, episode
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.commands import app
 from internutopia.util.encoding import MSGPACK, decode, encode
 from internutopia_extension.navigation.evaluation import read_results
 
-HALL = """
-<mujoco><worldbody>
-  <geom type="box" size="6 2 0.1" pos="0 0 -0.1"/>
-  <geom type="box" size="0.1 2 1.5" pos="4.1 0 1.5"/>
-</worldbody></mujoco>"""  # its wall begins at x = 4
-GOAL = {'position': [2.0, 0.0, 0.0], 'radius': 0.3}
 Act = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-def episode(name: str, x: float, **fields: Any) -> dict[str, Any]:
-    start = {'episode_id': name, 'scene': str(Path('hall.xml').resolve()), 'start_position': [x, 0.0, 0.0]}
-    return {**start, 'goals': [GOAL], 'instruction': f'go on, {name}', **fields}
 
 
 @pytest.fixture

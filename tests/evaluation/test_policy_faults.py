@@ -21,8 +21,8 @@ from internutopia.evaluation.suites import Suite
 
 FAULTS = {
     'late': 'no answer within 3 s',
-    'nan': 'number 2 of action 3 is nan',
-    'shape': 'expected actions of 8 numbers, got 6',
+    'nan': 'number 7 of action 3 is nan',
+    'shape': 'expected actions of 8 numbers, got 7',
     'chunk': 'expected the actions of at least 4 steps, got 2',
     'name': "the answer has no 'actions'; it has ['action'",
     'error': 'the model fell over',
@@ -105,7 +105,7 @@ def test_an_episode_that_always_fails_is_not_tried_for_ever(short: Suite, serve:
 def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Callable[..., str]):
     result = evaluate(serve('ws', 'always-shape'))
     assert result.exit_code == 1
-    assert 'stopped: the policy fails in episode 0 of stack: expected actions of 8 numbers, got 6' in result.stderr
+    assert 'stopped: the policy fails in episode 0 of stack: expected actions of 8 numbers, got 7' in result.stderr
     assert lines() == []
     assert '3 of 3 episodes have no result; resume with: internutopia evaluate suite Test/Short' in result.stdout
 

@@ -69,6 +69,12 @@ class ConfigDigest:
             digest.update(digests[id(task)])
         self.digest = digest.hexdigest()[:16]
 
+    def extends(self, older: Mapping[str, Any]) -> bool:
+        """Return True if an older config differs only in that it has the first of the tasks, each run once."""
+        tasks = older['task_configs']
+        shorter = {**self.values, 'task_configs': self.values['task_configs'][: len(tasks)]}
+        return older == shorter and older['episode_order'] == 'once'
+
     def differences(self, older: Mapping[str, Any]) -> str:
         """Describe the differences to an older config: the first few fields, and the number of further ones."""
         found = list(_differences(older, self.values, ''))

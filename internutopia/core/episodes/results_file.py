@@ -6,7 +6,7 @@ import errno
 import json
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
@@ -166,7 +166,7 @@ _ELSEWHERE = 'set metrics_save_path to another file'
 
 
 def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -> tuple[frozenset[int], int]:
-    """Read the results of an earlier part of the run.
+    """Read the results of an earlier part of the run, which may have had fewer tasks: the first ones.
 
     Args:
         path: the results file.
@@ -204,8 +204,11 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
                 first, count = others.get(result.config, (number, 0))
                 others[result.config] = first, count + 1
     for digest, (first, count) in others.items():
+        older = None if digest is None else saved_config(path, digest)
+        if older is not None and config.extends(older):
+            continue
         more = f' and {count - 1} more' if count > 1 else ''
-        text = f'{path}, line {first}{more}: {_difference(path, digest, config)}'
+        text = f'{path}, line {first}{more}: {_difference(path, digest, older, config)}'
         if resume != 'force':
             raise ValueError(
                 f'{text}. Resume with the config of that run, or {_ELSEWHERE}; '
@@ -223,11 +226,10 @@ def _parse(line: bytes) -> Any:
         return None
 
 
-def _difference(path: str, digest: str | None, config: ConfigDigest) -> str:
+def _difference(path: str, digest: str | None, older: Mapping[str, Any] | None, config: ConfigDigest) -> str:
     """Describe how a result of another config differs from those of this one."""
     if digest is None:
         return 'a result without its config, of an older version'
-    older = saved_config(path, digest)
     if older is None:
         return f'a result of another config; {config_file(path)}, which says of which, is missing or damaged'
     return f'a result of another config: {config.differences(older)}'

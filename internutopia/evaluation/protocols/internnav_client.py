@@ -8,7 +8,8 @@ the envs whose episodes begin. All but the observation is JSON, so that nothing 
 this was tested against messages that follow these files.)
 
 An agent has the state of all its envs, by their places in the list. An env that does not ask has its last observation
-there, and what is answered for it is not used.
+there, and what is answered for it is not used. If the connection breaks, the server may be a new one, without the
+agent: it is started again, and episodes that had begun have failed, as the agent knows nothing of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import Any
 
 import httpx
 
-from internutopia.evaluation.policy import PolicyError, PolicyGoneError, Request
+from internutopia.evaluation.policy import PolicyError, Request
+from internutopia.evaluation.protocols.batches import wait_for
 from internutopia.evaluation.protocols.http_post import post
 from internutopia.util.stopwatch import Stopwatch
 
@@ -46,15 +48,36 @@ class InternNavClient:
         url = address.replace('internnav://', 'http://', 1).rstrip('/')
         headers = {'Content-Type': 'application/json'}
         self._http = httpx.Client(base_url=url, timeout=timeout, headers=headers, trust_env=False)
-        config = {'ckpt_path': '', 'model_settings': {}} | dict(agent or {})
-        if 'model_name' not in config:
+        self._config = {'ckpt_path': '', 'model_settings': {}} | dict(agent or {})
+        if 'model_name' not in self._config:
             raise ValueError(f'policy {address}: the mapping needs agent: {{model_name: ...}}, an agent of InternNav')
-        started = self._posted('/agent/init', {'agent_config': config})
-        self._name = str(started.get('agent_name', config['model_name']))
         self._last: dict[int, Any] = {}  # observations, by env
+        self._start()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
         """Ask the agent; see `Client`."""
+        known = [request for request in requests if request.first or request.env_id in self._last]
+        try:
+            answers = iter(self._asked(known) if known else ())
+        except httpx.TransportError as error:
+            self._start()
+            raise PolicyError(f'the connection broke: {error or type(error).__name__}') from None
+        lost = PolicyError('the agent was started again during the episode, of which it knows nothing')
+        return [next(answers) if request in known else lost for request in requests]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _start(self) -> None:
+        """Start the agent. PolicyGoneError if the server cannot be reached."""
+        self._last.clear()
+        message = {'agent_config': self._config}
+        errors = (httpx.TransportError,)
+        started = wait_for(lambda: self._posted('/agent/init', message), self._address, self._timeout, errors)
+        self._name = str(started.get('agent_name', self._config['model_name']))
+
+    def _asked(self, requests: Sequence[Request]) -> list[Any]:
         first = [request.env_id for request in requests if request.first]
         if first:
             self._posted(f'/agent/{self._name}/reset', {'reset_index': first})
@@ -68,17 +91,11 @@ class InternNavClient:
             raise PolicyError(f'expected the actions of {len(observations)} envs, got {answer!r:.200}')
         return [_actions(answer[request.env_id]) for request in requests]
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._http.close()
-
     def _posted(self, path: str, message: Any) -> dict[str, Any]:
-        """Return the answer to a message. PolicyError for errors of the server, PolicyGoneError if it is not there."""
+        """Return the answer to a message. PolicyError for errors of the server; httpx.TransportError; see `post`."""
+        status, data = post(self._http, path, json.dumps(message).encode(), self._address, self._timeout)
         try:
-            status, data = post(self._http, path, json.dumps(message).encode(), self._address, self._timeout)
             content = json.loads(data) if httpx.codes.is_success(status) else None
-        except httpx.TransportError as error:
-            raise PolicyGoneError(f'the connection to {self._address} broke: {error}') from None
         except ValueError as error:
             raise PolicyError(f'the answer cannot be read: {error}') from None
         if not isinstance(content, dict):

@@ -33,7 +33,7 @@ def resumed(config) -> frozenset[int]:
         ({'sim': {'substeps': 2}}, 'simulator.substeps: 1 -> 2'),
         ({'sim': {'contact': {'cone': 'elliptic'}}}, "simulator.contact.cone: None -> 'elliptic'"),
         ({'episode_order': 'cycle'}, "episode_order: 'once' -> 'cycle'"),
-        ({'episodes': 7}, 'task_configs: 6 -> 7 entries'),
+        ({'episodes': 5}, 'task_configs: 6 -> 5 entries'),
         ({'task': {'max_steps': 5}}, 'task_configs[0].max_steps: 1 -> 5'),
         ({'task': {'max_episode_steps': 2}}, 'task_configs[0].max_episode_steps: None -> 2'),
         ({'task': {'scene_asset_path': 'other.xml'}}, "task_configs[0].scene_asset_path: None -> 'other.xml'"),
@@ -53,6 +53,17 @@ def test_another_config_is_refused_with_what_differs(make_run, run, tmp_path, fi
     assert "resume='force'" in str(raised.value) and 'metrics_save_path' in str(raised.value)
     assert (tmp_path / 'r').read_bytes() == before
     assert resumed(make_run())
+
+
+def test_more_tasks_after_those_of_before_are_run_as_well(make_run, run, tmp_path):
+    run(make_run())
+    before = (tmp_path / 'r').read_bytes()
+    assert resumed(make_run(episodes=8)) == frozenset(range(6))
+    run(make_run(episodes=8))
+    assert (tmp_path / 'r').read_bytes().startswith(before)
+    assert resumed(make_run(episodes=8)) == frozenset(range(8))
+    with pytest.raises(ValueError, match='8 -> 6 entries'):
+        resumed(make_run())
 
 
 def test_another_order_of_the_tasks_is_refused(make_run, run):
