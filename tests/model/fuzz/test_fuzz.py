@@ -15,7 +15,7 @@ from fuzz_seeds import FORMATS, Seed, seed_of
 
 pytestmark = pytest.mark.skipif(sys.platform != 'linux', reason='memory is limited on Linux only')
 READER = Path(__file__).parent / 'fuzz_reader.py'
-MUTANTS = 100
+MUTANTS = 40
 QUICK = 5
 
 
