@@ -57,9 +57,9 @@ class _Maps:
 
 @term('randomization')
 def map_start(state: RobotState, env_ids: EnvIds) -> None:
-    """Put the base somewhere on the main island of the scene's map, facing anywhere.
+    """Place the base at a random position and yaw on the main island of the scene's map.
 
-    It is as high above the floor there as it started above height 0.
+    Its height above the floor there is its initial height above 0.
     """
     n, xp = len(env_ids), state.xp
     choice = xp.astype(state.rng.uniform(0.0, _STARTS, n), xp.int64).clip(max=_STARTS - 1)
@@ -72,9 +72,10 @@ def map_start(state: RobotState, env_ids: EnvIds) -> None:
 
 @term('command')
 def point_goal(state: RobotState, env_ids: EnvIds, distance: Range = (1.0, 30.0)) -> NDArray[np.float64]:
-    """A goal on the map: its place (x, y) [m] in the env frame, its number, and how far it is from the base [m].
+    """Goal on the scene's map `(4,)`: x, y in the env frame [m], its index, geodesic distance from the base [m].
 
-    It is one of those places whose geodesic distance is in the range [m], or else the one that is nearest to it.
+    It is sampled from the places whose geodesic distance is in the range `distance` [m]; if there are none, it is the
+    place closest to that range.
     """
     xp, n, maps = state.xp, len(env_ids), _maps(state)
     tasks, positions = state.task_ids[env_ids], state.base_position[env_ids]
@@ -91,10 +92,10 @@ def point_goal(state: RobotState, env_ids: EnvIds, distance: Range = (1.0, 30.0)
 
 @term('observation')
 def local_map(state: RobotState, size: float = 3.2, resolution: float = 0.2) -> Array:
-    """Cells around the robot that are closed to its base `(n, k * k)`: rows front to back, columns left to right.
+    """Occupancy grid around the robot, from the scene's map `(n, k * k)`: rows front to back, columns left to right.
 
-    1 where there is no room on its floor, else 0; `size` [m] is k times the `resolution` [m], and the robot is in the
-    middle.
+    A cell is 1 where the base has no room on its floor, else 0. `size` [m] is k times the `resolution` [m]; the robot
+    is at the centre, and the grid turns with it.
     """
     crop = _maps(state).grids.crop(state.task_ids, state.base_position, state.base_orientation, size, resolution)
     return crop.reshape(state.env_num, -1)
@@ -103,15 +104,15 @@ def local_map(state: RobotState, size: float = 3.2, resolution: float = 0.2) -> 
 @term('metric')
 @term('observation')
 def geodesic_distance(state: RobotState, name: CommandName) -> Array:
-    """Geodesic distance to the goal of command `name` `(n,)` [m]; where there is no way, that of the start."""
+    """Geodesic distance from the base to the goal of command `name` `(n,)` [m]; without a path, the initial one."""
     return state.once(('geodesic distance', name), lambda: _distance(state, name), commanded=True)
 
 
 @term('reward')
 def geodesic_progress(state: RobotState, name: CommandName) -> Array:
-    """Speed at which the geodesic distance to the goal of command `name` falls [m/s].
+    """Rate at which the geodesic distance to the goal of command `name` decreases [m/s].
 
-    Added up over time it is the distance that was gained, the reward of Habitat's PointNav (Savva et al. 2019,
+    Its integral over time is the decrease in distance, the reward of Habitat's PointNav (Savva et al. 2019,
     arXiv:1904.01201).
     """
     last, distance = state.episode_value(f'{name}: distance'), geodesic_distance(state, name)
@@ -122,22 +123,22 @@ def geodesic_progress(state: RobotState, name: CommandName) -> Array:
 
 @term('metric')
 def success(state: RobotState, name: CommandName, radius: float) -> Array:
-    """1 within `radius` [m] of the goal of command `name`, else 0."""
+    """1 if the base is within `radius` [m] of the goal of command `name`, else 0 `(n,)`."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     return state.xp.astype(state.xp.linalg.vector_norm(offset, axis=-1) < radius, state.xp.float32)
 
 
 @term('metric')
 def path_length(state: RobotState) -> Array:
-    """Length of the way of the base, from step to step `(n,)` [m]."""
+    """Length of the path of the base in the episode `(n,)` [m]."""
     return state.once('path length', lambda: _path_length(state))
 
 
 @term('metric')
 def spl(state: RobotState, name: CommandName, radius: float) -> Array:
-    """`success` times l / max(p, l), shortest path l and path p (Anderson et al. 2018, arXiv:1807.06757).
+    """`success` times l / max(p, l), shortest path l, actual path p `(n,)` (Anderson et al. 2018, arXiv:1807.06757).
 
-    A path of up to 0.1 m is none: success without a move is 1.
+    It is 1 for a success with a path of up to 0.1 m.
     """
     shortest, length = state.command(name)[:, 3], path_length(state)
     efficiency = state.xp.where(length <= shortest.clip(min=STILL), 1.0, shortest / length.clip(min=STILL))

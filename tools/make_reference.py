@@ -309,7 +309,7 @@ def ready_made(package: str) -> str:
 
 def built_in_terms() -> str:
     """The terms that a `LearningCfg` can pick, with their parameters."""
-    text = '### Built-in terms\n\nWhat goes into `term` and `params`; see [learning](../learning.md#terms).\n'
+    text = '### Built-in terms\n\nWhat goes into `term` and `params`; see [learning](../terms.md#your-own-terms).\n'
     for kind in KINDS:
         rows = []
         for name, function in registered_terms(kind).items():

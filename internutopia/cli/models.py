@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections import Counter
+from importlib import import_module
 from inspect import cleandoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -245,9 +247,13 @@ def _names(kind: Kind) -> dict[str, str]:
             return {name: file.read_text().partition('\n')[0].removeprefix('# ') for name, file in demo_files().items()}
         case 'scenes':
             assets = list_assets()
-            return {**dict.fromkeys(assets.builtin_scenes, 'built in'), **dict.fromkeys(assets.scenes, assets.folder)}
-        case 'tasks':  # with their modules
-            return {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
+            readme = (Path(assets.builtin_folder) / 'scenes' / 'README.md').read_text()
+            meanings = dict(re.findall(r'^- `(.+?)`: (.+?)(?:[.;]\s| \()', readme, re.MULTILINE | re.DOTALL))
+            builtin = {name: ' '.join(meanings[Path(name).name].split()) for name in assets.builtin_scenes}
+            return {**builtin, **dict.fromkeys(assets.scenes, assets.folder)}
+        case 'tasks':
+            modules = {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
+            return {env_id: f'{_summary(import_module(name))} ({name})' for env_id, name in modules.items()}
         case 'suites':  # with their tasks
             from internutopia.evaluation.suites import suites
 

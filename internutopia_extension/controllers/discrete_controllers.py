@@ -103,7 +103,7 @@ _ENOUGH = 0.5  # part of a step; a robot that went less when its time was over w
 
 @BaseController.register('DiscreteMoveController')
 class DiscreteMoveController(DiscreteController):
-    """Steps of a fixed length and turns of a fixed angle, by commands to the move-by-speed controller below it.
+    """Steps of a fixed length and turns of a fixed angle, with a move-by-speed sub-controller.
 
     Send the action at each step of the env until `finished`; what is sent before is ignored, the action that was
     begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step

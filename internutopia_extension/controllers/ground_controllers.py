@@ -89,7 +89,7 @@ def as_array(values: Any) -> Any:
 
 @BaseController.register('MoveToPointBySpeedController')
 class MoveToPointBySpeedController(BoxActionController):
-    """Turn towards a goal and straight motion to it, by commands to the move-by-speed controller below it.
+    """Motion to a point (x, y, z) [m]: turn towards it, then straight ahead, with a move-by-speed sub-controller.
 
     Action: `[goal]`, a point `(3,)` [m] in the env frame whose z does not count. With heading error a, planar
     distance d and threshold t: rotation is `rotation_speed * clip(a, -1, 1)`; forward is
@@ -193,7 +193,7 @@ class MoveToPointBySpeedController(BoxActionController):
 
 @BaseController.register('RotateController')
 class RotateController(BoxActionController):
-    """Turn to a heading, by commands to the move-by-speed controller below it.
+    """Turn to the yaw of a quaternion (w, x, y, z), with a move-by-speed sub-controller.
 
     Action: `[goal]`, a quaternion `(4,)` of any length but zero; only its yaw counts. With yaw error e and threshold t,
     rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, as the array API sends it,

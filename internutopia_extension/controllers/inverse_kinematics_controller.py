@@ -37,7 +37,7 @@ _NEW_TARGET = 0.02  # m: a target that has moved farther is searched for from se
 
 @BaseController.register('InverseKinematicsController')
 class InverseKinematicsController(BaseController):
-    """Controller that moves the joints of an arm to bring the link `config.end_effector_frame_name` to a pose.
+    """Inverse kinematics of an arm. Action: position [m] and quaternion of `config.end_effector_frame_name`.
 
     Action: `[position, orientation]`, `(3,)` [m] and `(4,)` (w, x, y, z), in the frame that `config.reference` names.
     Orientation None: it does not matter. Position None: the joints stay where they are. The same as one array `(7,)`,

@@ -23,7 +23,7 @@ from internutopia_extension.controllers.batch_values import BoxActionController,
 
 @BaseController.register('JointController')
 class JointController(BaseController):
-    """Controller that sets drive targets of the joints `config.joint_names`, and of those that mimic them.
+    """Drive targets of joints, and of those that mimic them. Action: positions [rad or m], velocities.
 
     Action: `[]` (no new command), `[positions]` or `[positions, velocities]`, each `(k,)` [rad or m, rad/s or m/s] in
     the order of `joint_names`, or None to leave them. `[None, velocities]` holds the current positions.
@@ -110,7 +110,7 @@ class JointController(BaseController):
 
 @BaseController.register('ActuatorController')
 class ActuatorController(BoxActionController):
-    """Controller of a robot that keeps the actuators of its model file (motors, muscles, position servos).
+    """Actuators of the model file (motors, muscles, servos). Action: one control per actuator, in the model's units.
 
     Action: one number per actuator, in the model's order and units; the engine clips them to the actuators' ranges. As
     such actuators are no joint drives, the controls are written to the robot at once and the returned
@@ -156,7 +156,7 @@ _COMMANDS = {'open': 1.0, 'close': -1.0}
 
 @BaseController.register('GripperController')
 class GripperController(BaseController):
-    """Controller that moves a robot's fingers, the joints `finger_joints` of its class, to the ends of their ranges.
+    """Opening and closing of a gripper. Action: `'open'` or `'close'`.
 
     Action: `['open']` or `['close']`, or a number: positive opens. The drives of the fingers press on with their
     stiffness on what is between them.

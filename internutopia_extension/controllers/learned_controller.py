@@ -25,7 +25,7 @@ _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions
 
 @BaseController.register('LearnedController')
 class LearnedController(BaseController):
-    """A policy of any task (`internutopia.rl.policy.TaskPolicyMetadata`) in front of its first sub-controller.
+    """Policy of any learning task, which commands its sub-controller; see `internutopia.rl.policy.TaskPolicyMetadata`.
 
     Action: the numbers of the task's commands, one command behind the other, such as a goal [m]; none for a task
     without commands. The policy acts at its own rate, whatever the length of an env step; in between, the

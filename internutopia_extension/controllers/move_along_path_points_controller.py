@@ -92,7 +92,7 @@ def _at(values: Any, index: Any) -> Any:
 
 @BaseController.register('MoveAlongPathPointsController')
 class MoveAlongPathPointsController(BaseController):
-    """Motion from point to point, by commands to the move-to-point controller below it.
+    """Motion along a path of points (x, y, z) [m], with a move-to-point sub-controller.
 
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
     the last one starts at its first point; a call within `threshold` of a point goes on to the next one. With

@@ -51,7 +51,7 @@ _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: obj
 
 @BaseController.register('MoveBySpeedController')
 class MoveBySpeedController(PlanarSpeedController):
-    """Walking controller with a learned policy (`internutopia.rl.policy`) set by `config`.
+    """Walking controller with a learned policy. Action: forward, left [m/s] and rotation speed [rad/s].
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The

@@ -20,7 +20,7 @@ from internutopia_extension.controllers.batch_values import has_direction
 
 @BaseController.register('RecoverController')
 class RecoverController(BaseController):
-    """Teleportation of a robot to a standing pose, at rest and in its joint positions at the start of an episode.
+    """Teleportation of a fallen robot to a standing pose, at rest, with its initial joint positions.
 
     Action: `[position]` or `[position, orientation]` of the root, `(3,)` [m] and `(4,)`, env frame; without an
     orientation it stands unrotated. A z of 0 or below means a point of the ground: the root then goes to

@@ -113,7 +113,7 @@ WHEEL_JOINTS = ('left_wheel_joint', 'right_wheel_joint')
 
 @BaseController.register('DifferentialDriveController')
 class DifferentialDriveController(SpeedController):
-    """Controller from speed and turning rate to velocities of the joints `left_wheel_joint` and `right_wheel_joint`.
+    """Drive with two wheels. Action: forward [m/s] and rotation speed [rad/s].
 
     Action: forward speed [m/s] and rotation speed [rad/s], left turns positive. Wheel radius and base are those of the
     config times the robot's scale.
@@ -151,7 +151,7 @@ class DifferentialDriveController(SpeedController):
 
 @BaseController.register('HolonomicDriveController')
 class HolonomicDriveController(PlanarSpeedController):
-    """Controller from speeds of a base to velocities of the joints `config.joint_names`: along x, y, and about z.
+    """Drive of a holonomic base. Action: forward and left speed [m/s], rotation speed [rad/s].
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], in the frame of the base, each clamped to
     `action_limits`, with one warning (without one on a device). The turn within an env step counts: the base is

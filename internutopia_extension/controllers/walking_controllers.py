@@ -128,7 +128,7 @@ class AliengoMoveBySpeedController(MoveBySpeedController):
 
 @BaseController.register('G1MoveBySpeedController')
 class G1MoveBySpeedController(UpperBodyMoveBySpeedController):
-    """Walking controller of G1. The upper body is the waist's yaw joint and both arms, 15 joints."""
+    """Walking controller of G1. The upper body is the yaw joint of the waist and both arms, 15 joints."""
 
     batched = True
     joint_names_sim = G1_SIM

@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo tasks, as published curves use them: the same models, spaces, rewards and ends, batched.
+"""Gymnasium's MuJoCo tasks (v5), batched: the same models, spaces, rewards and ends.
 
 The models are the files that come with the package `gymnasium`; the tasks are those of its `v5` with default arguments,
 but for the Ant and the Humanoid: of Gymnasium's observations they have positions and velocities (`include_*=False`), of

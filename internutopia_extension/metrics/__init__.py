@@ -35,7 +35,7 @@ def pick(obs: Mapping[str, Any], name: str, what: str) -> Any:
 
 @BaseMetric.register('NavigationMetric')
 class NavigationMetric(BaseMetric):
-    """Standard metrics of navigation, see `internutopia.navigation.metrics`; for a `NavigationTask`.
+    """Standard metrics of a `NavigationTask`: success, SPL, ...; see `internutopia.navigation.metrics`.
 
     `calc` gives `scene`, `episode` and `instruction`, `end` (that of the task, `'steps'` where it was cut off),
     `success`, `spl`, `soft_spl`, `oracle_success`, `navigation_error` and `shortest` (distances to the goal at the end
@@ -118,7 +118,7 @@ class NavigationMetric(BaseMetric):
 
 @BaseMetric.register('TaskSuccessMetric')
 class TaskSuccessMetric(BaseMetric):
-    """Success of an episode of a suite; for a `TabletopTask`.
+    """Success of a `TabletopTask`.
 
     `calc` gives `suite_task`, `perturbation`, `number` and `instruction` of the episode, `success` (0.0 or 1.0) and
     `steps`.
@@ -152,7 +152,7 @@ class TaskSuccessMetric(BaseMetric):
 
 @BaseMetric.register('RecordingMetric')
 class RecordingMetric(BaseMetric):
-    """Recorder of the observation of one robot at each step, or some fields of it.
+    """Observations of a robot, or some of their fields, at each step.
 
     Attributes:
         obs: what was recorded: `{step: {robot name: {field: value}}}`, steps from 0.
@@ -184,7 +184,7 @@ class RecordingMetric(BaseMetric):
 
 @BaseMetric.register('TraveledDistanceMetric')
 class TraveledDistanceMetric(BaseMetric):
-    """Length [m] of the path through the observed positions of a robot at each step, in three dimensions.
+    """Length of a robot's path [m], in three dimensions.
 
     Attributes:
         distance: length so far [m].

@@ -14,7 +14,7 @@ _MASS = 1.0  # [kg], of an object from a model file
 
 @BaseObject.register('DynamicCube')
 class DynamicCube(BaseObject):
-    """A box with edge lengths `config.scale` [m] that falls, is pushed and, with `collider`, collides.
+    """A movable box with edge lengths `config.scale` [m]; it collides if `collider` is set.
 
     Its mass is `config.mass`, else `config.density` times its volume, else that of water.
     """
@@ -27,7 +27,7 @@ class DynamicCube(BaseObject):
 
 @BaseObject.register('StaticCube')
 class StaticCube(BaseObject):
-    """A box with edge lengths `config.scale` [m] that collides and stays where it is put; it can be teleported."""
+    """A fixed box with edge lengths `config.scale` [m] that collides; it can be teleported."""
 
     @classmethod
     @override
@@ -37,7 +37,7 @@ class StaticCube(BaseObject):
 
 @BaseObject.register('VisualCube')
 class VisualCube(BaseObject):
-    """A box with edge lengths `config.scale` [m] that stays where it is put and touches nothing."""
+    """A fixed box with edge lengths `config.scale` [m] that does not collide."""
 
     @classmethod
     @override

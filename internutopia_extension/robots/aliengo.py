@@ -14,7 +14,7 @@ _HOME = {'hip': 0.0, 'thigh': 0.8, 'calf': -1.5}
 
 @BaseRobot.register('AliengoRobot')
 class AliengoRobot(LeggedRobot):
-    """Unitree Aliengo with joint drives on all 12 joints; observes and is posed by its base."""
+    """Unitree Aliengo, a quadruped with 12 driven joints; its pose is that of its base."""
 
     batched = True
     drives = Drives(stiffness=40.0, damping=2.0)  # InternUtopia 2.2.1 (MIT), class AliengoRobot

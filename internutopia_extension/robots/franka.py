@@ -150,7 +150,7 @@ ASSET_ROBOTS['robots/franka/franka.xml'] = 'FrankaRobot'
 
 @BaseRobot.register('FrankaRobot')
 class FrankaRobot(BaseRobot):
-    """Franka Panda on a fixed base, with drives on arm and fingers.
+    """Franka Panda, an arm with 7 joints and a gripper on a fixed base, with position drives.
 
     Gravity does not act on its links, as in Isaac Sim's asset: the real arm's own controller makes up for it. So the
     drives hold targets exactly, but for what the gripper carries.

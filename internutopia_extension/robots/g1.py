@@ -33,7 +33,7 @@ ASSET_JOINTS['robots/g1/g1.xml'] = G1_SIM
 
 @BaseRobot.register('G1Robot')
 class G1Robot(LeggedRobot):
-    """Unitree G1 with joint drives on all 29 joints; observes and is posed by its pelvis."""
+    """Unitree G1, a humanoid with 29 driven joints; its pose is that of its pelvis."""
 
     batched = True
     drives = drives_of(both_sides(_GAINS) | _WAIST_GAINS)

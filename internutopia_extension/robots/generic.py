@@ -21,7 +21,7 @@ DEFAULT_STIFFNESS, DEFAULT_DAMPING = 100.0, 10.0
 
 @BaseRobot.register('GenericRobot')
 class GenericRobot(BaseRobot):
-    """The robot in `config.usd_path`, an MJCF, URDF or USD file.
+    """Any robot, from the MJCF, URDF or USD file `config.usd_path`.
 
     A model without actuators gets joint drives: with the config's stiffness and damping, else with those of the drives
     in the file (USD), else with as much as it takes to hold its links. So does one that has nothing but motors on

@@ -14,7 +14,7 @@ _HOME = {'hip': 0.0, 'thigh': 0.9, 'calf': -1.8}
 
 @BaseRobot.register('Go2Robot')
 class Go2Robot(LeggedRobot):
-    """Unitree Go2 with joint drives on all 12 joints; observes and is posed by its base."""
+    """Unitree Go2, a quadruped with 12 driven joints; its pose is that of its base."""
 
     batched = True
     # stiffness: unitree_mujoco (BSD-3-Clause), stand_go2.py; damping: that of the joints in mujoco_menagerie's model

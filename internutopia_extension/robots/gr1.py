@@ -33,7 +33,7 @@ ASSET_JOINTS['robots/gr1/gr1.xml'] = GR1_DOF_54  # the tree of that asset begins
 
 @BaseRobot.register('GR1Robot')
 class GR1Robot(LeggedRobot):
-    """Fourier GR1 with joint drives on all 54 joints, those of the fingers too; observes and is posed by its torso.
+    """Fourier GR1, a humanoid with 54 driven joints, fingers included; its pose is that of its torso.
 
     Fingers close towards negative angles, thumbs (pitch, distal) towards positive ones.
     """

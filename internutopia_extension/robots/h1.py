@@ -22,7 +22,7 @@ _HOME = {'hip_pitch': -0.4, 'knee': 0.8, 'ankle': -0.4}
 
 @BaseRobot.register('H1Robot')
 class H1Robot(LeggedRobot):
-    """Unitree H1 with joint drives on all 19 joints; observes and is posed by its pelvis."""
+    """Unitree H1, a humanoid with 19 driven joints; its pose is that of its pelvis."""
 
     batched = True
     drives = drives_of(both_sides(_GAINS) | {'torso_joint': _TORSO_GAINS})

@@ -20,7 +20,7 @@ HAND_JOINTS = (*_WRIST_GAINS, *_FINGER_GAINS)
 
 @BaseRobot.register('H1WithHandRobot')
 class H1WithHandRobot(H1Robot):
-    """Unitree H1 with joint drives on wrists and fingers too; everything else as H1.
+    """Unitree H1 with hands, a humanoid with 45 driven joints, fingers included; otherwise like H1.
 
     Fingers and thumbs close towards positive angles.
     """

@@ -94,7 +94,7 @@ _DAMPING = 0.1  # N·m·s/rad
 
 @BaseRobot.register('JetbotRobot')
 class JetbotRobot(BaseRobot):
-    """Jetbot with a velocity drive on each wheel."""
+    """NVIDIA Jetbot, a small car with a velocity drive on each of its two wheels."""
 
     batched = True
     # Stiff enough to hold a commanded wheel speed within 1 % under the robot's own weight, within the motor's 0.08 N·m

@@ -16,7 +16,7 @@ _DAMPING = (4e4, 4e4, 2e3)
 
 @BaseRobot.register('RidgebackFrankaRobot')
 class RidgebackFrankaRobot(FrankaRobot):
-    """Franka on a base with drives of velocity on the joints by which it moves in the plane; observed by the base.
+    """Franka Panda on a Clearpath Ridgeback, a holonomic base with velocity drives; its pose is that of the base.
 
     `position` is the ground below the base, where it starts. The base stays level, and as high as it started.
     """

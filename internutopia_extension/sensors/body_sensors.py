@@ -98,7 +98,7 @@ def unit(quaternion: Quat) -> Quat:
 
 @BaseSensor.register('IMU')
 class IMU(BodySensor):
-    """Acceleration, angular velocity and orientation of a frame on a link.
+    """Acceleration [m/s²], angular velocity [rad/s] and orientation (w, x, y, z) of a frame on a link.
 
     - `linear_acceleration` `(3,)`: proper acceleration [m/s2], sensor frame: 9.81 upwards at rest, zero in free fall.
       Of the last substep; in a fresh episode of its first instant.
@@ -165,13 +165,14 @@ class ContactSensor(BodySensor):
 
 @BaseSensor.register('JointForceSensor')
 class JointForceSensor(BodySensor):
-    """Forces in joints. All are of the last substep; in a fresh episode of its first instant.
+    """Forces and torques in joints, in the last substep.
 
     - `efforts` `(joints,)`: what all actuators together exert on each joint, after clamping [N·m, sliding joints: N];
       left out if `config.joint_names` is empty.
     - `forces`, `torques` `(k, 3)`, with `config.wrenches_at`: what the parent exerts on the link through what holds it,
       actuators, bearings and limits together [N, N·m], in the axes of the link, at the joint's anchor (where a link is
-      named: at its origin). At rest the force carries the weight of everything beyond the joint.
+      named: at its origin). At rest the force carries the weight of everything beyond the joint. At the start of an
+      episode, all values are those of its first instant.
     """
 
     batched = True
@@ -207,7 +208,7 @@ class JointForceSensor(BodySensor):
 
 @BaseSensor.register('GPSCompass')
 class GPSCompass(BodySensor):
-    """Position and heading of the root, relative to those at its first observation in the episode.
+    """Position [m] and heading [rad] of the root, relative to those at the start of the episode.
 
     - `gps` `(2,)`: distance to the front and to the left of the start, in the heading of the start [m].
     - `compass` `(1,)`: how far it has turned to the left since, in (-pi, pi] [rad].

@@ -22,7 +22,7 @@ _BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where somet
 
 @BaseSensor.register('CollisionSensor')
 class CollisionSensor(BodySensor):
-    """Contact of any part of the robot with a wall or a thing, rather than the ground.
+    """True while any part of the robot touches something other than the ground.
 
     - `collided`: whether the normal of a contact is further from the vertical than `config.ground_angle`, but for what
       carries feet: of a robot with `feet`, contacts do not count which are no higher than the higher foot could step,

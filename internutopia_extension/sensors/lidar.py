@@ -23,7 +23,7 @@ from internutopia_extension.sensors.body_sensors import BodySensor, Mount
 
 @BaseSensor.register('Lidar')
 class Lidar(BodySensor):
-    """Distances along rays, measured all at once at the end of a step.
+    """Distances along rays [m], measured at the end of a step.
 
     Ray (i, j) has an elevation that grows with i from `-vertical_fov / 2` to `vertical_fov / 2` and an azimuth that
     grows with j, counterclockwise seen from above, from `-horizontal_fov / 2` to `horizontal_fov / 2` (a full circle

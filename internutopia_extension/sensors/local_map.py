@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @BaseSensor.register('LocalMap')
 class LocalMap(BodySensor):
-    """A crop of the navigation map of the episode's scene around the robot's root, turned by its heading.
+    """Crop of the scene's navigation map around the root of the robot, turned by its heading.
 
     - `occupancy` `(k, k)` uint8: 1 where the robot's axis cannot be, 0 where it can; k is `size / resolution`. Rows
       are from front to back, columns from left to right, in the root's heading, whatever its roll and pitch.

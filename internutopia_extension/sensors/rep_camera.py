@@ -46,7 +46,7 @@ Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 
 @BaseSensor.register('RepCamera')
 class RepCamera(BaseSensor):
-    """A camera of the robot's model, found by its prim path below the robot.
+    """Camera of the robot's model, by its prim path below the robot.
 
     Data, each if enabled, in this order (on the object for all envs with a leading env axis, lists where sizes
     differ):
@@ -243,7 +243,7 @@ class RepCamera(BaseSensor):
 
 @BaseSensor.register('MountedCamera')
 class MountedCamera(RepCamera):
-    """A camera of its own on a link of the robot or in its env, with optics that the config names; see `camera_optics`.
+    """Camera on a link of the robot or fixed in its env, with the optics of its config; see `camera_optics`.
 
     Data: those of `RepCamera`. With `config.every` its pictures are taken in certain steps of an episode, whatever
     other envs do: a policy that is asked every so many steps sees them fresh, and the others are not rendered. With
@@ -326,7 +326,7 @@ class MountedCamera(RepCamera):
 
 @BaseSensor.register('MocapControlledCamera')
 class MocapControlledCamera(RepCamera):
-    """A camera of its own on a robot. Data: `bounding_box_2d_tight` and `rgba`, see `RepCamera`."""
+    """Camera on a robot. Data: `bounding_box_2d_tight` and `rgba`, see `RepCamera`."""
 
     batched = True
     default_resolution = (320, 240)
@@ -347,6 +347,6 @@ class MocapControlledCamera(RepCamera):
 
 @BaseSensor.register('LayoutEditMocapControlledCamera')
 class LayoutEditMocapControlledCamera(MocapControlledCamera):
-    """The camera through which a scene is edited."""
+    """Camera for editing a scene by motion capture, on Isaac Sim only."""
 
     batched = True

@@ -29,7 +29,7 @@ class SimpleInferenceTask(BaseTask):
 
 @BaseTask.register('FiniteStepTask')
 class FiniteStepTask(BaseTask):
-    """A task that is done at step `max_steps`.
+    """A task that ends after `max_steps` steps.
 
     Attributes:
         stop_count: number of steps so far.
@@ -54,7 +54,7 @@ class FiniteStepTask(BaseTask):
 
 @BaseTask.register('ManipulationTask')
 class ManipulationTask(BaseTask):
-    """A task done after `DataHub.set_episode_finished(task.name)`, at the latest at step `max_steps + 1`.
+    """A task that ends after `DataHub.set_episode_finished(task.name)`, at the latest at step `max_steps + 1`.
 
     Attributes:
         step_counter: number of steps so far.

@@ -22,7 +22,7 @@ def listed(kind: str) -> dict[str, str]:
     ('kind', 'name', 'meaning'),
     [
         ('robots', 'JetbotRobot', 'Jetbot'),
-        ('scenes', 'scenes/warehouse.xml', 'built in'),
+        ('scenes', 'scenes/warehouse.xml', 'racks'),
         ('controllers', 'DifferentialDriveController', ''),
         ('sensors', 'RepCamera', ''),
         ('task-types', 'FiniteStepTask', 'steps'),
@@ -45,7 +45,7 @@ def test_each_kind_has_names_and_others_are_refused() -> None:
 
 def test_parameters_of_a_term() -> None:
     result = CliRunner().invoke(commands.app, ['list', 'terms', 'velocity'])
-    assert result.exit_code == 0 and 'command velocity: Forward, lateral [m/s] and yaw speed [rad/s]' in result.stdout
+    assert result.exit_code == 0 and 'command velocity: Velocity command `(3,)`' in result.stdout
     assert '  forward: Range = (-0.5, 1.0)\n' in result.stdout and 'state' not in result.stdout
     both = CliRunner().invoke(commands.app, ['list', 'terms', 'goal_reached']).stdout
     assert 'reward goal_reached' in both and 'termination goal_reached' in both and '  radius: float\n' in both

@@ -153,7 +153,7 @@ def create_sensors(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) -> O
 
 @BaseSensor.register('LinkContacts')
 class LinkContacts(BaseSensor):
-    """Net contact force on each link, feet first (`ArticulationView.contact_links`).
+    """Net contact force on each link [N], feet first (`ArticulationView.contact_links`).
 
     - `forces` `(k, 3)`: [N], env axes, of the last substep. Contacts between links of the robot count on both.
     """

@@ -17,13 +17,13 @@ SAMPLES = 16  # of a goal among objects
 
 @term('command')
 def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequence[float]) -> NDArray[np.float64]:
-    """Each element uniform between `low` and `high`."""
+    """Numbers `(k,)`, each sampled uniformly between its `low` and `high`."""
     return state.rng.uniform(low, high, (len(env_ids), len(low)))
 
 
 @term('command', marker='point')
 def position(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequence[float]) -> NDArray[np.float64]:
-    """A point (x, y, z) [m] in the env frame, each coordinate uniform between `low` and `high`."""
+    """Point (x, y, z) in the env frame [m], sampled uniformly between `low` and `high`."""
     return uniform(state, env_ids, low, high)
 
 
@@ -38,10 +38,10 @@ def velocity(
     turning: float = 0.0,
     by_level: bool = False,
 ) -> NDArray[np.float64]:
-    """Forward, lateral [m/s] and yaw speed [rad/s], uniform.
+    """Velocity command `(3,)`, sampled uniformly: forward and left speed [m/s], yaw rate [rad/s], base frame.
 
-    All are zero in a share `standing` of the envs, all but the yaw speed in a share `turning`. With `by_level`, envs of
-    level 0 are commanded to walk straight ahead, at 0.4 to 1.0 of the highest speed, and those of level 1 everything.
+    A fraction `standing` of the envs gets zeros, a fraction `turning` only a yaw rate. With `by_level`, envs of level
+    0 only walk straight ahead, at 0.4 to 1.0 of the highest speed, and envs of level 1 get the full range.
     """
     low, high = state.constant(tuple(zip(forward, lateral, yaw_rate, strict=True)), state.arrays.double)
     level = state.levels[env_ids][:, None] if by_level else None
@@ -65,9 +65,10 @@ def goal(
     avoid: Sequence[str] = (),
     clearance: float = 0.5,
 ) -> NDArray[np.float64]:
-    """A point (x, y) [m] in the env frame at a random bearing and distance from the origin, or from the `'robot'`.
+    """Point (x, y) in the env frame [m], at a random bearing and `distance` [m] from the env origin or the `'robot'`.
 
-    Of a few samples that one is taken which is farthest from the objects `avoid`, at least `clearance` [m] if any is.
+    It is the first of a few samples that is at least `clearance` [m] from the objects `avoid`, or else the farthest
+    one.
     """
     if around not in ('origin', 'robot'):
         raise ValueError(f"command term 'goal': around must be 'origin' or 'robot', got {around!r}")

@@ -37,11 +37,10 @@ def _mirror_gait_phase(
 def gait_phase(
     state: RobotState, name: CommandName, period: PositiveFloat, alternating: bool = True, stops: bool = True
 ) -> Array:
-    """Clock of a gait: `phase`, and (0, 0) while the command `name` is to stand `(n, 2)`; `period` [s].
+    """Phase of a gait of `period` [s]: its cosine and sine, and (0, 0) while the command `name` is to stand `(n, 2)`.
 
-    A policy cannot tell a command of zero from a small one by a number in the middle of its range; by this it can. One
-    that `stops` not runs on, and a third number is 1 while the command is to stand, else 0 `(n, 3)`: bipeds that are
-    pushed while they stand step by it.
+    It lets a policy distinguish standing from walking slowly. With `stops=False`, the phase continues, and a third
+    element is 1 while the command is to stand, else 0 `(n, 3)`: pushed bipeds can step by it.
     """
     stands, clock = _stands(state, name)[:, None], phase(state, period, alternating)
     if stops:
@@ -53,7 +52,7 @@ def gait_phase(
 def gait_contact(
     state: RobotState, name: CommandName, period: PositiveFloat, offsets: Sequence[float], stance: Stance = 0.55
 ) -> Array:
-    """1 for each foot whose contact agrees with its phase, -1 for each that does not.
+    """Sum over the feet of 1 if the foot's contact agrees with its gait phase, else -1.
 
     `name` is that of the velocity command, `period` in s.
     """
@@ -73,7 +72,7 @@ def swing_height_cost(
     stance: Stance = 0.55,
     ahead: Sequence[float] = (),
 ) -> Array:
-    """Sum of the squared distances [m²] of the feet from a half sine of `height` [m] during their swing.
+    """Sum of squared vertical distances of the feet from a half sine of `height` [m] during their swing [m²].
 
     `ground` is the height of the feet links' origins above the ground when the robot stands [m]. With distances
     `ahead` of these origins in the base's heading [m], the highest ground at those counts for a foot in its swing, not
@@ -93,10 +92,10 @@ def swing_height_cost(
 def foothold_cost(
     state: RobotState, sole: Annotated[Sequence[Vector], Field(min_length=1)], margin: float = 0.03
 ) -> Array:
-    """Sum of the shares of the soles that stand over an edge, of feet that touch the ground.
+    """Sum over the feet that touch the ground of the fraction of the sole that overhangs an edge.
 
-    `sole` are points on it in the frame of the feet links [m]; one that is more than `margin` [m] above the ground has
-    nothing below it (Wang et al., BeamDojo, RSS 2025).
+    `sole` are points on it in the frames of the feet [m]; a point overhangs if it is more than `margin` [m] above the
+    ground (Wang et al., BeamDojo, RSS 2025).
     """
     xp = state.xp
     points = quat_rotate(state.feet_orientations[:, :, None], state.constant(tuple(map(tuple, sole))))
@@ -110,9 +109,9 @@ def foothold_cost(
 def standing_posture_cost(
     state: RobotState, name: CommandName, joints: Sequence[str], positions: Mapping[str, FiniteFloat] | None = None
 ) -> Array:
-    """Sum of the squared distances of joints from where they are to stand [rad²] while command `name` is to, else 0.
+    """Sum of squared offsets of `joints` from the standing pose [rad²] while command `name` is to stand, else 0.
 
-    That is home, but for those that `positions` [rad] names.
+    The standing pose is home, except for joints in `positions` [rad].
     """
     xp, dofs = state.xp, state.dof_indices(joints)
     own = state.constant(tuple((positions or {}).get(joint, math.nan) for joint in joints))
@@ -122,16 +121,16 @@ def standing_posture_cost(
 
 @term('reward')
 def standing_motion_cost(state: RobotState, name: CommandName) -> Array:
-    """Sum of the squared joint velocities [rad²/s²] while the command `name` is to stand, else 0."""
+    """Sum of squared joint velocities [rad²/s²] while command `name` is to stand, else 0."""
     xp = state.xp
     return xp.where(_stands(state, name), xp.square(state.joint_velocities).sum(axis=-1), 0.0)
 
 
 @term('reward')
 def standing_drift_cost(state: RobotState, name: CommandName) -> Array:
-    """Horizontal speed [m/s] plus yaw rate [rad/s] of the base while the command `name` is to stand, else 0.
+    """Horizontal speed [m/s] plus absolute yaw rate [rad/s] of the base while command `name` is to stand, else 0.
 
-    Absolute values: of squares, a drift of some cm/s is nothing.
+    Not squared, so that a drift of a few cm/s counts.
     """
     xp = state.xp
     drift = length(state.base_linear_velocity_b[:, :2]) + xp.abs(state.base_angular_velocity_b[:, 2])
@@ -140,14 +139,14 @@ def standing_drift_cost(state: RobotState, name: CommandName) -> Array:
 
 @term('reward')
 def low_links_cost(state: RobotState, links: Sequence[str], height: PositiveFloat) -> Array:
-    """Sum of what the origins of links lack to a height above the ground [m]: knees that rest on it, for example."""
+    """Sum of the amounts by which the origins of `links` are below a `height` above the ground [m]."""
     lacking = height - state.link_clearances(links)
     return lacking.clip(min=0.0).sum(axis=-1)
 
 
 @term('reward')
 def slip_cost(state: RobotState) -> Array:
-    """Sum of the squared speeds of the feet along the ground while they touch it [m²/s²]."""
+    """Sum of squared horizontal speeds of the feet that touch the ground [m²/s²]."""
     xp = state.xp
     speeds = squared_length(state.feet_velocities[..., :2])
     return xp.where(state.feet_contacts, speeds, 0.0).sum(axis=-1, dtype=xp.float32)
@@ -155,9 +154,9 @@ def slip_cost(state: RobotState) -> Array:
 
 @term('reward')
 def feet_near_cost(state: RobotState, distance: PositiveFloat) -> Array:
-    """Shortfall of the distance between the feet of a biped from `distance` [m], sideways as the base faces [m].
+    """Amount by which the lateral distance of a biped's feet, in its heading, falls below `distance` [m].
 
-    Legs that cross may go through each other in one model of a robot and collide in another.
+    Crossing legs may pass through each other in one model of a robot and collide in another.
     """
     xp = state.xp
     way = state.feet_positions[:, 0, :2] - state.feet_positions[:, 1, :2]
@@ -175,10 +174,10 @@ def swing_bend_cost(
     bend: float,
     stance: Stance = 0.55,
 ) -> Array:
-    """Sum of the squared angles [rad²] that knees lack to a half sine of `bend` [rad] above home in their foot's swing.
+    """Sum of squared angles by which knees are below a half sine of `bend` [rad] above home in the swing phase [rad²].
 
-    `joints` are the knees, one per foot, that bend towards positive angles. Robots that would rather stand than lift a
-    foot learn to step from it.
+    `joints` are the knees, one per foot, that bend towards positive angles. It teaches robots to step that would
+    otherwise stand still.
     """
     xp, knees = state.xp, state.dof_indices(joints)
     progress = swing(state, name, period, offsets, stance)
@@ -196,7 +195,7 @@ def stance_bend_cost(
     bend: float,
     stance: Stance = 0.55,
 ) -> Array:
-    """Sum of the squared angles [rad²] by which knees are beyond `bend` [rad] while their foot stands.
+    """Sum of squared angles by which knees exceed `bend` [rad] while their foot is in stance [rad²].
 
     `joints` are the knees, one per foot, that bend towards positive angles.
     """

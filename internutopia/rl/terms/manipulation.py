@@ -16,25 +16,25 @@ from internutopia.util.rotations import length, quat_rotate, quat_rotate_inverse
 
 @term('observation')
 def target_offset(state: RobotState, link: str, name: CommandName) -> Array:
-    """Way from a link to the target of command `name` (x, y, z, env frame), in the base frame `(n, 3)` [m]."""
+    """Vector from a link to the point (x, y, z) of command `name`; base frame `(n, 3)` [m]."""
     return _in_base(state, state.command(name)[:, :3] - state.link_position(link))
 
 
 @term('observation')
 def object_offset(state: RobotState, link: str, body: str, offset: Vector = (0.0, 0.0, 0.0)) -> Array:
-    """Way from a link to an object, or to a point `offset` [m] in its frame, in the base frame `(n, 3)` [m]."""
+    """Vector from a link to an object, or to the point `offset` [m] in the object's frame; base frame `(n, 3)` [m]."""
     return _in_base(state, _point(state, body, offset) - state.link_position(link))
 
 
 @term('reward')
 def target_distance(state: RobotState, link: str, name: CommandName) -> Array:
-    """Distance of a link from the target of command `name` [m]."""
+    """Distance from a link to the point (x, y, z) of command `name` [m]."""
     return length(state.command(name)[:, :3] - state.link_position(link))
 
 
 @term('reward')
 def target_near(state: RobotState, link: str, name: CommandName, tolerance: PositiveFloat) -> Array:
-    """exp(-d / tolerance) of the distance of a link from the target of command `name`."""
+    """exp(-d / tolerance), d being the distance from a link to the point (x, y, z) of command `name` [m]."""
     return state.xp.exp(-target_distance(state, link, name) / tolerance)
 
 
@@ -42,13 +42,13 @@ def target_near(state: RobotState, link: str, name: CommandName, tolerance: Posi
 def object_near(
     state: RobotState, link: str, body: str, tolerance: PositiveFloat, offset: Vector = (0.0, 0.0, 0.0)
 ) -> Array:
-    """exp(-d / tolerance) of the distance of an object, or of a point `offset` [m] in its frame, from a link."""
+    """exp(-d / tolerance), d being the distance from a link to an object, or to the point `offset` in its frame [m]."""
     return state.xp.exp(-length(_point(state, body, offset) - state.link_position(link)) / tolerance)
 
 
 @term('reward')
 def object_lifted(state: RobotState, body: str, low: float, high: float) -> Array:
-    """Progress of an object from height `low` to `high` [m], 0 to 1."""
+    """Height of an object in the env frame, scaled from `low` and `high` [m] to 0 and 1, and clipped."""
     if high <= low:
         raise ValueError(f'low={low}, high={high}: the former must be less')
     return ((state.object_positions([body])[:, 0, 2] - low) / (high - low)).clip(0.0, 1.0)
@@ -56,26 +56,26 @@ def object_lifted(state: RobotState, body: str, low: float, high: float) -> Arra
 
 @term('termination')
 def object_reached(state: RobotState, link: str, body: str, radius: PositiveFloat) -> NDArray[np.bool_]:
-    """A link is within this of an object [m]."""
+    """A link is within `radius` [m] of an object."""
     return length(state.object_positions([body])[:, 0] - state.link_position(link)) < radius
 
 
 @term('reward', name='object_reached')
 def at_object(state: RobotState, link: str, body: str, radius: PositiveFloat) -> Array:
-    """1 where a link is within `radius` [m] of an object."""
+    """1 if a link is within `radius` [m] of an object, else 0."""
     return state.xp.astype(object_reached(state, link, body, radius), state.xp.float32)
 
 
 @term('termination')
 def object_away(state: RobotState, body: str, distance: float) -> NDArray[np.bool_]:
-    """An object is farther than this from the base, seen from above [m]."""
+    """The horizontal distance from the base to an object is above `distance` [m]."""
     offset = state.object_positions([body])[:, 0, :2] - state.base_position[:, :2]
     return length(offset) > distance
 
 
 @term('randomization')
 def place_object(state: RobotState, env_ids: Any, body: str, x: Range, y: Range, z: float) -> None:
-    """Put an object at a random place in the env frame, at rest [m]."""
+    """Place an object at rest at `x`, `y`, `z`, each sampled from its range, env frame [m]."""
     n, thing, xp = len(env_ids), state.scene_object(body), state.xp
     forward, left = state.rng.uniform(*x, n), state.rng.uniform(*y, n)
     thing.set_poses(env_ids, xp.stack([forward, left, xp.full_like(left, z)], axis=-1))

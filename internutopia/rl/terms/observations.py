@@ -29,14 +29,14 @@ def mirror_phase(state: RobotState, period: PositiveFloat, alternating: bool = T
 
 @term('observation', mirror=_mirror_joints)
 def joint_positions(state: RobotState, relative: bool = False, joints: Sequence[str] | None = None) -> Array:
-    """Positions of all joints or of some `(n, k)` [rad or m]; `relative` to the home pose."""
+    """Positions of `joints`, by default all `(n, k)` [rad or m]; with `relative`, offsets from the home pose."""
     values = state.joint_offsets if relative else state.joint_positions
     return values if joints is None else values[:, state.dof_indices(joints)]
 
 
 @term('observation', mirror=_mirror_joints)
 def joint_velocities(state: RobotState, joints: Sequence[str] | None = None) -> Array:
-    """Velocities of all joints or of some `(n, k)` [rad/s or m/s]."""
+    """Velocities of `joints`, by default all `(n, k)` [rad/s or m/s]."""
     return state.joint_velocities if joints is None else state.joint_velocities[:, state.dof_indices(joints)]
 
 
@@ -54,19 +54,19 @@ def base_height(state: RobotState) -> Array:
 
 @term('observation')
 def base_orientation(state: RobotState) -> Array:
-    """Orientation of the base `(n, 4)`, (w, x, y, z)."""
+    """Orientation of the base in the env frame, a quaternion (w, x, y, z) `(n, 4)`."""
     return state.base_orientation
 
 
 @term('observation', mirror=VECTOR)
 def base_linear_velocity(state: RobotState) -> Array:
-    """Velocity of the base in its own frame `(n, 3)` [m/s]."""
+    """Linear velocity of the base in the base frame `(n, 3)` [m/s]."""
     return state.base_linear_velocity_b
 
 
 @term('observation', mirror=PSEUDOVECTOR)
 def base_angular_velocity(state: RobotState) -> Array:
-    """Angular velocity of the base in its own frame `(n, 3)` [rad/s]."""
+    """Angular velocity of the base in the base frame `(n, 3)` [rad/s]."""
     return state.base_angular_velocity_b
 
 
@@ -78,19 +78,19 @@ def projected_gravity(state: RobotState) -> Array:
 
 @term('observation')
 def last_action(state: RobotState) -> Array:
-    """The action of the step that led here `(n, k)`."""
+    """Action of the last step `(n, k)`."""
     return state.actions
 
 
 @term('observation')
 def command(state: RobotState, name: CommandName) -> Array:
-    """The current command `(n, k)`."""
+    """Current value of the command `name` `(n, k)`."""
     return state.command(name)
 
 
 @term('observation', mirror=(1.0, 1.0, -1.0))
 def goal_direction(state: RobotState, name: CommandName) -> Array:
-    """Distance [m] to the goal of command `name` (x, y, env frame), cosine and sine of its bearing `(n, 3)`."""
+    """Distance to the goal of command `name` [m], cosine and sine of its bearing from the base's heading `(n, 3)`."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     xp = state.xp
     bearing = wrap_angle(xp.arctan2(offset[:, 1], offset[:, 0]) - yaw_of(state.base_orientation))
@@ -99,9 +99,9 @@ def goal_direction(state: RobotState, name: CommandName) -> Array:
 
 @term('observation', mirror=mirror_phase)
 def phase(state: RobotState, period: PositiveFloat, alternating: bool = True) -> Array:
-    """Cosine and sine of a clock that starts with the episode `(n, 2)`; `period` [s].
+    """Cosine and sine of a phase that starts with the episode and has a `period` [s] `(n, 2)`.
 
-    If left and right feet step `alternating`ly, the mirror image of a moment is what is half a period later.
+    With `alternating` left and right steps, its mirror image is the phase half a period later.
     """
     xp = state.xp
     angle = 2.0 * np.pi * xp.astype(state.steps, xp.float64) * state.step_dt / period
@@ -116,7 +116,7 @@ def link_position(state: RobotState, link: str) -> Array:
 
 @term('observation')
 def constant(state: RobotState, value: Any = 1.0) -> Array:
-    """The same value in every env `(n, k)`."""
+    """A constant, the same in every env `(n, k)`."""
     values = state.constant(tuple(np.atleast_1d(value).tolist()))
     return state.xp.broadcast_to(values, (state.env_num, len(values)))
 
@@ -137,10 +137,10 @@ def _mirror_scan(state: RobotState, forward: Sequence[float], left: Sequence[flo
 
 @term('observation', mirror=_mirror_scan)
 def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[float], offset: float = 0.0) -> Array:
-    """Depth of the ground below the base `(n, k)` [m], at all pairs of distances from it in its heading [m].
+    """Height of the base above the ground at each pair of distances `forward`, `left` in its heading `(n, k)` [m].
 
-    `offset` is taken off, such as the height of the base on level ground. Heights are looked up in the map of the
-    ground, see `LearningCfg.elevation`; without one it is at height 0. A walking controller casts rays for them.
+    `offset` is subtracted, such as the height of the base on level ground. Heights come from the map of the ground,
+    see `LearningCfg.elevation`; without one, the ground is at height 0. A walking controller casts rays instead.
     """
     grid = state.constant(tuple((float(x), float(y)) for x in forward for y in left))
     places = state.base_position[:, None, :2] + yaw_rotate(yaw_of(state.base_orientation)[:, None], grid)
@@ -149,7 +149,7 @@ def height_scan(state: RobotState, forward: Sequence[float], left: Sequence[floa
 
 @term('observation')
 def nearest_objects(state: RobotState, objects: Sequence[str], count: int) -> Array:
-    """Positions of the `count` nearest objects: (forward, left) in the base's heading [m] each, `(n, 2 count)`."""
+    """Positions of the `count` nearest objects, (forward, left) of the base in its heading `(n, 2 * count)` [m]."""
     xp = state.xp
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
     order = xp.argsort(squared_length(offsets), axis=-1)[:, :count]

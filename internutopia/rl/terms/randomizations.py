@@ -20,7 +20,7 @@ _FOOTPRINT = tuple((x, y) for x in (-0.25, 0.0, 0.25) for y in (-0.2, 0.0, 0.2))
 
 @term('randomization')
 def joint_offset(state: RobotState, env_ids: Any, position: Range = (0.0, 0.0), velocity: Range = (0.0, 0.0)) -> None:
-    """Add to the joint positions [rad or m], within the joint limits, and set joint velocities [rad/s or m/s]."""
+    """Offset joint positions [rad or m], within the limits, and set joint velocities [rad/s or m/s], per joint."""
     articulation = state.articulation
     shape = (len(env_ids), articulation.num_dof)
     low, high = state.joint_ranges.T
@@ -38,7 +38,7 @@ def base_pose(
     z: Range = (0.0, 0.0),
     yaw: Range = (0.0, 0.0),
 ) -> None:
-    """Move the base [m] and turn it about the vertical [rad]."""
+    """Offset the base by `x`, `y`, `z` [m] in the env frame and `yaw` [rad], each sampled from its range."""
     position, orientation = (values[env_ids] for values in state.articulation.get_pose())
     n = len(env_ids)
     shift = state.xp.stack([state.rng.uniform(*axis, n) for axis in (x, y, z)], axis=-1)
@@ -55,10 +55,10 @@ def terrain_pose(
     spread: float = 0.0,
     by_level: bool = False,
 ) -> None:
-    """Put the base up to `spread` away from one of the places (x, y) [m], facing anywhere.
+    """Place the base within `spread` [m] of one of the points (`x`, `y`) [m], env frame, at a random yaw.
 
-    It is as high above the ground there as it started above height 0. `by_level`: of `x`, in the order of difficulty,
-    rather the last ones that the level allows.
+    Its height above the ground there is its initial height above 0. With `by_level`, `x` is in order of difficulty,
+    and the level of the env determines which of them are used.
     """
     xp, n, rng = state.xp, len(env_ids), state.rng
     hardest = state.levels[env_ids] * (len(x) - 1) if by_level else len(x) - 1
@@ -78,7 +78,7 @@ def terrain_pose(
 
 @term('randomization')
 def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) -> None:
-    """Change the horizontal velocity of the base by up to `speed` [m/s] along x and y; `by_level`: times the level."""
+    """Change the base velocity by up to `speed` [m/s] along x and y; with `by_level`, times the level of the env."""
     xp, velocity = state.xp, state.articulation.get_linear_velocity()[env_ids]
     change = state.rng.uniform(-speed, speed, (len(env_ids), 2))
     if by_level:
@@ -89,7 +89,7 @@ def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) 
 
 @term('randomization')
 def gains(state: RobotState, env_ids: Any, stiffness: Range = (1.0, 1.0), damping: Range = (1.0, 1.0)) -> None:
-    """Multiply the gains of all joint drives by a factor per joint."""
+    """Multiply the `stiffness` and `damping` of all joint drives by factors sampled per joint."""
     kp, kd = state.articulation.get_gains()
     kp, kd = kp[env_ids], kd[env_ids]
     state.articulation.set_gains(
@@ -99,23 +99,23 @@ def gains(state: RobotState, env_ids: Any, stiffness: Range = (1.0, 1.0), dampin
 
 @term('randomization')
 def mass(state: RobotState, env_ids: Any, link: str, factor: Range) -> None:
-    """Multiply the mass (and inertia) of a link by a factor."""
+    """Multiply the mass and inertia of a `link` by a `factor` sampled from a range."""
     body = state.articulation.view.body(link)
     body.set_masses(env_ids, body.get_masses()[env_ids] * state.rng.uniform(*factor, len(env_ids)))
 
 
 @term('randomization')
 def friction(state: RobotState, env_ids: Any, coefficient: Range) -> None:
-    """Sliding friction of all of the robot's geoms; a contact takes the larger of the two sides' coefficients."""
+    """Set the sliding friction `coefficient` of the robot's geoms; a contact uses the larger one of its two geoms."""
     state.articulation.view.set_frictions(env_ids, state.rng.uniform(*coefficient, len(env_ids)))
 
 
 @term('randomization')
 def foot_size(state: RobotState, env_ids: Any, length: Range = (1.0, 1.0), width: Range = (1.0, 1.0)) -> None:
-    """Shrink what the robot's `feet` stand on to a share of its length (along x of the link) and of its width (y).
+    """Shrink the soles of the robot's `feet` to a fraction of their length (x of the link) and width (y).
 
-    Two models of the same robot can have feet of different size, and one that needs all of a large foot falls on the
-    smaller one.
+    Models of the same robot can have feet of different sizes; a policy that needs the whole sole falls on smaller
+    ones.
     """
     sides = [state.rng.uniform(*side, len(env_ids)) for side in (length, width)]
     factors = state.xp.stack(sides, axis=-1)
@@ -124,9 +124,9 @@ def foot_size(state: RobotState, env_ids: Any, length: Range = (1.0, 1.0), width
 
 @term('randomization')
 def joint_dynamics(state: RobotState, env_ids: Any, armature: Range = (0.0, 0.0), damping: Range = (0.0, 0.0)) -> None:
-    """Add to the armature [kg·m²] and to the damping [N·m·s/rad] of the model's joints, another number for each.
+    """Add to the `armature` [kg·m²] and `damping` [N·m·s/rad] of the model's joints, sampled per joint.
 
-    They are rarely known well: two models of the same robot can differ tenfold.
+    They are rarely known well: models of the same robot can differ tenfold.
     """
     (own_armature, own_damping), shape = state.joint_dynamics, (len(env_ids), state.articulation.num_dof)
     state.articulation.view.set_joint_dynamics(
@@ -136,7 +136,7 @@ def joint_dynamics(state: RobotState, env_ids: Any, armature: Range = (0.0, 0.0)
 
 @term('randomization')
 def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) -> None:
-    """Put joints at positions from a range each [rad or m]; drives hold them there."""
+    """Set joints to `positions` sampled from a range per joint [rad or m], with drive targets that hold them."""
     low, high = zip(*positions.values(), strict=True)
     values = state.rng.uniform(low, high, (len(env_ids), len(low)))
     joints = [state.articulation.get_dof_index(name) for name in positions]
@@ -147,7 +147,7 @@ def joint_pose(state: RobotState, env_ids: Any, positions: Mapping[str, Range]) 
 def other_pose(
     state: RobotState, env_ids: Any, positions: Mapping[str, float], rise: float = 0.0, probability: float = 0.5
 ) -> None:
-    """Put joints at `positions` [rad or m], and the base `rise` [m] higher, with a probability; else leave them."""
+    """With a `probability`, set joints to `positions` [rad or m] and raise the base by `rise` [m]."""
     n, articulation = len(env_ids), state.articulation
     joints = [articulation.get_dof_index(name) for name in positions]
     chosen = state.rng.uniform(size=(n, 1)) < probability
@@ -161,7 +161,7 @@ def other_pose(
 
 @term('randomization')
 def scatter(state: RobotState, env_ids: Any, objects: Sequence[str], distance: Range) -> None:
-    """Spread objects around the origin, each in its own sector of the circle, `distance` [m] away; heights stay."""
+    """Place objects around the env origin at a `distance` [m] from a range, each in its own sector; heights stay."""
     k, n, xp = len(objects), len(env_ids), state.xp
     sector = state.constant(tuple(range(k)), state.arrays.double)
     bearing = 2.0 * np.pi * (sector + state.rng.uniform(0.2, 0.8, (n, k))) / k + state.rng.uniform(0, 7, (n, 1))
@@ -175,7 +175,7 @@ def scatter(state: RobotState, env_ids: Any, objects: Sequence[str], distance: R
 
 @term('curriculum')
 def survival(state: RobotState, env_ids: Any, long: float, short: float, step: float = 0.05) -> None:
-    """An env goes up by `step` after an episode of at least `long` [s], and down after one of less than `short` [s]."""
+    """Level of an env by episode length: up by `step` after at least `long` [s], down after less than `short` [s]."""
     xp = state.xp
     duration = xp.astype(state.steps[env_ids], xp.float64) * state.step_dt
     change = step * (xp.astype(duration >= long, xp.float32) - xp.astype(duration < short, xp.float32))
@@ -186,9 +186,10 @@ def survival(state: RobotState, env_ids: Any, long: float, short: float, step: f
 def performance(
     state: RobotState, env_ids: Any, reward: str, duration: PositiveFloat, high: float, low: float, step: float = 0.05
 ) -> None:
-    """An env goes up by `step` after an episode in which a reward term was at least `high`, and down below `low`.
+    """Level of an env by a reward: up by `step` after an episode with a mean of at least `high`, down below `low`.
 
-    What counts is its mean over `duration` [s], without weight: a robot that fell earlier has got nothing for the rest.
+    The mean is over `duration` [s], without the weight of the term; time after an early end of the episode counts as
+    0.
     """
     xp, mean = state.xp, state.reward_sums[reward][env_ids] / duration
     change = step * (xp.astype(mean >= high, xp.float32) - xp.astype(mean < low, xp.float32))

@@ -22,9 +22,10 @@ def alive(state: RobotState) -> Array:
 def track_linear_velocity(
     state: RobotState, name: CommandName, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
 ) -> Array:
-    """exp(-|v - v*|^2 / tolerance^2) of the planar base velocity and elements 0, 1 of a command [m/s], base frame.
+    """exp(-|v - v*|^2 / tolerance^2), v being the planar base velocity, v* elements 0, 1 of command `name` [m/s].
 
-    With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
+    Both are in the base frame. With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes
+    from 0 to 1.
     """
     error = state.once(
         ('linear velocity error', name),
@@ -38,9 +39,10 @@ def track_linear_velocity(
 def track_yaw_rate(
     state: RobotState, name: CommandName, tolerance: PositiveFloat = 0.5, final: PositiveFloat | None = None
 ) -> Array:
-    """exp(-(w - w*)^2 / tolerance^2) of the yaw rate and element 2 of a command [rad/s].
+    """exp(-(w - w*)^2 / tolerance^2), w being the yaw rate of the base, w* element 2 of command `name` [rad/s].
 
-    With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes from 0 to 1.
+    Both are in the base frame. With `final`, the tolerance goes from `tolerance` to `final` as the env's level goes
+    from 0 to 1.
     """
     error = state.command(name)[:, 2] - state.base_angular_velocity_b[:, 2]
     return state.xp.exp(-state.xp.square(error) / _by_level(state, tolerance, final) ** 2)
@@ -48,7 +50,7 @@ def track_yaw_rate(
 
 @term('reward')
 def goal_progress(state: RobotState, name: CommandName) -> Array:
-    """Speed towards the goal that command `name` gives (x, y in the env frame) [m/s]."""
+    """Speed of the base towards the goal of command `name` [m/s]."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     distance = length(offset).clip(min=1e-6)
     return (offset * state.base_linear_velocity[:, :2]).sum(axis=-1) / distance
@@ -56,20 +58,20 @@ def goal_progress(state: RobotState, name: CommandName) -> Array:
 
 @term('reward')
 def goal_reached(state: RobotState, name: CommandName, radius: float) -> Array:
-    """1 within `radius` [m] of the goal that command `name` gives."""
+    """1 if the base is within `radius` [m] of the goal of command `name`, else 0."""
     offset = state.command(name)[:, :2] - state.base_position[:, :2]
     return state.xp.astype(length(offset) < radius, state.xp.float32)
 
 
 @term('reward')
 def left_area(state: RobotState, radius: float) -> Array:
-    """1 where the base is farther than `radius` [m] from the origin of its env."""
+    """1 if the base is farther than `radius` [m] from the env origin, else 0."""
     return state.xp.astype(length(state.base_position[:, :2]) > radius, state.xp.float32)
 
 
 @term('reward')
 def height(state: RobotState, target: float, tolerance: PositiveFloat = 0.1) -> Array:
-    """exp(-(z - target)^2 / tolerance^2) of the base height [m]."""
+    """exp(-(z - target)^2 / tolerance^2), z being the height of the base in the env frame [m]."""
     return state.xp.exp(-state.xp.square(state.base_position[:, 2] - target) / tolerance**2)
 
 
@@ -87,43 +89,43 @@ def forward_velocity(state: RobotState) -> Array:
 
 @term('reward')
 def action_cost(state: RobotState) -> Array:
-    """Sum of the squared actions."""
+    """Sum of squared actions."""
     return state.xp.square(state.actions).sum(axis=-1)
 
 
 @term('reward')
 def action_rate_cost(state: RobotState) -> Array:
-    """Sum of the squared changes of the actions since the last step."""
+    """Sum of squared differences of the actions from those of the last step."""
     return state.xp.square(state.actions - state.last_actions).sum(axis=-1)
 
 
 @term('reward')
 def effort_cost(state: RobotState) -> Array:
-    """Sum of the squared efforts [N²·m²]."""
+    """Sum of squared joint efforts [N²·m² or N²]."""
     return state.xp.square(state.joint_efforts).sum(axis=-1)
 
 
 @term('reward')
 def power_cost(state: RobotState) -> Array:
-    """Mechanical power of the joints, braking counted as well: sum of |effort * velocity| [W]."""
+    """Mechanical power of the joints, sum of |effort * velocity| [W]; braking counts as positive."""
     return state.xp.abs(state.joint_efforts * state.joint_velocities).sum(axis=-1)
 
 
 @term('reward')
 def joint_velocity_cost(state: RobotState) -> Array:
-    """Sum of the squared joint velocities."""
+    """Sum of squared joint velocities [rad²/s² or m²/s²]."""
     return state.xp.square(state.joint_velocities).sum(axis=-1)
 
 
 @term('reward')
 def posture_cost(state: RobotState, joints: Sequence[str] | None = None) -> Array:
-    """Sum of the squared distances from the home pose, of some joints or of all [rad²]."""
+    """Sum of squared offsets of `joints`, by default all, from the home pose [rad² or m²]."""
     return state.xp.square(joint_positions(state, relative=True, joints=joints)).sum(axis=-1)
 
 
 @term('reward')
 def joint_limit_cost(state: RobotState, margin: float = 0.0) -> Array:
-    """Sum of the excesses of joints over their limits less a margin [rad]."""
+    """Sum of the amounts by which joints exceed their limits minus `margin` [rad or m]."""
     low, high = state.joint_ranges.T
     xp = state.xp
     positions = xp.astype(state.joint_positions, low.dtype, copy=False)
@@ -139,25 +141,25 @@ def vertical_velocity_cost(state: RobotState) -> Array:
 
 @term('reward')
 def tilt_rate_cost(state: RobotState) -> Array:
-    """Squared angular velocity of the base about its horizontal axes [rad²/s²]."""
+    """Squared norm of the roll and pitch rates of the base [rad²/s²]."""
     return squared_length(state.base_angular_velocity_b[:, :2])
 
 
 @term('reward')
 def tilt_cost(state: RobotState) -> Array:
-    """Squared horizontal part of the direction of gravity in the base frame."""
+    """Squared norm of the horizontal part of the direction of gravity in the base frame."""
     return squared_length(state.projected_gravity[:, :2])
 
 
 @term('reward')
 def height_cost(state: RobotState, target: float) -> Array:
-    """Squared distance of the base from a height above the ground [m²]."""
+    """Squared difference of the base's height above the ground from `target` [m²]."""
     return state.xp.square(state.base_clearance - target)
 
 
 @term('reward')
 def near_objects_cost(state: RobotState, objects: Sequence[str], distance: PositiveFloat) -> Array:
-    """Sum of the depths of the base inside circles of radius `distance` [m] around objects, as shares of it."""
+    """Sum of 1 - d / distance over the objects whose horizontal distance d from the base is below `distance` [m]."""
     offsets = state.object_positions(objects)[..., :2] - state.base_position[:, None, :2]
     gaps = length(offsets)
     return (1.0 - gaps / distance).clip(min=0.0).sum(axis=-1)

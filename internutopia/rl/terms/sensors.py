@@ -13,7 +13,7 @@ from internutopia.util import did_you_mean
 
 @term('observation')
 def sensor(state: RobotState, name: str, key: str) -> Array:
-    """Current value of the sensor `name` under `key`, `(n, k)`: one row per env.
+    """Current value of the sensor `name` under `key` `(n, k)`.
 
     ValueError if the robot has no such sensor that serves all envs, or the sensor has no such value.
     """
@@ -41,12 +41,12 @@ def camera(
     max_depth: float = 10.0,
     categories: Sequence[str] | None = None,
 ) -> Array:
-    """Current picture of the camera sensor `name`, of the sensor's resolution, `(n, height * width * channels)`.
+    """Current image of the camera sensor `name`, at its resolution `(n, height * width * channels)`.
 
-    Rows are from the top, channels last. Colours are 0 to 1, in three channels; depth is in one channel, the distance
-    along the viewing direction [m], `max_depth` [m] where what is seen is farther, or nothing is. Segmentation is in
-    one channel: ids as the camera's observation of that name has them, which differ between scenes; or, of the
-    semantic one, with `categories`, 1 for what is of the first category, and so on, 0 for the rest. ValueError if
+    Rows are from the top, channels last. `'rgb'` has three channels from 0 to 1; `'depth'` one, the distance along the
+    viewing direction [m], at most `max_depth` [m]. Segmentations have one channel: the ids of the camera's observation
+    of that name, which differ between scenes; or, for a semantic segmentation with `categories`, 1 for the first
+    category, 2 for the second, and so on, 0 for the rest. ValueError if
     there is no such camera.
     """
     values = picture(state, name, data, max_depth, categories)
