@@ -249,7 +249,8 @@ def _names(kind: Kind) -> dict[str, str]:
             assets = list_assets()
             readme = (Path(assets.builtin_folder) / 'scenes' / 'README.md').read_text()
             meanings = dict(re.findall(r'^- `(.+?)`: (.+?)(?:[.;]\s| \()', readme, re.MULTILINE | re.DOTALL))
-            builtin = {name: ' '.join(meanings.get(Path(name).name, 'built in').split()) for name in assets.builtin_scenes}
+            texts = {name: meanings.get(Path(name).name, 'built in') for name in assets.builtin_scenes}
+            builtin = {name: ' '.join(text.split()) for name, text in texts.items()}
             return {**builtin, **dict.fromkeys(assets.scenes, assets.folder)}
         case 'tasks':
             modules = {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
