@@ -19,7 +19,7 @@ _IMMUTABLE = (bool, int, float, str, type(None))
 
 
 class ReadRows(Sequence[Any]):
-    """Entries by env, made from what is kept of each when they are read: what few read costs little in a step.
+    """Sequence with an entry for each env, made when it is read, as few are; a step keeps what it is made from.
 
     Args:
         kept: one entry per env, which nobody changes.
@@ -33,7 +33,8 @@ class ReadRows(Sequence[Any]):
         return len(self._kept)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._make(self._kept[index])
+        kept = self._kept[index]
+        return ReadRows(kept, self._make) if isinstance(index, slice) else self._make(kept)
 
     def take(self, env_ids: Sequence[int]) -> ReadRows:
         """Return those of some envs."""

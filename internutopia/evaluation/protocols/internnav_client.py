@@ -58,12 +58,12 @@ class InternNavClient:
         """Ask the agent; see `Client`."""
         known = [request for request in requests if request.first or request.env_id in self._last]
         try:
-            answers = iter(self._asked(known) if known else ())
+            answers = self._asked(known) if known else {}
         except httpx.TransportError as error:
             self._start()
             raise PolicyError(f'the connection broke: {error or type(error).__name__}') from None
         lost = PolicyError('the agent was started again during the episode, of which it knows nothing')
-        return [next(answers) if request in known else lost for request in requests]
+        return [answers.get(request.env_id, lost) for request in requests]
 
     def close(self) -> None:
         """Close the connection."""
@@ -77,7 +77,8 @@ class InternNavClient:
         started = wait_for(lambda: self._posted('/agent/init', message), self._address, self._timeout, errors)
         self._name = str(started.get('agent_name', self._config['model_name']))
 
-    def _asked(self, requests: Sequence[Request]) -> list[Any]:
+    def _asked(self, requests: Sequence[Request]) -> dict[int, Any]:
+        """Return the answers to requests, by env. PolicyError if there are none; httpx.TransportError."""
         first = [request.env_id for request in requests if request.first]
         if first:
             self._posted(f'/agent/{self._name}/reset', {'reset_index': first})
@@ -89,7 +90,7 @@ class InternNavClient:
         answer = self._posted(f'/agent/{self._name}/step', {'observation': text}).get('action')
         if not isinstance(answer, list) or len(answer) != len(observations):
             raise PolicyError(f'expected the actions of {len(observations)} envs, got {answer!r:.200}')
-        return [_actions(answer[request.env_id]) for request in requests]
+        return {request.env_id: _actions(answer[request.env_id]) for request in requests}
 
     def _posted(self, path: str, message: Any) -> dict[str, Any]:
         """Return the answer to a message. PolicyError for errors of the server; httpx.TransportError; see `post`."""

@@ -240,7 +240,7 @@ def _numbers(metadata: PolicyMetadata) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('mistake', ['half the scale', 'gravity before the angular velocity'])
+@pytest.mark.parametrize('mistake', ['joints of Isaac Sim', 'half the scale', 'gravity before the angular velocity'])
 def test_the_command_proposes_what_would_be_right(
     write: Callable[[Values], Path], aliengo: Values, mistake: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from internutopia.config import ObjectCfg
 from internutopia.core.datahub import DataHub
+from internutopia.core.observations import ReadRows
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import GripperControllerCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg
@@ -62,9 +63,17 @@ def test_joint_action_tells_what_controllers_commanded_last(run: Callable[..., E
     [fingers] = obs[1]['franka']['joint_action']
     assert fingers['joint_positions'] == pytest.approx([0.04, 0.04])
     assert franka_of(env, 1).last_action == franka_of(env, 1).get_last_action() == [fingers]
+    fingers['joint_positions'][0] = 9.0  # what a user does with an observation stays there
+    assert franka_of(env, 1).last_action[0]['joint_positions'] == pytest.approx([0.04, 0.04])
     obs, *_ = env.step([{}, {'franka': {'gripper_controller': ['close']}}])
     assert len(obs[0]['franka']['joint_action']) == 2, 'no new command: the last one holds'
     assert obs[1]['franka']['joint_action'][0]['joint_positions'] == [0.0, 0.0]
+
+
+def test_rows_that_are_made_when_they_are_read_are_a_sequence() -> None:
+    rows = ReadRows([1, 2, 3, 4], str)
+    assert list(rows) == list('1234') and rows[-1] == '4'
+    assert list(rows[1:3]) == ['2', '3'] and list(rows.take([3, 0])) == ['4', '1']
 
 
 def test_gripper_opens_and_closes(run: Callable[..., Env]) -> None:
