@@ -29,6 +29,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
     'InternUtopia/Franka-OpenDrawer-v0': (f'{__name__}.open_part', {}),
     'InternUtopia/Franka-OpenDoor-v0': (f'{__name__}.open_part', {'part': 'door'}),
+    'InternUtopia/PushT-v0': (f'{__name__}.push_t', {}),
     'InternUtopia/Aliengo-GetUp-v0': (f'{__name__}.get_up', {}),
     'InternUtopia/H1-Squat-v0': (f'{__name__}.track_motion', {}),
     'InternUtopia/H1-Walk-v0': (f'{__name__}.track_motion', {'motion': 'walk'}),

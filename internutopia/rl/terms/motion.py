@@ -1,13 +1,12 @@
 """Terms of motion tracking: a robot follows a reference motion from a file.
 
-Rewards are those of DeepMimic (Peng et al. 2018, arXiv:1804.02717) and BeyondMimic (Liao et al. 2025, arXiv:2508.08241):
-exp(-e / tolerance^2) of the mean squared error e of joints, base ("anchor") and links. An episode begins at a random
-time of the motion, in its pose and with its velocities (`motion_start`), and the motion goes on from there.
+Rewards have the form of DeepMimic (Peng et al. 2018, arXiv:1804.02717) and BeyondMimic (Liao et al. 2025,
+arXiv:2508.08241): exp(-e / tolerance^2) of the mean squared error e of joints, base ("anchor") and links. An episode
+begins at a random time of the motion, in its pose and with its velocities (`motion_start`), and goes on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -61,8 +60,7 @@ def read_motion(file: str) -> MotionFile:
         missing = [name for name in ('rate', *_ARRAYS) if name not in arrays]
         if missing:
             raise ValueError(f'motion file {file!r} has no {", ".join(missing)}')
-        names = (tuple(map(str, arrays[name])) for name in ('joint_names', 'link_names'))
-        joints, links = names
+        joints, links = (tuple(map(str, arrays[name])) for name in ('joint_names', 'link_names'))
         rate = float(arrays['rate'])
         q, p, r, x = (np.asarray(arrays[name], np.float64) for name in _ARRAYS if not name.endswith('names'))
     shapes = (len(q), len(joints)), (len(q), 3), (len(q), 4), (len(q), len(links), 3)

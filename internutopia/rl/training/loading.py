@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from internutopia.config import Config, TaskCfg
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.config.robot import ControllerCfg, MimicCfg
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.observation_groups import each_group
 from internutopia.rl.policy import PolicyMetadata, TaskPolicyMetadata, check_names_no_program, load_policy
 from internutopia.rl.task_envs import with_learning
@@ -76,7 +77,8 @@ def load_trained(
     """Load the policy in a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3.
 
     Args:
-        source: the folder or the file; models end in `.zip`.
+        source: the folder or the file; models end in `.zip`. Policy files may be assets, such as
+            `robots/franka/open_drawer.onnx`.
         env_id: id of the task to run it in; None means the one that it was trained for.
         engine: what it will be run on: where that gives tensors, the policy takes them; None means in numpy.
         options: options of the task that count more than those that it was trained with, see `find_task`.
@@ -94,6 +96,8 @@ def load_trained(
     if source.suffix == '.zip':
         return _load_sb3(source, env_id, options, device, trust)
     if not source.is_dir():
+        if source.suffix in POLICY_SUFFIXES:
+            source = resolve(source, POLICY_SUFFIXES)
         policy = load_policy(source, device, kind=None)
         # described in a YAML file, it is run by its controller, which gets the commands
         act = _as_commanded if source.suffix == '.yaml' else policy

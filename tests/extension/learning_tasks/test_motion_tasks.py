@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl import VectorEnv
 from internutopia.rl.task_envs import with_learning
 from internutopia.rl.terms import look_up_term
@@ -78,7 +77,7 @@ def test_what_is_observed_is_the_next_frame(make_envs: MakeEnvs, tmp_path: Path)
     joints = np.tile(squat.joint_positions[0], (21, 1))
     joints[:, 0] += 0.2 * time
     zeros = 0.0 * time
-    values = squat._asdict() | {
+    values: dict[str, Any] = squat._asdict() | {
         'rate': 10.0,
         'joint_positions': joints,
         'base_positions': np.stack([0.5 * time, zeros, zeros + 0.98], axis=-1),
@@ -104,7 +103,7 @@ def test_what_is_observed_is_the_next_frame(make_envs: MakeEnvs, tmp_path: Path)
 
 
 def test_wrong_motions_are_refused(tmp_path: Path) -> None:
-    values = read_motion(SQUAT)._asdict()
+    values: dict[str, Any] = read_motion(SQUAT)._asdict()
     for name, change, message in (
         ('missing', {'link_names': None}, 'has no link_names'),
         ('shapes', {'base_positions': values['base_positions'][:5]}, r'must be .*got .*\(5, 3\)'),
@@ -119,7 +118,7 @@ def test_wrong_motions_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_policy_squats_to_the_end() -> None:
-    trained = load_trained(resolve('robots/h1/squat.onnx', POLICY_SUFFIXES))
+    trained = load_trained(Path('robots/h1/squat.onnx'))
     result = evaluate(trained.act, trained.config(4, seed=3, threads=1))
     assert result.terminated == 0.0
     assert result.metrics['link_error'] < 0.04 and result.metrics['base_error'] < 0.1
