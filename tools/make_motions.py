@@ -72,7 +72,7 @@ def squat(duration: float = 8.0, period: float = 4.0, deepest: float = 1.0) -> N
         **{f'{side}_ankle_joint': -bend for side in ('left', 'right')},
         **{f'{side}_shoulder_pitch_joint': -1.3 * share for side in ('left', 'right')},
     }
-    columns: list[Frames] = [pose.get(name, 0.0 * time + H1Robot.home.get(name, 0.0)) for name in H1_19]
+    columns = [pose[name] if name in pose else 0.0 * time + H1Robot.home.get(name, 0.0) for name in H1_19]
     joints = np.stack(columns, axis=-1)
     height = SOLE + 0.1742 + 0.8 * np.cos(bend)  # of the pelvis: its hips are 0.1742 m below it
     positions = np.stack([0.0 * time, 0.0 * time, height], axis=-1)

@@ -32,6 +32,7 @@ LEARNED = {  # policies, with the seconds of a strip, its camera and the seed of
     'franka/open_door': (3.0, None, 0),
     'aliengo/get_up': (2.1, 'side', 7),
     'h1/squat': (4.0, 'side', 0),
+    'h1/walk': (4.0, None, 3),
 }
 
 

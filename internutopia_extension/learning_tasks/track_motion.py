@@ -95,6 +95,7 @@ def config(
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
-def training(**options: Any) -> TrainingCfg:
-    """Return training settings, for any options of the task."""
-    return TrainingCfg(env_num=256, iterations=300, hidden_dims=(256, 128), init_std=0.4, gamma=0.98)
+def training(motion: str = 'squat', **options: Any) -> TrainingCfg:
+    """Return training settings, for any other options of the task: to walk takes longer than to squat."""
+    iterations = 300 if motion == 'squat' else 700
+    return TrainingCfg(env_num=256, iterations=iterations, hidden_dims=(256, 128), init_std=0.4, gamma=0.98)

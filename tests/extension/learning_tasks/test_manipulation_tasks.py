@@ -169,7 +169,7 @@ def test_parts_are_seen_alike_by_compiled_terms() -> None:
     for compiled in (True, False):
         envs = VectorEnv(with_learning(open_part.config(2, seed=0, threads=1), compiled=compiled))
         envs.reset()
-        outcomes.append(envs.step(np.full(envs.action_space.shape, -0.2, np.float32))[:2])
+        outcomes.append(envs.step(np.full((2, 8), -0.2, np.float32))[:2])
         envs.close()
     for found, expected in zip(*outcomes, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -103,7 +103,7 @@ def test_what_is_observed_is_the_next_frame(make_envs: MakeEnvs, tmp_path: Path)
 
 
 def test_wrong_motions_are_refused(tmp_path: Path) -> None:
-    values: dict[str, Any] = read_motion(SQUAT)._asdict()
+    values: Any = read_motion(SQUAT)._asdict()
     for name, change, message in (
         ('missing', {'link_names': None}, 'has no link_names'),
         ('shapes', {'base_positions': values['base_positions'][:5]}, r'must be .*got .*\(5, 3\)'),
@@ -112,13 +112,15 @@ def test_wrong_motions_are_refused(tmp_path: Path) -> None:
         np.savez(file, **{key: value for key, value in (values | change).items() if value is not None})
         with pytest.raises(ValueError, match=message):
             read_motion(str(file))
-    np.savez(file := tmp_path / 'joint.npz', **values | {'joint_names': ['knee', *values['joint_names'][1:]]})
+    values['joint_names'] = ['knee', *values['joint_names'][1:]]
+    np.savez(file := tmp_path / 'joint.npz', **values)
     with pytest.raises(ValueError, match=r"motion file .*joint.npz': there is no joint 'knee'"):
         VectorEnv(track_motion.config(motion=str(file), threads=1))
 
 
-def test_the_policy_squats_to_the_end() -> None:
-    trained = load_trained(Path('robots/h1/squat.onnx'))
+@pytest.mark.parametrize('motion', ['squat', 'walk'])
+def test_policies_follow_motions_to_the_end(motion: str) -> None:
+    trained = load_trained(Path(f'robots/h1/{motion}.onnx'))
     result = evaluate(trained.act, trained.config(4, seed=3, threads=1))
     assert result.terminated == 0.0
     assert result.metrics['link_error'] < 0.04 and result.metrics['base_error'] < 0.1

@@ -1,6 +1,7 @@
 """Push-T: coverage against known areas, and pushes of a T that nothing holds but dry friction."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from internutopia.rl import VectorEnv
 from internutopia.rl.terms import look_up_term
+from internutopia.rl.training.evaluation import evaluate
+from internutopia.rl.training.loading import load_trained
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import push_t
 
@@ -65,6 +68,11 @@ def test_a_pusher_moves_the_t_as_far_as_it_goes(envs: VectorEnv) -> None:
     slid = 0.3**2 / (2 * 0.3 / 0.1)  # m, at most: from 0.3 m/s, by a friction of 0.3 N on 0.1 kg
     assert pushed[joints['tee_y']] < rests[0] < pushed[joints['tee_y']] + slid
     assert rests[1:] == pytest.approx(rests[:1] * 2, abs=1e-3)
+
+
+def test_the_policy_pushes_it_home() -> None:
+    trained = load_trained(Path('robots/push_t/push_t.onnx'))
+    assert evaluate(trained.act, trained.config(32, seed=3, threads=1)).metrics['success'] > 0.8
 
 
 def test_episodes_begin_with_the_pusher_beside_a_t_anywhere() -> None:
