@@ -43,6 +43,7 @@ def until_finished(env: Env, controller: str, action: Any, seconds: float) -> An
     raise AssertionError(f'{controller} did not finish in {seconds:g} s')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('robot', 'seconds'), slow_but(('h1', 9.0), of=[('h1', 9.0), *((r, 60.0) for r in ROBOTS)]))
 def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float) -> None:
     """In an env each. Left to itself, H1's policy drifts by 7 cm/s. In the end the one on its spot is pushed."""
@@ -86,6 +87,7 @@ def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float
         assert away[-1, 2] < math.radians(3.0)
 
 
+@pytest.mark.slow
 def test_h1_stands_upright_and_still(run: Run) -> None:
     """By the policy `upright`; by the other it marches in place, on bent knees."""
     module = import_module(type(WALKERS['h1'].config).__module__)
@@ -113,6 +115,7 @@ def test_h1_stands_upright_and_still(run: Run) -> None:
     still()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_the_end_of_a_path_stays_reached(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_along_path')
@@ -130,6 +133,7 @@ def test_another_goal_is_not_reached_by_the_last_one(run: Run) -> None:
     assert not obs['controllers']['move_to_point']['finished']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', slow_but('g1', of=ROBOTS))
 def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None:
     """G1's policy veers by 14 degrees in 10 s."""
@@ -142,6 +146,7 @@ def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None
     assert obs['position'][0] > 8.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', slow_but('h1', of=[robot for robot in ROBOTS if robot != 'h1_with_hand']))
 def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_by_discrete')
