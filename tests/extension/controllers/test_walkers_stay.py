@@ -164,6 +164,19 @@ def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_command_to_stand_lets_a_stride_end(run: Run) -> None:
+    """Another command each quarter of a second; half of them fall if their clock stops in the middle of a stride."""
+    envs = 8
+    env, _ = walk(run, 'aliengo', env_num=envs)
+    commands, rng = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, -1]]), np.random.default_rng(0)
+    for _ in range(60):
+        actions = [{'walker': {'move_by_speed': command}} for command in rng.choice(commands, envs)]
+        for _ in range(RATE // 4):
+            observations = env.step(actions)[0]
+    assert min(each['walker']['position'][2] for each in observations) > 0.8 * WALKERS['aliengo'].root_height
+
+
+@pytest.mark.slow
 def test_random_discrete_steps_hardly_tilt_the_trunk(run: Run) -> None:
     """A navigation client of 2.x (InternNav 0.3.1) counts a roll beyond 15 degrees as a fall."""
     fallen, farthest, seldom = math.radians(15.0), math.radians(18.0), 0.02  # share of actions
