@@ -136,7 +136,7 @@ def test_known_joints_forces_and_postures() -> None:
     assert gait.power == pytest.approx(2.0 * 3.0 * (0 + 1 + 4 + 9) / 4)
     assert gait.cost_of_transport == pytest.approx(gait.power / (MASS * GRAVITY * 0.5))
     assert gait.pitch == pytest.approx(pitch / 2) and gait.roll == pytest.approx(roll / 2)
-    assert gait.lean == pytest.approx((pitch + roll) / 2)
+    assert gait.lean == pytest.approx((pitch + roll) / 2) and gait.steep == 0.0
     assert gait.other_contacts == pytest.approx(1 / 8) and gait.touching == {'trunk': pytest.approx(1 / 8)}
 
 
@@ -167,6 +167,17 @@ def test_known_courses() -> None:
     walking = CourseMeter(state, (1.0, 0.0, 0.5))
     walking.add(BOTH)
     assert walking.heading_error == pytest.approx(0.05) and walking.stillness() == (None, None)
+
+
+def test_a_roll_beyond_15_degrees_counts_once_in_a_quarter_of_a_second() -> None:
+    state: Any = Moments()
+    meter = GaitMeter(state, PERIOD)
+    rolls = np.radians([(16, 0), (16, -16), (3, 0), (14, -14), (9, 9), (0, 0), (0, 0), (0, 15.5)])  # 2 steps are 0.2 s
+    for roll in rolls:
+        state.at()
+        state.projected_gravity = np.stack([np.zeros(2), -np.sin(roll), -np.cos(roll)], axis=-1)
+        meter.add(BOTH)
+    assert meter.result().steep == pytest.approx(3 / 8)
 
 
 def at_home(observations: Any) -> Any:
