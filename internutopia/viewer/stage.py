@@ -6,7 +6,7 @@ Geometry is sent when the scenes change; a frame is two arrays for each body tha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.framing import AZIMUTHS
+from internutopia.core.runner.framing import AZIMUTHS, Box, union
 from internutopia.model.meshes.hulls import box_corners
 from internutopia.model.scene_bounds import geom_boxes, is_sky
 from internutopia.rendering.camera import CameraPose, Intrinsics
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _NEAREST, _FARTHEST = 0.6, 5.0  # m, of the camera from a robot
+_WIDEST = 100.0  # m, that a cell is made wider than the distance between envs
 _PAST = 1e-3  # m, behind a surface of the robot itself
 _FROM_ABOVE = np.array([0.6, -0.65, 0.7])  # direction of the camera from all that is shown
 _LENS = Intrinsics(0.7, 0.6)  # a part of what pages show that their panel does not cover
@@ -49,6 +50,7 @@ class Stage:
         self._files: WeakKeyDictionary[ShownScene, dict[float, dict[int, bytes]]] = WeakKeyDictionary()
         self.shift = np.zeros(3)
         self._casts: list[_Cast] = []
+        self._spread = 1.0  # distance between envs, relative to that of the run
         self._shown: tuple[float, list[tuple[int, ShownScene]]] = 0.0, []
         self._view: tuple[int, str | None] = (0, None)  # what the cameras were placed for
 
@@ -66,10 +68,10 @@ class Stage:
                 cast.update(envs)
             self.shift = self._shift(envs, follow)
             for cast in self._casts:
-                cast.pose(np.array([envs[index].origin for index in cast.indices]) + self.shift)
+                cast.pose(np.array([envs[index].origin for index in cast.indices]) * self._spread + self.shift)
         view = len(envs), follow
         if envs and view != self._view:
-            self._place_cameras(envs, follow, cell)
+            self._place_cameras(envs, follow)
             self._view = view
 
     def joint_positions(self, robot: str) -> NDArray[np.float64]:
@@ -87,13 +89,18 @@ class Stage:
         return None if distance < 0.0 else tuple((origin + distance * direction).tolist())
 
     def _cast(self, envs: Sequence[EnvSnapshot], cell: float) -> None:
-        """Replace the scenes on the stage; the ground of each ends at the border of its cell."""
+        """Replace the scenes on the stage; the ground of each ends at the border of its cell.
+
+        Cells are as wide as envs are apart, or as the widest scene.
+        """
         for cast in self._casts:
             cast.remove()
         by_scene: dict[ShownScene, list[int]] = {}
         for index, env in enumerate(envs):
             by_scene.setdefault(env.scene, []).append(index)
         self._casts = []
+        width = cell if math.isinf(cell) else max(cell, min(_widest(scene.model for scene in by_scene), _WIDEST))
+        self._spread, cell = 1.0 if math.isinf(cell) else width / cell, width
         for number, (scene, indices) in enumerate(by_scene.items()):
             by_cell = self._files.setdefault(scene, {})
             if cell not in by_cell:
@@ -107,15 +114,15 @@ class Stage:
         root = self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root]
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
-    def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None, cell: float) -> None:
+    def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
         """Place the cameras of pages beside a robot where nothing blocks the view, or above all that is shown."""
         if follow is None:
-            low, high = np.full(3, np.inf), np.full(3, -np.inf)
-            for cast in self._casts:
-                own_low, own_high = cast.box(cell)
-                for index in cast.indices:
-                    low = np.minimum(low, envs[index].origin + own_low)
-                    high = np.maximum(high, envs[index].origin + own_high)
+            boxes = [
+                np.array(_box(cast.scene.model, data)) + self._spread * envs[index].origin
+                for cast in self._casts
+                for index, data in zip(cast.indices, cast.data, strict=True)
+            ]
+            low, high = union(boxes) or (np.zeros(3), np.ones(3))
             pose = CameraPose.framing(box_corners(low, high), _FROM_ABOVE, _LENS)
             target = pose.position - pose.rotation[:, 2] * (pose.position[2] - low[2]) / pose.rotation[2, 2]
             position = pose.position
@@ -133,6 +140,26 @@ class Stage:
             position = target + (distance if free[best] == distance else 0.9 * free[best]) * ways[best]
         for camera in (self._server.initial_camera, *(each.camera for each in self._server.get_clients().values())):
             camera.position, camera.look_at = position, target
+
+
+def _box(model: mujoco.MjModel, data: mujoco.MjData) -> Box:
+    """Return the box around what is shown, planes and skies apart; `data` has the poses of geoms."""
+    low, high = geom_boxes(model, data)
+    seen = mujoco.MjvOption().geomgroup.astype(bool)[model.geom_group]
+    seen &= model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
+    seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
+    return union([*np.stack([low, high], axis=1)[seen]]) or (np.array([-1.0, -1.0, 0.0]), np.ones(3))
+
+
+def _widest(models: Iterable[mujoco.MjModel]) -> float:
+    """Return the distance [m] between envs at which no two of these models reach into each other."""
+    boxes: list[Box] = []
+    for model in models:
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        boxes.append(_box(model, data))
+    around = union(boxes)
+    return 0.0 if around is None else float((around[1] - around[0])[:2].max())
 
 
 def _cell(origins: Sequence[NDArray[np.float64]]) -> float:
@@ -173,19 +200,6 @@ class _Cast:
         root = self.scene.robots[robot].root
         own = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[root])
         return float((np.linalg.norm(data.geom_xpos[own] - data.xpos[root], axis=-1) + model.geom_rbound[own]).max())
-
-    def box(self, cell: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the lowest and highest corner `(3,)` [m] of what is shown of the first of the envs, in its cell."""
-        model, data = self.scene.model, self.data[0]
-        mujoco.mj_kinematics(model, data)
-        low, high = geom_boxes(model, data)
-        seen = mujoco.MjvOption().geomgroup.astype(bool)[model.geom_group]
-        seen &= model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
-        seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
-        if not seen.any():
-            return np.array([-1.0, -1.0, 0.0]), np.array([1.0, 1.0, 1.0])
-        half = 0.5 * np.array([cell, cell, np.inf])
-        return np.clip(low[seen].min(axis=0), -half, half), np.clip(high[seen].max(axis=0), -half, half)
 
     def free_length(self, start: NDArray[np.float64], way: NDArray[np.float64], length: float, robot: int) -> float:
         """Return how far the line from a point `(3,)` [m] is free, the body `robot` and what hangs on it apart."""

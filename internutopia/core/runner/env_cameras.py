@@ -10,8 +10,8 @@
 | `'robots/ROBOT/PATH'`, `'scene/PATH'` | that camera of that robot, or of the scene |
 | `(position, target)` | at the first point, looking at the second, env frame [m] |
 
-One that follows looks from the front and the right at where the robot is headed when an episode starts, and keeps that
-direction.
+One that follows looks from the front and the right at where the robot is headed when an episode starts, or from the
+first other side from which nothing is in between, and keeps that direction.
 Walls never block the view: the camera stays in front of them.
 """
 
