@@ -101,6 +101,34 @@ def test_all_envs_stand_in_their_places(make_env: Any):
         np.testing.assert_allclose(page.position(crate), at, atol=1e-3)  # it settles
 
 
+def test_no_wall_hides_the_robot_that_a_page_shows_first(make_env: Any, tmp_path: Path):
+    (tmp_path / 'scene.xml').write_text(
+        '<mujoco><worldbody><geom type="plane" size="0 0 1"/><geom type="box" size="3 0.01 3" pos="0 -0.2 3"/>'
+        '</worldbody></mujoco>'
+    )
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        camera = viewer.server.initial_camera
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: camera.look_at[2] < 0.1))
+        assert camera.position[1] > 0.1  # the wall is at the robot's right
+
+
+def test_scenes_wider_than_their_distance_are_set_apart(make_env: Any, tmp_path: Path):
+    (tmp_path / 'scene.xml').write_text(
+        '<mujoco><worldbody><geom type="box" size="6 4 0.1" pos="0 0 -0.1"/><body name="crate" pos="0 -1 0.1">'
+        '<freejoint/><geom type="box" size="0.1 0.2 0.1"/></body></worldbody></mujoco>'
+    )
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.set('All envs', True)
+        crate, _ = node_of(env, 0, 'scene/crate')
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: page.position(crate).shape == (3, 3)))
+        first, second, _ = page.position(crate)  # 6 m in the run
+        assert second[1] - first[1] == pytest.approx(12.0, abs=1e-3)
+
+
 @pytest.mark.slow
 def test_a_slider_drives_the_robot_of_that_env_alone(make_env: Any):
     env, twin = make_env(), make_env()
