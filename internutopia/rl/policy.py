@@ -164,7 +164,7 @@ class Policy:
 def load_policy(
     path: str | os.PathLike[str],
     device: str | torch.device | None = None,
-    kind: type[PolicyMetadata | TaskPolicyMetadata] = PolicyMetadata,
+    kind: type[PolicyMetadata | TaskPolicyMetadata] | None = PolicyMetadata,
 ) -> Policy:
     """Load the policy in an ONNX (`.onnx`) or TorchScript (`.pt`) file, or one that a YAML file (`.yaml`) describes.
 
@@ -175,7 +175,7 @@ def load_policy(
         path: the file.
         device: torch device, such as `'cuda:0'`, that the policy computes on, from tensors there to tensors there;
             None means on the host, in numpy.
-        kind: what says how to run it; YAML files hold a `PolicyMetadata`.
+        kind: what says how to run it, None for either; YAML files hold a `PolicyMetadata`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -215,7 +215,9 @@ def _digest(file: Path) -> bytes:
 
 
 @lru_cache(64)
-def _carrying(file: Path, digest: bytes, device: str | None, kind: type[PolicyMetadata | TaskPolicyMetadata]) -> Policy:
+def _carrying(
+    file: Path, digest: bytes, device: str | None, kind: type[PolicyMetadata | TaskPolicyMetadata] | None
+) -> Policy:
     """Return a policy from a file with metadata in it."""
     text, infer = _network(file, digest, device)
     if text is None:
@@ -223,6 +225,8 @@ def _carrying(file: Path, digest: bytes, device: str | None, kind: type[PolicyMe
             f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; describe others in a '
             'YAML file, or write a `PolicyMetadata` into them (`internutopia.rl.policy.write_metadata`)'
         )
+    if kind is None:
+        kind = TaskPolicyMetadata if '"controller":' in text else PolicyMetadata
     try:
         return Policy(file, kind.model_validate_json(text), infer)
     except ValidationError as error:

@@ -16,6 +16,7 @@ from internutopia.engines.base import World
 from internutopia.engines.env_selection import EnvSelection, select_envs
 from internutopia.engines.views import ArticulationView, BodyView
 from internutopia.model.kinematics import KinematicChain
+from internutopia.model.spec import OBJECTS_PREFIX
 from internutopia.rl.elevation import ElevationMap, GroundBelow
 from internutopia.util import did_you_mean
 from internutopia.util.rotations import quat_rotate_inverse, squared_length
@@ -243,8 +244,23 @@ class RobotState:
         return self.world.articulation(name, self._learner(f'robot {name!r}'))
 
     def scene_object(self, name: str) -> BodyView:
-        """Return an object or movable scene body in all envs. KeyError with close matches."""
-        return self.world.body(name, self._learner(f'object {name!r}'))
+        """Return an object, a movable scene body, or `<object>/<part>` that moves on a joint. KeyError."""
+        env_id = self._learner(f'object {name!r}')
+        owner, _, part = name.partition('/')
+        if part and owner in self.world.body_names(env_id):
+            return self.jointed_object(owner).body(part)
+        return self.world.body(name, env_id)
+
+    def jointed_object(self, name: str) -> ArticulationView:
+        """Return the joints and parts of an object in all envs. KeyError if it has no joints."""
+        return self.world.articulation(f'{OBJECTS_PREFIX}{name}', self._learner(f'object {name!r}'))
+
+    def object_joint(self, name: str, joint: str) -> Array:
+        """Return the position of a joint of an object `(n,)` [rad or m]. KeyError or ValueError with close matches."""
+        view = self.jointed_object(name)
+        if joint not in view.dof_names:
+            raise ValueError(f'object {name!r} has no joint {joint!r}; {did_you_mean(joint, view.dof_names)}')
+        return view.get_joint_positions()[:, view.dof_names.index(joint)]
 
     def object_positions(self, names: Sequence[str]) -> Array:
         """Return the positions of objects `(n, k, 3)` [m]."""

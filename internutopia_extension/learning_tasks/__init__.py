@@ -27,6 +27,12 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     'InternUtopia/Franka-Reach-v0': (f'{__name__}.reach', {}),
     'InternUtopia/Franka-ReachBlock-v0': (f'{__name__}.reach_block', {}),
     'InternUtopia/Franka-Lift-v0': (f'{__name__}.lift', {}),
+    'InternUtopia/Franka-OpenDrawer-v0': (f'{__name__}.open_part', {}),
+    'InternUtopia/Franka-OpenDoor-v0': (f'{__name__}.open_part', {'part': 'door'}),
+    'InternUtopia/PushT-v0': (f'{__name__}.push_t', {}),
+    'InternUtopia/Aliengo-GetUp-v0': (f'{__name__}.get_up', {}),
+    'InternUtopia/H1-Squat-v0': (f'{__name__}.track_motion', {}),
+    'InternUtopia/H1-Walk-v0': (f'{__name__}.track_motion', {'motion': 'walk'}),
     **{f'InternUtopia/{name}-v0': (f'{__name__}.gym_mujoco', {'robot': robot}) for name, robot in _GYMNASIUM.items()},
     **{
         f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})

@@ -58,9 +58,9 @@ _AROUND = (0.26, -0.45), (0.70, 0.45)  # the same of distractors
 _CLEAR = 0.11  # between an object and the way of one that is slid, at least
 _JOINTS = 0.15  # rad, by which joints of the arm are off at the start, at most
 _TRIES = 10_000
-_MODELS = Path(__file__).parent / 'models'
+MODELS = Path(__file__).parent / 'models'
 _SCENE = 'scenes/empty.xml'
-_LIGHTING = tuple(str(_MODELS / f'scene_{name}.xml') for name in ('evening', 'lamp', 'noon'))
+_LIGHTING = tuple(str(MODELS / f'scene_{name}.xml') for name in ('evening', 'lamp', 'noon'))
 _TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
 _TABLE_COLOR = (0.62, 0.50, 0.36)
 _FRONT = (0.98, 0.0, 0.60), (0.45, 0.0, 0.05)  # where the camera stands, and looks
@@ -286,6 +286,12 @@ def object_names(task: TabletopTaskCfg) -> list[str]:
     return [*(each.name for each in task.objects), *(f'{goal.object}/{goal.joint}' for goal in goals)]
 
 
+def opened(joint: str) -> float:
+    """Return the position from which on a drawer or door counts as open [m or rad]."""
+    goals = [goal for variants in _TASKS.values() for task in variants for goal in task.goals]
+    return max(goal.range[0] for goal in goals if isinstance(goal, JointGoalCfg) and goal.joint == joint)
+
+
 def simulator(threads: int | None) -> SimConfig:
     """Return the simulation settings: 20 steps per second."""
     return SimConfig(physics_dt=_PHYSICS_DT, substeps=_SUBSTEPS, threads=threads)
@@ -360,7 +366,7 @@ def _objects(name: str, place: np.ndarray, turn: float) -> list[ObjectCfg]:
                 prim_path=f'/{own}',
                 position=(*place.tolist(), TABLE_HEIGHT),
                 orientation=orientation,
-                usd_path=str(_MODELS / f'{kind.model}.xml'),
+                usd_path=str(MODELS / f'{kind.model}.xml'),
                 fixed=True,
             )
         )

@@ -87,6 +87,18 @@ class TracedWorld:
         """Return an index unchanged."""
         return index
 
+    def articulation(self, name: str, env_id: int) -> MujocoArticulationView:
+        """Return the view of an object's joints."""
+        layout = self.env_batches[0].scene.articulation(name)
+        if layout is None:
+            raise UntraceableError(f'its envs have no {name}')
+        context: Any = self
+        return MujocoArticulationView(context, layout)
+
+    def body_names(self, env_id: int) -> tuple[str, ...]:
+        """Return the names of objects and bodies of the scene."""
+        return tuple(self.env_batches[0].scene.bodies)
+
     def body(self, name: str, env_id: int) -> MujocoBodyView:
         """Return the view of an object or body of the scene."""
         if name not in self._views:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ def target_offset(state: RobotState, link: str, name: CommandName) -> Array:
 def object_offset(state: RobotState, link: str, body: str, offset: Vector = (0.0, 0.0, 0.0)) -> Array:
     """Vector from a link to an object, or to the point `offset` [m] in the object's frame; base frame `(n, 3)` [m]."""
     return _in_base(state, _point(state, body, offset) - state.link_position(link))
+
+
+@term('observation')
+def object_joint(state: RobotState, body: str, joint: str) -> Array:
+    """Position of a joint of an object `(n,)` [rad or m]."""
+    return state.object_joint(body, joint)
 
 
 @term('reward')
@@ -49,9 +56,24 @@ def object_near(
 @term('reward')
 def object_lifted(state: RobotState, body: str, low: float, high: float) -> Array:
     """Height of an object in the env frame, scaled from `low` and `high` [m] to 0 and 1, and clipped."""
-    if high <= low:
-        raise ValueError(f'low={low}, high={high}: the former must be less')
-    return ((state.object_positions([body])[:, 0, 2] - low) / (high - low)).clip(0.0, 1.0)
+    return _scaled(state.object_positions([body])[:, 0, 2], low, high)
+
+
+@term('metric')
+@term('reward')
+def object_joint_moved(state: RobotState, body: str, joint: str, low: float, high: float) -> Array:
+    """Position of a joint of an object, scaled from `low` and `high` [rad or m] to 0 and 1, and clipped."""
+    return _scaled(state.object_joint(body, joint), low, high)
+
+
+@term('reward')
+def grip(
+    state: RobotState, link: str, body: str, joints: Sequence[str], opening: PositiveFloat, radius: PositiveFloat
+) -> Array:
+    """1 - mean position of the fingers' `joints` / `opening`, while a link is within `radius` of an object; else 0."""
+    xp = state.xp
+    closed = 1.0 - xp.mean(state.joint_positions[:, state.dof_indices(joints)], axis=-1) / opening
+    return xp.where(length(_point(state, body, (0.0, 0.0, 0.0)) - state.link_position(link)) < radius, closed, 0.0)
 
 
 @term('termination')
@@ -74,13 +96,20 @@ def object_away(state: RobotState, body: str, distance: float) -> NDArray[np.boo
 
 
 @term('randomization')
-def place_object(state: RobotState, env_ids: Any, body: str, x: Range, y: Range, z: float) -> None:
-    """Place an object at rest at `x`, `y`, `z`, each sampled from its range, env frame [m]."""
+def place_object(state: RobotState, env_ids: Any, body: str, x: Range, y: Range, z: float, fixed: bool = False) -> None:
+    """Place an object at rest at `x`, `y` sampled from their ranges, and `z`, env frame [m]; `fixed` ones, too."""
     n, thing, xp = len(env_ids), state.scene_object(body), state.xp
     forward, left = state.rng.uniform(*x, n), state.rng.uniform(*y, n)
     thing.set_poses(env_ids, xp.stack([forward, left, xp.full_like(left, z)], axis=-1))
-    rest = state.arrays.zeros((n, 3))
-    thing.set_velocities(env_ids, rest, rest)
+    if not fixed:
+        rest = state.arrays.zeros((n, 3))
+        thing.set_velocities(env_ids, rest, rest)
+
+
+def _scaled(values: Array, low: float, high: float) -> Array:
+    if high <= low:
+        raise ValueError(f'low={low}, high={high}: the former must be less')
+    return ((values - low) / (high - low)).clip(0.0, 1.0)
 
 
 def _point(state: RobotState, body: str, offset: Vector) -> Array:

@@ -47,6 +47,18 @@ def base_pose(
 
 
 @term('randomization')
+def tumbled(state: RobotState, env_ids: Any, height: Range, share: float = 1.0) -> None:
+    """Turn the base to any orientation, at a `height` [m] sampled from its range, in a `share` of the episodes."""
+    n, xp, rng, articulation = len(env_ids), state.xp, state.rng, state.articulation
+    chosen = rng.uniform(size=(n, 1)) < share
+    position, orientation = (values[env_ids] for values in articulation.get_pose())
+    fallen = xp.concat([position[:, :2], rng.uniform(*height, (n, 1))], axis=-1)
+    any_turn = rng.normal(size=(n, 4))  # uniform on the sphere of quaternions
+    any_turn = any_turn / xp.linalg.vector_norm(any_turn, axis=-1, keepdims=True)
+    articulation.set_pose(xp.where(chosen, fallen, position), xp.where(chosen, any_turn, orientation), env_ids=env_ids)
+
+
+@term('randomization')
 def terrain_pose(
     state: RobotState,
     env_ids: Any,

@@ -81,6 +81,27 @@ def upright(state: RobotState, tolerance: PositiveFloat = 0.3) -> Array:
     return state.xp.exp(-squared_length(state.projected_gravity[:, :2]) / tolerance**2)
 
 
+@term('metric')
+@term('reward')
+def uprightness(state: RobotState) -> Array:
+    """(1 + cos(tilt)) / 2: 1 when the base is upright, 0.5 when it lies on its side, 0 upside down."""
+    return (1.0 - state.projected_gravity[:, 2]) / 2.0
+
+
+@term('reward')
+def risen(state: RobotState, height: PositiveFloat) -> Array:
+    """Height of the base above the ground / `height` [m], clipped to 0 to 1, times the square of `uprightness`."""
+    return (state.base_clearance / height).clip(0.0, 1.0) * state.xp.square(uprightness(state))
+
+
+@term('reward')
+def upright_posture(state: RobotState, tolerance: PositiveFloat, joints: Sequence[str] | None = None) -> Array:
+    """exp(-e / tolerance^2) times the 4th power of `uprightness`, e the mean squared offset of `joints` from home."""
+    offsets = joint_positions(state, relative=True, joints=joints)
+    error = state.xp.mean(state.xp.square(offsets), axis=-1)
+    return state.xp.exp(-error / tolerance**2) * uprightness(state) ** 4
+
+
 @term('reward')
 def forward_velocity(state: RobotState) -> Array:
     """Velocity of the base along the x axis of the env [m/s]."""

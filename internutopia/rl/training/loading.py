@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from internutopia.config import Config, TaskCfg
 from internutopia.config.learning import ActionCfg, LearningCfg, ObservationTermCfg
 from internutopia.config.robot import ControllerCfg, MimicCfg
+from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.observation_groups import each_group
-from internutopia.rl.policy import PolicyMetadata, check_names_no_program, load_policy
+from internutopia.rl.policy import PolicyMetadata, TaskPolicyMetadata, check_names_no_program, load_policy
 from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.engine import Engine
 from internutopia.rl.training.run_folder import RunRecord, read_run
@@ -45,7 +46,7 @@ class Trained:
     task: Task
     file: Path
     arrays: Arrays
-    metadata: PolicyMetadata | None = None
+    metadata: PolicyMetadata | TaskPolicyMetadata | None = None
     network: torch.nn.Module | None = None
     run: RunRecord | None = None
 
@@ -59,6 +60,8 @@ class Trained:
         config = self.task.config(num_envs, seed, threads, engine)
         if self.metadata is None:
             return config
+        if isinstance(self.metadata, TaskPolicyMetadata):
+            return with_learning(config, observations=self.metadata.observations)
         if self.file.suffix == '.yaml':
             return _by_controller(config, self.file, self.metadata)
         return with_learning(_with_mimic(config, self.metadata.mimic), observations=self.metadata.observations)
@@ -74,7 +77,8 @@ def load_trained(
     """Load the policy in a run's folder (its newest checkpoint), a policy file or a model of Stable-Baselines3.
 
     Args:
-        source: the folder or the file; models end in `.zip`.
+        source: the folder or the file; models end in `.zip`. Policy files may be assets, such as
+            `robots/franka/open_drawer.onnx`.
         env_id: id of the task to run it in; None means the one that it was trained for.
         engine: what it will be run on: where that gives tensors, the policy takes them; None means in numpy.
         options: options of the task that count more than those that it was trained with, see `find_task`.
@@ -92,7 +96,9 @@ def load_trained(
     if source.suffix == '.zip':
         return _load_sb3(source, env_id, options, device, trust)
     if not source.is_dir():
-        policy = load_policy(source, device)
+        if source.suffix in POLICY_SUFFIXES:
+            source = resolve(source, POLICY_SUFFIXES)
+        policy = load_policy(source, device, kind=None)
         # described in a YAML file, it is run by its controller, which gets the commands
         act = _as_commanded if source.suffix == '.yaml' else policy
         training = policy.metadata.training

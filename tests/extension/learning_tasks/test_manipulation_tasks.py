@@ -1,6 +1,7 @@
 """Terms of arms against known answers, and the tasks made of them."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from numpy.typing import NDArray
 from internutopia.model.kinematics import InverseKinematics
 from internutopia.rl import VectorEnv
 from internutopia.rl.state import RobotState
+from internutopia.rl.task_envs import with_learning
 from internutopia.rl.terms import look_up_term
+from internutopia.rl.training.evaluation import evaluate
+from internutopia.rl.training.loading import load_trained
 from internutopia.rl.training.tasks import find_task
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
-from internutopia_extension.learning_tasks import lift, reach
+from internutopia_extension.learning_tasks import lift, open_part, reach
 
 TURN = (0.70710678, 0.0, 0.0, 0.70710678)  # a quarter turn to the left
 
@@ -127,6 +131,57 @@ def test_a_lifted_cube_is_rewarded(make_envs: Callable[..., VectorEnv]) -> None:
     assert rewards[0] > 0.3 > 0.03 > rewards[1]
 
 
+def test_terms_of_a_part(make_envs: Callable[..., VectorEnv]) -> None:
+    envs = make_envs(open_part)
+    observations, _ = envs.reset()
+    assert observations.shape == (2, 30) and envs.action_space.shape == (2, 8)
+    state: RobotState = envs.core.state
+    handle = state.scene_object('cabinet/drawer').get_poses()[0].copy()
+    cabinet = state.object_positions(['cabinet'])[:, 0]
+    np.testing.assert_allclose(handle - cabinet, [[-0.042, 0.0, 0.06]] * 2, atol=1e-6)
+    assert not np.allclose(cabinet[0], cabinet[1]), 'it stands elsewhere in every episode'
+    state.jointed_object('cabinet').set_joint_positions(np.array([1]), np.array([[0.06]]))
+    state.changed()
+    drawer = {'body': 'cabinet', 'joint': 'drawer'}
+    np.testing.assert_allclose(call('observation', 'object_joint', **drawer)(state), [0.0, 0.06], atol=1e-6)
+    np.testing.assert_allclose(
+        call('reward', 'object_joint_moved', **drawer, low=0.0, high=0.08)(state), [0.0, 0.75], atol=1e-5
+    )
+    moved = state.scene_object('cabinet/drawer').get_poses()[0] - handle
+    np.testing.assert_allclose(moved, [[0.0] * 3, [-0.06, 0.0, 0.0]], atol=1e-6)
+    fingers = [state.articulation.get_dof_index(f'panda_finger_joint{k}') for k in (1, 2)]
+    state.articulation.set_joint_positions(np.full((2, 2), 0.01), fingers)
+    state.changed()
+    params = {'link': 'right_gripper', 'body': 'cabinet/drawer', 'joints': ['panda_finger_joint1'], 'opening': 0.04}
+    for radius, gripped in ((1.0, 0.75), (0.01, 0.0)):
+        grip = call('reward', 'grip', **params, radius=radius)(state)
+        np.testing.assert_allclose(grip, [gripped] * 2, atol=1e-5)
+    with pytest.raises(ValueError, match="object 'cabinet' has no joint 'draw'; did you mean 'drawer'"):
+        state.object_joint('cabinet', 'draw')
+    with pytest.raises(KeyError, match="no hinges or slides of an object 'table'"):
+        state.object_joint('table', 'drawer')
+    with pytest.raises(ValueError, match="there is no part 'door_'; did you mean 'door'"):
+        open_part.config(part='door_')
+
+
+def test_parts_are_seen_alike_by_compiled_terms() -> None:
+    outcomes = []
+    for compiled in (True, False):
+        envs = VectorEnv(with_learning(open_part.config(2, seed=0, threads=1), compiled=compiled))
+        envs.reset()
+        outcomes.append(envs.step(np.full(envs.action_space.shape, -0.2, np.float32))[:2])
+        envs.close()
+    for found, expected in zip(*outcomes, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize('part', ['drawer', 'door'])
+def test_policies_open_parts(part: str) -> None:
+    trained = load_trained(Path(f'robots/franka/open_{part}.onnx'))
+    result = evaluate(trained.act, trained.config(16, seed=3, threads=1))
+    assert trained.task.id == f'InternUtopia/Franka-Open{part.title()}-v0' and result.metrics['opened'] > 0.95
+
+
 def test_cubes_lie_elsewhere_in_every_episode(make_envs: Callable[..., VectorEnv]) -> None:
     envs = make_envs(lift, 4, max_episode_steps=2)
     envs.reset()
@@ -139,7 +194,7 @@ def test_cubes_lie_elsewhere_in_every_episode(make_envs: Callable[..., VectorEnv
     assert (np.abs(found[:, 2] - 0.025) < 2e-3).all()
 
 
-@pytest.mark.parametrize('task', ['Reach', 'Lift'])
+@pytest.mark.parametrize('task', ['Reach', 'Lift', 'OpenDoor'])
 def test_tasks_say_how_they_are_trained(task: str) -> None:
     settings = find_task(f'InternUtopia/Franka-{task}-v0').settings(iterations=3)
     assert settings.iterations == 3 and settings.num_envs >= 256

@@ -1,5 +1,6 @@
 """Tasks of legged robots: what they randomize, what they command, the ground, and actions that last."""
 
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -8,6 +9,8 @@ import pytest
 
 from internutopia.model.asset_paths import resolve
 from internutopia.rl import VectorEnv
+from internutopia.rl.training.evaluation import evaluate
+from internutopia.rl.training.loading import load_trained
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import navigation, velocity
 from internutopia_extension.learning_tasks.walkers import WALKERS
@@ -123,6 +126,15 @@ def test_a_foot_that_sinks_into_the_ground_is_pushed_up(scene: str, x: float, y:
     bodies = model.geom_bodyid[data.contact.geom]
     away = np.where(bodies[:, :1] == 0, 1.0, -1.0) * data.contact.frame[:, :3]  # from the ground to the foot
     assert (away[:, 2] > 0.9).all()
+
+
+def test_aliengo_gets_up_however_it_is_dropped() -> None:
+    trained = load_trained(Path('robots/aliengo/get_up.onnx'), options={'standing': 0.0})
+    config = trained.config(16, seed=3, threads=1)
+    envs = made(config)
+    assert np.ptp(envs.core.state.projected_gravity[:, 2]) > 1.0, 'on their backs, too'
+    envs.close()
+    assert evaluate(trained.act, config).metrics['uprightness'] > 0.98
 
 
 def test_wrong_names() -> None:

@@ -40,6 +40,7 @@ def look(envs: VectorEnv) -> dict[str, np.ndarray]:
 RANDOMIZATIONS: dict[str, tuple[dict[str, Any], set[str]]] = {
     'joint_offset': ({'position': (-0.1, 0.1), 'velocity': (-0.5, 0.5)}, {'q', 'dq'}),
     'base_pose': ({'x': (-0.1, 0.1), 'y': (0.2, 0.3), 'yaw': (-1.0, 1.0)}, {'position', 'orientation'}),
+    'tumbled': ({'height': (0.5, 0.6)}, {'position', 'orientation'}),
     'push': ({'speed': 0.5}, {'velocity'}),
     'gains': ({'stiffness': (0.8, 1.2), 'damping': (0.5, 1.5)}, {'stiffness', 'damping'}),
     'mass': ({'link': 'leg', 'factor': (0.5, 2.0)}, {'mass'}),

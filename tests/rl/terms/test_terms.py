@@ -106,6 +106,13 @@ REWARDS: list[Case] = [
     ('left_area', {'radius': 0.25}, lambda r: float(math.hypot(*r.position[:2]) > 0.25)),
     ('height', {'target': 0.4, 'tolerance': 0.2}, lambda r: math.exp(-((r.position[2] - 0.4) ** 2) / 0.04)),
     ('upright', {'tolerance': 0.5}, lambda r: math.exp(-(r.gravity[0] ** 2 + r.gravity[1] ** 2) / 0.25)),
+    ('uprightness', {}, lambda r: (1 - r.gravity[2]) / 2),
+    ('risen', {'height': 0.5}, lambda r: min(r.position[2] / 0.5, 1.0) * ((1 - r.gravity[2]) / 2) ** 2),
+    (
+        'upright_posture',
+        {'tolerance': 0.5, 'joints': ['tail']},
+        lambda r: math.exp(-((r.q[1] - HOME[1]) ** 2) / 0.25) * ((1 - r.gravity[2]) / 2) ** 4,
+    ),
     ('forward_velocity', {}, lambda r: r.v[0]),
     ('action_cost', {}, lambda r: r.action @ r.action),
     ('action_rate_cost', {}, lambda r: np.sum((r.action - r.action_before) ** 2)),

@@ -148,3 +148,4 @@ def test_a_model_of_any_task_is_exported_for_a_learned_controller(tmp_path: Path
     assert metadata.controller == 'ActuatorController' and metadata.training['id'] == CART_POLE
     with pytest.raises(ValueError, match='it is one for a LearnedController, not for a MoveBySpeedController'):
         load_policy(tmp_path / 'cart.onnx')
+    assert call('evaluate', tmp_path / 'cart.onnx', '--env-num', 2, '--seconds', 0.1).exit_code == 0
