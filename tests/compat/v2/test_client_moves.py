@@ -41,6 +41,7 @@ def pose_of(obs: dict[str, Any]) -> tuple[np.ndarray, float]:
     return obs['globalgps'][:2], np.degrees(2 * np.arctan2(z, w))
 
 
+@pytest.mark.slow
 def test_discrete_actions_of_a_robot_that_walks(client_env):
     env = client_env('single_env', ['past'], cameras=None)
     env.reset()
@@ -87,6 +88,7 @@ def test_the_packaged_policy_sways_as_documented_under_random_actions(make_env, 
     assert (rolls > checks.MAX_ROLL).mean() < 0.04
 
 
+@pytest.mark.slow
 def test_a_robot_that_is_pushed_over_has_fallen(client_env):
     env = client_env('single_env', ['past'], cameras=None)
     env.reset()
@@ -99,6 +101,7 @@ def test_a_robot_that_is_pushed_over_has_fallen(client_env):
     assert obs['metrics']['path'][0]['steps'] < walking['warm_up_step'] + STEPS
 
 
+@pytest.mark.slow
 def test_a_robot_that_does_not_get_on_is_stuck(client_env, monkeypatch):
     monkeypatch.setattr(checks, 'STUCK_STEPS', STUCK_STEPS)
     settings = base['task_settings'] | {'max_step': 2 * STUCK_STEPS}
@@ -116,6 +119,7 @@ def test_a_robot_that_does_not_get_on_is_stuck(client_env, monkeypatch):
     assert figures['NE'] == pytest.approx(1.0, abs=0.1)  # m: it leans back as it comes down step by step
 
 
+@pytest.mark.slow
 def test_flash_with_collision_stops_at_a_wall(client_env, opengl):
     env = client_env('collect', ['turned', 'straight'])
     env.reset()

@@ -174,6 +174,7 @@ def at_home(observations: Any) -> Any:
     return np.zeros((len(observations), 12), np.float32)
 
 
+@pytest.mark.slow
 def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -> None:
     config = velocity.config(4, 0, robot='aliengo', randomize=False, threads=1)
     result = evaluate(at_home, config, seconds=0.5, push=0.0, command=(0.0, 0.0, 0.0))
@@ -188,6 +189,7 @@ def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -
     assert moving.tracking.velocity_error > result.tracking.velocity_error + 0.3
 
 
+@pytest.mark.slow
 def test_a_policy_that_kneels_fails() -> None:
     config = velocity.config(2, 0, robot='aliengo', randomize=False, threads=1)
     figures = gait_report(at_home, config, stand=8.0)
