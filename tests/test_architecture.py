@@ -17,22 +17,26 @@ def trees() -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text()) for name, path in structure['files']()}
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other_in_a_circle(trees: dict[str, ast.Module]) -> None:
     assert len(trees) > 400
     assert structure['circles'](trees) == []  # in functions, for type checking and by string, too
 
 
+@pytest.mark.slow
 def test_no_room_holds_more_than_a_fifth_of_the_code(trees: dict[str, ast.Module]) -> None:
     lines = structure['lines_by_room'](trees)
     room, count = lines.most_common(1)[0]
     assert count <= sum(lines.values()) / 5, room
 
 
+@pytest.mark.slow
 def test_imports_by_string_are_found(trees: dict[str, ast.Module]) -> None:
     tree = ast.parse("""maker = 'internutopia.rl:VectorEnv'""")
     assert structure['imports_by_string']({'a': tree, **trees})['a'] == {'internutopia.rl'}
 
 
+@pytest.mark.slow
 def test_2x_is_a_guest(trees: dict[str, ast.Module]) -> None:
     importers, branches = structure['hosts'](trees)
     robot, joint = 'internutopia.core.robot.isaacsim', 'internutopia.core.util.joint'
@@ -45,6 +49,7 @@ def test_2x_is_a_guest(trees: dict[str, ast.Module]) -> None:
     assert branches == []  # what differs is in hooks: internutopia.util.conventions
 
 
+@pytest.mark.slow
 def test_docstrings_say_what_things_are_or_do(trees: dict[str, ast.Module]) -> None:
     docs = [text for tree in trees.values() for text in structure['docstrings'](tree)]
     assert len(docs) > 4000

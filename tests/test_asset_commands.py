@@ -37,6 +37,7 @@ def asset_path_of_a_new_program() -> str:
     return subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_the_asset_folder_is_kept_for_programs_that_start_afterwards(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
     assert set_assets_path.main(['assets']) == 0

@@ -78,6 +78,7 @@ def test_python_snippets_about_libraries_run_alone(block: int, tmp_path: Path):
     assert result.returncode == 0, f'{script.read_text()}\n{result.stderr}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'page', slow_but(*QUICK, of=[page for page in pages_with('python') if page != LIBRARIES]), ids=name_of
 )
@@ -154,6 +155,7 @@ def test_no_page_is_bound_to_a_machine(page: Path):
     assert str(ROOT) not in page.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['make_reference.py', 'make_porting.py'])
 def test_generated_pages_are_what_the_tools_write_on_any_machine(name: str):
     environment = {**os.environ, 'INTERNUTOPIA_ASSETS_PATH': '/somewhere/else', 'INTERNUTOPIA_COMPAT': '2.x'}

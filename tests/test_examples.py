@@ -29,6 +29,7 @@ def test_example(example, tmp_path):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', demo_files())
 def test_demo(name, tmp_path):
     result = CliRunner().invoke(commands.app, ['demo', name, '--out', str(tmp_path), '--steps', '5', '--seed', '1'])

@@ -17,6 +17,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # file of the repository: page of the site
     'README.md': 'index.md',
+    'docs/README.md': 'overview.md',
     'CONTRIBUTING.md': 'contributing.md',
     'CHANGELOG.md': 'changelog.md',
     'LICENSE': 'licence.md',

@@ -28,7 +28,7 @@ from internutopia.core.runner.grid import (
 )
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
-from internutopia.rendering.camera import CameraPose, Frame, Layer, RenderRequest
+from internutopia.rendering.camera import CameraPose, Layer, RenderRequest
 from internutopia.rendering.video import Image, Video
 
 
@@ -124,8 +124,9 @@ class Film:
         env: env to record; it is open as long as the film.
         path: the file.
         size: width and height [pixels]; None: 640 x 480.
-        camera: None views all that is recorded from above a corner, `'top'` views it straight from above;
-            others, of one env, are those of `internutopia.core.runner.env_cameras`.
+        camera: None views all that is recorded from above a corner, or follows the robot if that is a single one;
+            `'top'` views it straight from above; others, of one env, are those of
+            `internutopia.core.runner.env_cameras`.
         env_id: the env that is recorded alone; None for all envs, or the first for a camera of one env.
         fps: frames per second, at most: a frame is taken after a step; None: 15.
         step_dt: duration of a step in the video [s]; None: its simulated duration, real time.
@@ -174,7 +175,8 @@ class Film:
 
 def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int | None) -> Callable[[], Image]:
     """Return a function that takes a picture."""
-    of_all = env_id is None and camera in (None, TOP)
+    alone = env.num_envs == 1 and all(len(task.robots) == 1 for task in env.config.task_configs)
+    of_all = env_id is None and (camera == TOP or (camera is None and not alone))
     if env.is_remote:
         if not of_all:
             raise ValueError(
@@ -189,14 +191,4 @@ def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int |
         return lambda: env.render(camera, size)
     chosen = env_id or 0
     cameras = EnvCameras(runner, camera, size)
-    return lambda: _picture_of(runner, cameras, chosen, size)
-
-
-def _picture_of(runner: SimulatorRunner, cameras: EnvCameras, env_id: int, size: tuple[int, int]) -> Image:
-    """Render one env by itself; black without an episode."""
-    frame = Frame.blank(size, ('rgba',))
-    assert frame.rgba is not None
-    if runner.envs[env_id] is not None:
-        with runner.scenes.entered():
-            runner.world.render([RenderRequest(env_id, cameras.pose(env_id), frame)])
-    return np.ascontiguousarray(frame.rgba[..., :3])
+    return lambda: cameras.render(chosen)

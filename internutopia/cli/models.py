@@ -24,8 +24,6 @@ from internutopia.util.bounds import MAX_SIDE
 from internutopia.util.imports import install_hint
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from internutopia.asset_tools.description import (
         ActuatorFacts,
         BodyFacts,
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from internutopia.config import Config
 
 _COLLIDERS_SHOWN = 8  # of a body; decomposed meshes have hundreds
-_FAR_OFF = 50.0  # m: geoms that are larger are background
 
 
 @command('inspect')
@@ -157,7 +154,7 @@ def show(
     env = Env(read_run_file(source).config if is_run else _alone(source))
     try:
         env.reset()
-        picture = env.render(None if is_run else _whole(env.runner.world, size), size)
+        picture = env.render(None, size)
     finally:
         env.close()
     file = out or Path('out') / f'{Path(source).stem}.png'
@@ -173,22 +170,6 @@ def _alone(scene: str) -> Config:
 
     task = TaskCfg(type='SingleInferenceTask', scene_asset_path=scene)
     return Config(simulator=SimConfig(render_quality='full'), task_configs=[task], metrics_save_path='none')
-
-
-def _whole(world: Any, resolution: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return position and target of a camera that has all of env 0 in view."""
-    import numpy as np
-
-    from internutopia.core.runner.grid import overview_pose
-
-    model, data = world.model(0), world.data(0)
-    radius = model.geom_rbound[:, None]
-    seen = (radius[:, 0] > 0) & (radius[:, 0] < _FAR_OFF)  # a plane without borders has none
-    centres = data.geom_xpos[seen] if seen.any() else np.zeros((1, 3))
-    reach = np.minimum(radius[seen], 1.0) if seen.any() else np.ones((1, 1))
-    low, high = (centres - reach).min(axis=0), (centres + reach).max(axis=0)
-    camera_pose = overview_pose(low, high, resolution)
-    return camera_pose.position, 0.5 * (low + high)
 
 
 Kind = Literal[

@@ -28,6 +28,7 @@ from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.observations import StepResult
 from internutopia.core.robot.env_scene import EnvJoints
+from internutopia.core.runner.framing import Camera, union
 from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.snapshot import rows_of
@@ -155,14 +156,15 @@ class RayRunner(EnvRunner):
         self.results.flush()
 
     @override
-    def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
+    def render(self, camera: Camera, size: tuple[int, int]) -> Image:
         """Render the envs, except those whose worker has died."""
         shown = [i for i, env in enumerate(self.envs) if env is not None and env.lost is None]
         group = self._group_of_camera(camera)
+        box = union([box for box in self._call_all('box', lambda group: (), range(len(self.groups))).values() if box])
         try:
-            camera_pose = self._pool.call(group, 'camera_pose', camera, size)
+            camera_pose = self._pool.call(group, 'camera_pose', camera, size, box)
         except WorkerDiedError:
-            camera_pose = self._pool.call(group, 'camera_pose', camera, size)
+            camera_pose = self._pool.call(group, 'camera_pose', camera, size, box)
         tiles = self._call_all('render_tile', lambda group: (camera_pose, size, shown), range(len(self.groups)))
         first = next((group for group, ids in enumerate(self.groups) if shown and shown[0] in ids), 0)
         return merge_tiles([tiles[group] for group in sorted(tiles, key=lambda group: group != first)])
@@ -323,7 +325,7 @@ class RayRunner(EnvRunner):
         raise_first(answers, but=died)
         return {group: answer for group, answer in answers.items() if group not in died}
 
-    def _group_of_camera(self, camera: str | tuple[Any, Any] | None) -> int:
+    def _group_of_camera(self, camera: Camera) -> int:
         if not isinstance(camera, str):
             return 0
         number = camera.removeprefix('/World/env_').partition('/')[0]

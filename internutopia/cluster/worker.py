@@ -25,6 +25,7 @@ from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results
 from internutopia.core.robot.batched import BatchedActions
+from internutopia.core.runner.framing import Box, Camera
 from internutopia.core.runner.local import LocalRunner
 from internutopia.core.runner.snapshot import check_fit, restore, set_state
 from internutopia.core.runner.state import SceneState
@@ -183,9 +184,13 @@ class Worker(PipeServer):
         self.runner.warm_up(steps, physics)
         return self._reply([])
 
-    def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
-        """Return the pose of a camera; a camera of an env is one of the envs here."""
-        return self.runner.simulator.camera_pose(camera, size)
+    def box(self) -> Box | None:
+        """Return the box around the episodes here, see `Framing.box_around`."""
+        return self.runner.simulator.box()
+
+    def camera_pose(self, camera: Camera, size: tuple[int, int], box: Box | None) -> CameraPose:
+        """Return the pose of a camera, see `framing.camera_pose`; a camera of an env is one of the envs here."""
+        return self.runner.simulator.camera_pose(camera, size, box)
 
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
         """Render a camera's picture of the envs here, of those that are `shown` in the whole picture."""

@@ -12,16 +12,22 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from mujoco import mjtGeom
+from mujoco import mjtGeom, mjtJoint
 from numpy.typing import NDArray
 
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.spec import SceneSpec
 
 Array = NDArray[np.float64]
 
 _SKY = re.compile(r'(^|[/_])sky[_-]?(dome|box|sphere)?\d*$', re.IGNORECASE)  # names of geometry that stands for a sky
 _LEVEL = 0.1  # upward component of the normal from which on a plane is a ground
 _DOWN = np.array([0.0, 0.0, -1.0])
+_SHOWN = mujoco.MjvOption().geomgroup.astype(bool)  # geom groups that pictures show
+_FLAT = 0.05  # height of a ground, relative to its width
+_FARTHEST = 10.0  # m, of what is shown from the middle of the robots
+_TRAVEL = 0.5  # m, of a slide that is more than a part of an arm or a hand
+_SWING = 0.25  # room around a robot that stays where it is, relative to its size
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,52 @@ def geom_boxes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[Array, Array
     middle = data.geom_xpos + np.einsum('gij,gj->gi', axes, centre)
     reach = np.einsum('gij,gj->gi', np.abs(axes), half)
     return middle - reach, middle + reach
+
+
+def box_at_start(scene: CompiledScene, spec: SceneSpec, cell: float, alone: bool) -> tuple[Array, Array] | None:
+    """Return the lowest and highest corner `(3,)` of a box around what is seen of a scene when an episode starts.
+
+    Planes, skies, and a flat ground below other things do not count.
+
+    Args:
+        scene: the scene.
+        spec: its spec, with the poses of robots and objects at the start.
+        cell: width of the square around a robot that moves about.
+        alone: False for an env among others: the box then stays within its cell. Else it is at most 20 m wide if there
+            are robots.
+
+    Returns:
+        The box; None if there is nothing.
+    """
+    model, data = scene.model, scene.data_at_start(spec)
+    low, high = geom_boxes(model, data)
+    seen = _SHOWN[model.geom_group] & (model.geom_type != mjtGeom.mjGEOM_PLANE)
+    seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
+    boxes: list[tuple[Array, Array]] = []
+    for robot in scene.robots.values():
+        own = seen & (model.body_rootid[model.geom_bodyid] == model.body_rootid[robot.root.body])
+        seen &= ~own
+        place = data.xpos[robot.root.body]
+        bottom, top = np.vstack([low[own], place]).min(axis=0), np.vstack([high[own], place]).max(axis=0)
+        slides = robot.joint_ids[model.jnt_type[robot.joint_ids] == mjtJoint.mjJNT_SLIDE]
+        far = (np.ptp(model.jnt_range[slides], axis=1) > _TRAVEL) | (model.jnt_limited[slides] == 0)
+        room = 0.5 * cell if robot.root.qpos >= 0 or far.any() else _SWING * float(np.linalg.norm(top - bottom))
+        boxes.append((bottom - [room, room, 0.0], top + [room, room, 0.0]))
+    if seen.any():
+        low, high = low[seen], high[seen]
+        flat = high[:, 2] - low[:, 2] < _FLAT * (high - low)[:, :2].max(axis=1)
+        tall = np.ones(len(low), bool) if flat.all() else ~flat
+        low, high = low[tall].min(axis=0), high[tall].max(axis=0)
+        if boxes:
+            middle = np.mean([0.5 * (bottom + top) for bottom, top in boxes], axis=0)
+            low, high = (np.clip(corner, middle - _FARTHEST, middle + _FARTHEST) for corner in (low, high))
+        boxes.append((low, high))
+    if not boxes:
+        return None
+    corners = np.array(boxes)
+    if not alone:
+        corners[..., :2] = np.clip(corners[..., :2], -0.5 * cell, 0.5 * cell)
+    return corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)
 
 
 class SceneBounds:

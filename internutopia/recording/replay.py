@@ -24,6 +24,7 @@ from pydantic import model_validator
 from internutopia.config import Config
 from internutopia.config.base import BaseCfg, PathStr, Resolution, Vector
 from internutopia.config.yaml_file import read_mapping
+from internutopia.core.runner.env_cameras import EnvCameras
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.scene.scene import env_path
 from internutopia.core.vec_env import Env
@@ -220,6 +221,7 @@ class Replay:
                 raise NotImplementedError(f'episodes cannot be replayed on {type(world).__name__}')
             self._world = world
             self._start()
+            self._beside = EnvCameras(self.runner, None, (640, 480))
             if looks is not None:
                 world.rendered_model = functools.cache(lambda scene: looks.model(scene, world.timestep))
                 world.rendered_model(world.scene(0))
@@ -286,12 +288,12 @@ class Replay:
         return Drift(count, errors)
 
     def render(self, camera: ReplayCamera | None = None) -> NDArray[np.uint8]:
-        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, from above a corner.
+        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, beside the first robot.
 
         ValueError if there is no such camera, NoOpenGLError if nothing can be rendered here.
         """
         if camera is None:
-            return self.runner.render(None, (640, 480))
+            return self._beside.render(0)
         if camera.prim_path is not None:
             return self.runner.render(f'{env_path(0)}/{camera.prim_path}', camera.resolution)
         return self.runner.render((camera.position, camera.target), camera.resolution)

@@ -138,6 +138,26 @@ class CameraPose:
         """Return the pose at `position` [m] facing `target` [m], with the z axis upwards in the picture."""
         return cls(np.asarray(position, np.float64), rotation_towards(target, position), intrinsics)
 
+    @classmethod
+    def framing(cls, points: Floats, towards: Floats, intrinsics: Intrinsics, room: float = 1.0) -> CameraPose:
+        """Return the nearest pose with all `points` `(n, 3)` [m] in the picture.
+
+        Args:
+            points: the points.
+            towards: direction `(3,)` in which the camera is, seen from them.
+            intrinsics: with the camera's axis in the middle of the picture.
+            room: around the points, as a multiple of their size.
+        """
+        rotation = rotation_towards(np.zeros(3), towards)
+        right, up, back = (points @ rotation).T
+        widths = intrinsics.half_width / room, intrinsics.half_height / room
+        # of the planes in which the borders of the picture are, those that touch the points: x + width z at the camera
+        ends = [((axis + width * back).max(), (width * back - axis).max())
+                for axis, width in zip((right, up), widths, strict=True)]  # fmt: skip
+        distance = max((high + low) / (2.0 * width) for (high, low), width in zip(ends, widths, strict=True))
+        place = np.array([*(0.5 * (high - low) for high, low in ends), distance])
+        return cls(rotation @ place, rotation, intrinsics)
+
     def project(self, points: Floats) -> tuple[Floats, Floats]:
         """Project points `(..., 3)` [m] to the picture `(..., 2)`, as in `Intrinsics.crop`; also returns depths [m]."""
         intrinsics = self.intrinsics

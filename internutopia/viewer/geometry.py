@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _FAR = 200.0  # m: how far an infinite plane reaches
+_LEVEL = 0.9  # upward component of the normal of a level plane
 _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # of a geom that names none: its material counts
 _GAMMA = 2.2  # colours of models are those of a screen, colours of GLB files are linear
 
@@ -44,8 +46,11 @@ def moving_bodies(model: mujoco.MjModel) -> NDArray[np.intp]:
     return moving
 
 
-def body_files(model: mujoco.MjModel) -> dict[int, bytes]:
-    """Return GLB files by moving body, in its frame; bodies without visible geometry are left out."""
+def body_files(model: mujoco.MjModel, cell: float = 2.0 * _FAR) -> dict[int, bytes]:
+    """Return GLB files by moving body, in its frame; bodies without visible geometry are left out.
+
+    Level planes that stand still end at the border of a square of width `cell` [m] around the origin of the env.
+    """
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     moving = moving_bodies(model)
@@ -55,12 +60,17 @@ def body_files(model: mujoco.MjModel) -> dict[int, bytes]:
         texture, rgba = _material(model, geom)
         if not shown[model.geom_group[geom]] or rgba[3] == 0.0:
             continue
-        surface = _surface(model, geom)
+        body = int(moving[model.geom_bodyid[geom]])
+        axes = data.geom_xmat[geom].reshape(3, 3)
+        if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE:
+            level = body == 0 and abs(axes[2, 2]) > _LEVEL
+            surface = _plane(model, geom, cell if level else 2.0 * _FAR, axes[:2, :2], data.geom_xpos[geom, :2])
+        else:
+            surface = _surface(model, geom)
         if surface is None:
             continue
-        body = int(moving[model.geom_bodyid[geom]])
         frame = data.xmat[body].reshape(3, 3)
-        rotation = frame.T @ data.geom_xmat[geom].reshape(3, 3)
+        rotation = frame.T @ axes
         placed = _Surface(
             surface.vertices @ rotation.T + frame.T @ (data.geom_xpos[geom] - data.xpos[body]),
             surface.normals @ rotation.T,
@@ -107,8 +117,6 @@ def _surface(model: mujoco.MjModel, geom: int) -> _Surface | None:
 
     size, kind = model.geom_size[geom], mujoco.mjtGeom(model.geom_type[geom])
     match kind:
-        case mujoco.mjtGeom.mjGEOM_PLANE:
-            return _plane(model, geom)
         case mujoco.mjtGeom.mjGEOM_HFIELD:
             return _height_field(model, geom)
         case mujoco.mjtGeom.mjGEOM_MESH | mujoco.mjtGeom.mjGEOM_SDF:
@@ -157,18 +165,40 @@ def _mesh(model: mujoco.MjModel, mesh: int) -> _Surface:
     return _Surface(vertices, normals, uv, faces.reshape(-1, 3))
 
 
-def _plane(model: mujoco.MjModel, geom: int) -> _Surface:
+def _plane(model: mujoco.MjModel, geom: int, cell: float, axes: Floats, place: Floats) -> _Surface | None:
+    """Build a plane as far as the square of an env's cell reaches; None if it is outside.
+
+    `axes` `(2, 2)` are its own in the frame of the env, one a column, `place` `(2,)` is its middle [m] there.
+    """
     half = np.where(model.geom_size[geom, :2] > 0.0, model.geom_size[geom, :2], _FAR)
-    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]) * half
+    square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    corners = square * half
+    for normal, offset in zip((*axes, *-axes), (*place, *-place), strict=True):  # x and y, from both sides
+        corners = _cut(corners, normal, 0.5 * cell - offset)
+        if len(corners) < 3:
+            return None
     material = model.geom_matid[geom]
-    uv = np.zeros((4, 2))
+    uv = np.zeros((len(corners), 2))
     if material >= 0:
         endless = not model.geom_size[geom, :2].all()
         # a repeat is 2 m, or the whole plane; the middle of the picture is in the middle of the plane
         by_length = model.mat_texuniform[material] or endless
         uv = 0.5 + 0.5 * model.mat_texrepeat[material] * (corners if by_length else corners / half)
-    vertices = np.column_stack([corners, np.zeros(4)])
-    return _Surface(vertices, np.tile([0.0, 0.0, 1.0], (4, 1)), uv, np.array([[0, 1, 2], [0, 2, 3]]))
+    vertices = np.column_stack([corners, np.zeros(len(corners))])
+    faces = np.array([[0, i, i + 1] for i in range(1, len(corners) - 1)])
+    return _Surface(vertices, np.tile([0.0, 0.0, 1.0], (len(corners), 1)), uv, faces)
+
+
+def _cut(corners: Floats, normal: Floats, limit: float) -> Floats:
+    """Return the part of a convex polygon `(n, 2)` in which `normal @ point` is at most `limit`."""
+    excess = corners @ normal - limit
+    kept: list[Floats] = []
+    for (point, over), (following, beyond) in pairwise([*zip(corners, excess, strict=True), (corners[0], excess[0])]):
+        if over <= 0.0:
+            kept.append(point)
+        if (over > 0.0) != (beyond > 0.0):
+            kept.append(point + over / (over - beyond) * (following - point))
+    return np.array(kept).reshape(-1, 2)
 
 
 def _height_field(model: mujoco.MjModel, geom: int) -> _Surface:

@@ -5,7 +5,8 @@ Geometry is sent when the scenes change; a frame is two arrays for each body tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.core.runner.framing import AZIMUTHS, Box, union
+from internutopia.model.meshes.hulls import box_corners
+from internutopia.model.scene_bounds import geom_boxes, is_sky
+from internutopia.rendering.camera import CameraPose, Intrinsics
+from internutopia.util.rotations import yaw_of
 from internutopia.viewer.controls import Controls, Ray
 from internutopia.viewer.frames import ArmKey, ArmPose, EnvSnapshot, ShownScene
 from internutopia.viewer.geometry import body_files
@@ -22,6 +28,10 @@ if TYPE_CHECKING:
 
 _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _NEAREST, _FARTHEST = 0.6, 5.0  # m, of the camera from a robot
+_WIDEST = 100.0  # m, that a cell is made wider than the distance between envs
+_PAST = 1e-3  # m, behind a surface of the robot itself
+_FROM_ABOVE = np.array([0.6, -0.65, 0.7])  # direction of the camera from all that is shown
+_LENS = Intrinsics(0.7, 0.6)  # a part of what pages show that their panel does not cover
 _SIZE = 0.15  # m, of a handle
 _MARK_SIZE = 0.06  # m, radius
 _OF_TASK, _OF_PAGE = (25, 205, 50), (230, 120, 0)  # colours of goals
@@ -37,26 +47,28 @@ class Stage:
     def __init__(self, server: viser.ViserServer):
         self._server = server
         _light(server)
-        self._files: WeakKeyDictionary[ShownScene, dict[int, bytes]] = WeakKeyDictionary()
+        self._files: WeakKeyDictionary[ShownScene, dict[float, dict[int, bytes]]] = WeakKeyDictionary()
         self.shift = np.zeros(3)
         self._casts: list[_Cast] = []
-        self._shown: list[tuple[int, ShownScene]] = []
+        self._spread = 1.0  # distance between envs, relative to that of the run
+        self._shown: tuple[float, list[tuple[int, ShownScene]]] = 0.0, []
         self._view: tuple[int, str | None] = (0, None)  # what the cameras were placed for
 
     def show(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
         """Show envs; `follow` is the robot of the first one that stays in the middle, None for no robot."""
         if not envs or follow not in envs[0].scene.robots:
             follow = None
-        shown = [(env.env_id, env.scene) for env in envs]
+        cell = _cell([env.origin for env in envs])
+        shown = cell, [(env.env_id, env.scene) for env in envs]
         with self._server.atomic():
             if shown != self._shown:
-                self._cast(envs)
+                self._cast(envs, cell)
                 self._shown = shown
             for cast in self._casts:
                 cast.update(envs)
             self.shift = self._shift(envs, follow)
             for cast in self._casts:
-                cast.pose(np.array([envs[index].origin for index in cast.indices]) + self.shift)
+                cast.pose(np.array([envs[index].origin for index in cast.indices]) * self._spread + self.shift)
         view = len(envs), follow
         if envs and view != self._view:
             self._place_cameras(envs, follow)
@@ -76,19 +88,24 @@ class Stage:
         distance = mujoco.mj_ray(cast.scene.model, cast.data[0], origin, direction, visible, 1, -1, geom)
         return None if distance < 0.0 else tuple((origin + distance * direction).tolist())
 
-    def _cast(self, envs: Sequence[EnvSnapshot]) -> None:
-        """Replace the scenes on the stage."""
+    def _cast(self, envs: Sequence[EnvSnapshot], cell: float) -> None:
+        """Replace the scenes on the stage; the ground of each ends at the border of its cell.
+
+        Cells are as wide as envs are apart, or as the widest scene.
+        """
         for cast in self._casts:
             cast.remove()
         by_scene: dict[ShownScene, list[int]] = {}
         for index, env in enumerate(envs):
             by_scene.setdefault(env.scene, []).append(index)
         self._casts = []
+        width = cell if math.isinf(cell) else max(cell, min(_widest(scene.model for scene in by_scene), _WIDEST))
+        self._spread, cell = 1.0 if math.isinf(cell) else width / cell, width
         for number, (scene, indices) in enumerate(by_scene.items()):
-            files = self._files.get(scene)
-            if files is None:
-                files = self._files[scene] = body_files(scene.model)
-            self._casts.append(_Cast(self._server, f'/envs/scene_{number}', scene, indices, files))
+            by_cell = self._files.setdefault(scene, {})
+            if cell not in by_cell:
+                by_cell[cell] = body_files(scene.model, cell)
+            self._casts.append(_Cast(self._server, f'/envs/scene_{number}', scene, indices, by_cell[cell]))
 
     def _shift(self, envs: Sequence[EnvSnapshot], follow: str | None) -> NDArray[np.float64]:
         """Return the offset `(3,)` [m] that keeps a robot in the middle; its height is 0."""
@@ -98,17 +115,58 @@ class Stage:
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
     def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
-        """Place the cameras of pages near a robot, or above all envs."""
-        target = np.array([0.0, 0.0, 0.5])
-        if len(envs) > 1 or follow is None:
-            low, high = (limit([env.origin for env in envs], axis=0) for limit in (np.min, np.max))
-            target, distance = 0.5 * (low + high), 0.8 * float(np.linalg.norm(high - low)) + _FARTHEST
+        """Place the cameras of pages beside a robot where nothing blocks the view, or above all that is shown."""
+        if follow is None:
+            boxes = [
+                np.array(_box(cast.scene.model, data)) + self._spread * envs[index].origin
+                for cast in self._casts
+                for index, data in zip(cast.indices, cast.data, strict=True)
+            ]
+            low, high = union(boxes) or (np.zeros(3), np.ones(3))
+            pose = CameraPose.framing(box_corners(low, high), _FROM_ABOVE, _LENS)
+            target = pose.position - pose.rotation[:, 2] * (pose.position[2] - low[2]) / pose.rotation[2, 2]
+            position = pose.position
         else:
-            target[2] = 0.7 * float(self._casts[0].data[0].xpos[envs[0].scene.robots[follow].root][2])
-            distance = float(np.clip(2.2 * self._casts[0].reach(follow), _NEAREST, _FARTHEST))
-        position = target + distance * np.array([0.6, -0.65, 0.45])
+            cast = self._casts[0]
+            robot = cast.scene.robots[follow].root
+            root = cast.data[0].xpos[robot]
+            middle = root * [1.0, 1.0, 0.7]
+            distance = float(np.clip(2.2 * cast.reach(follow), _NEAREST, _FARTHEST))
+            yaw = float(yaw_of(cast.data[0].xquat[robot]))
+            ways = [np.array([math.cos(yaw + a), math.sin(yaw + a), 0.5]) / math.hypot(1.0, 0.5) for a in AZIMUTHS]
+            free = [cast.free_length(middle, way, distance, robot) for way in ways]
+            best = int(np.argmax(free))  # the first of those with a free view
+            target = middle + self.shift + envs[0].origin
+            position = target + (distance if free[best] == distance else 0.9 * free[best]) * ways[best]
         for camera in (self._server.initial_camera, *(each.camera for each in self._server.get_clients().values())):
             camera.position, camera.look_at = position, target
+
+
+def _box(model: mujoco.MjModel, data: mujoco.MjData) -> Box:
+    """Return the box around what is shown, planes and skies apart; `data` has the poses of geoms."""
+    low, high = geom_boxes(model, data)
+    seen = mujoco.MjvOption().geomgroup.astype(bool)[model.geom_group]
+    seen &= model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
+    seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
+    return union([*np.stack([low, high], axis=1)[seen]]) or (np.array([-1.0, -1.0, 0.0]), np.ones(3))
+
+
+def _widest(models: Iterable[mujoco.MjModel]) -> float:
+    """Return the distance [m] between envs at which no two of these models reach into each other."""
+    boxes: list[Box] = []
+    for model in models:
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        boxes.append(_box(model, data))
+    around = union(boxes)
+    return 0.0 if around is None else float((around[1] - around[0])[:2].max())
+
+
+def _cell(origins: Sequence[NDArray[np.float64]]) -> float:
+    """Return the distance between neighbours on the grid [m]; infinite for a single env."""
+    places = np.unique(np.array(origins).reshape(-1, 3)[:, :2].round(6), axis=0)
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    return float(gaps[gaps > 0.0].min(initial=np.inf))
 
 
 class _Cast:
@@ -142,6 +200,21 @@ class _Cast:
         root = self.scene.robots[robot].root
         own = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[root])
         return float((np.linalg.norm(data.geom_xpos[own] - data.xpos[root], axis=-1) + model.geom_rbound[own]).max())
+
+    def free_length(self, start: NDArray[np.float64], way: NDArray[np.float64], length: float, robot: int) -> float:
+        """Return how far the line from a point `(3,)` [m] is free, the body `robot` and what hangs on it apart."""
+        model, data, geom = self.scene.model, self.data[0], np.zeros(1, np.int32)
+        visible = mujoco.MjvOption().geomgroup
+        reached = 0.0
+        while reached < length:
+            distance = mujoco.mj_ray(model, data, start + reached * way, way, visible, 1, -1, geom)
+            reached += distance
+            if distance < 0.0:
+                break
+            if model.body_rootid[model.geom_bodyid[geom[0]]] != model.body_rootid[robot]:
+                return min(reached, length)
+            reached += _PAST
+        return length
 
     def remove(self) -> None:
         """Remove the nodes."""

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from internutopia.config.learning import ObservationTermCfg
 from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
@@ -28,6 +29,7 @@ from internutopia.rl.recurrent import State
 from internutopia.rl.registration import list_tasks
 from internutopia.rl.state import RobotState
 from internutopia.rl.terms.gait import STANDING
+from internutopia.rl.terms.observations import phase
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
 from internutopia.util.rotations import length, wrap_angle, yaw_of
@@ -65,7 +67,8 @@ class MoveBySpeedController(PlanarSpeedController):
     began: the policy is commanded to turn back by 1.5 times the error per second. With `config.hold_position` one that
     is commanded to stand keeps the spot and the heading that it has after 1 s: once it is 3 cm or 0.03 rad away, the
     policy is commanded to walk and turn back. Policies that stand still by themselves (observation `gait_phase`) are
-    left alone.
+    left alone; their clock goes on for a gait period after a command to stand: if it stopped in the middle of a stride,
+    they would fall.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
@@ -126,8 +129,9 @@ class MoveBySpeedController(PlanarSpeedController):
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
         # policies that are told when to stand stand still: to be sent back by some cm would make them walk
-        stands_still = any(term.term == 'gait_phase' for term in metadata.observations)
-        self._holds_position = config.hold_position and not stands_still
+        clocks = [term for term in metadata.observations if term.term == 'gait_phase']
+        self._holds_position = config.hold_position and not clocks
+        self._clock = next((term for term in clocks if term.params.get('stops', True)), None)
         self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
         self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
         self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them
@@ -167,7 +171,7 @@ class MoveBySpeedController(PlanarSpeedController):
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
         self._heading[rows] = np.nan
-        self._stood[rows] = 0.0
+        self._stood[rows] = 0.0 if self._clock is None else np.inf  # it does not walk
         self._strayed[rows] = False
         for state, initial in zip(self._recurrent, self._initial, strict=True):
             state[rows] = initial
@@ -252,6 +256,8 @@ class MoveBySpeedController(PlanarSpeedController):
             clamped = self._with_position(selection, clamped, on_time)
         selection.put(state.commands[metadata.command], clamped)
         observations = selection.take(self._observations.compute())
+        if self._clock is not None:
+            observations = self._with_last_stride(self._clock, selection, clamped, observations)
         actions = self._remembering(selection, observations) if self._recurrent else self.policy(observations)
         if metadata.action_clip is not None:
             actions = actions.clip(-metadata.action_clip, metadata.action_clip)
@@ -265,6 +271,19 @@ class MoveBySpeedController(PlanarSpeedController):
         self._targets[places] = targets
         # a whole number of policy steps after the last action
         selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
+
+    def _with_last_stride(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, inputs: Any) -> Any:
+        """Return observations `(m, dim)` whose clock goes on until a gait period is over after a command to stand."""
+        state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
+        stood = xp.where(length(command) < STANDING, selection.take(self._stood) + metadata.step_dt, 0.0)
+        selection.put(self._stood, stood)
+        period, place = clock.params['period'], metadata.observations.index(clock)
+        end = sum(self._observations.sizes[: place + 1])
+        now = selection.take(phase(state, period, clock.params.get('alternating', True)))
+        goes_on = (stood > 0.0) & (stood < period)
+        scaled = xp.astype(now * state.arrays.asarray(clock.scale), inputs.dtype)
+        stride = xp.where(goes_on[:, None], scaled, inputs[:, end - 2 : end])
+        return xp.concat([inputs[:, : end - 2], stride, inputs[:, end:]], axis=-1)
 
     def _remembering(self, selection: EnvSelection, observations: Any) -> Any:
         """Run a recurrent policy, with a state for each env."""

@@ -30,6 +30,8 @@ _TABLE: dict[str, tuple[float | None, ...]] = {
     'jerk': (3200.0, 2500.0, 2100.0, 3400.0, 5800.0, 3700.0),  # rad/s³
     'cost_of_transport': (0.6, 0.6, 0.65, 0.5, 0.6, 0.62),
     'asymmetry': (0.06, 0.06, 0.08, 0.06, 0.05, 0.03),
+    'acting_fallen': (0.0, 0.0, 0.0, 0.0, None, 0.0),  # Aliengo's controller lets strides end, its policy alone falls
+    'steep': (0.03, 0.01, 0.01, 0.01, None, 0.03),  # share of the actions
 }
 BOUNDS: dict[str, dict[str, float]] = {
     policy: {figure: bound for figure, bounds in _TABLE.items() if (bound := bounds[column]) is not None}

@@ -205,6 +205,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return write_home(tmp_path_factory.mktemp('home'), 'small', seed=2)
 
 
+@pytest.mark.slow
 def test_a_home_has_what_its_generator_says(home: Home) -> None:
     active = {model.path for model in home.models if model.active}
     meshes = [mesh for mesh in home.meshes.values() if mesh.model in active]

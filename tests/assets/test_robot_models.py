@@ -90,11 +90,13 @@ def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.mark.slow
 def test_models_are_what_the_tool_writes():
     result = subprocess.run([sys.executable, str(TOOL), '--check'], capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_check_names_a_model_that_differs(tmp_path, monkeypatch, capsys):
     tool = load_tool()
     monkeypatch.setattr(tool, 'ROOT', tmp_path)

@@ -51,6 +51,7 @@ def test_all_kernels_of_a_task_compile(launches: Any, arch: int) -> None:
     assert not any(errors), next(filter(None, errors))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_is_found() -> None:
     @wp.func_native("""
         #if defined(__CUDA_ARCH__)

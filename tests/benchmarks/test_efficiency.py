@@ -36,6 +36,7 @@ def test_physics_is_left_out_and_put_back() -> None:
     envs.close()
 
 
+@pytest.mark.slow
 def test_saved_rows_become_a_table_and_a_picture(tmp_path: Path) -> None:
     pytest.importorskip('matplotlib')
     saved = tmp_path / 'bench.json'
@@ -50,6 +51,7 @@ def test_saved_rows_become_a_table_and_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / 'efficiency.png').read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.slow
 def test_a_file_without_such_rows_says_how_to_get_them(tmp_path: Path) -> None:
     saved = tmp_path / 'bench.json'
     saved.write_text('{"rows": []}')

@@ -112,6 +112,7 @@ def _bound(prim: Any) -> str:
     return UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0].GetPrim().GetName()
 
 
+@pytest.mark.slow
 def test_a_small_home_has_the_size_that_it_says(small: Home) -> None:
     assert_counts(small, models=40, files=28, meshes=200, triangles=60_000, materials=40)
     assert len([look for look in small.materials.values() if look.texture]) == 8
@@ -182,6 +183,7 @@ def test_doors_drawers_and_small_things_move_in_the_interaction_stage(small: Hom
         assert inside.IsPathIncluded(model.path) == (model.category in ('wall', 'ceiling'))
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_home_and_another_one_another(small: Home, tmp_path: Path) -> None:
     again, other = write_home(tmp_path / 'again', 'small'), write_home(tmp_path / 'other', 'small', seed=1)
     moved = [model._replace(file=small.folder / model.file.relative_to(again.folder)) for model in again.models]
@@ -231,6 +233,7 @@ def test_what_is_called_free_is_free(seed: int, small: Home, tmp_path: Path) -> 
         assert_things_hold(home, space)
 
 
+@pytest.mark.slow
 def test_doors_are_in_the_doorways_of_the_interaction_stage(small: Home) -> None:
     corners = np.concatenate([mesh.corners for mesh in meshes(Usd.Stage.Open(str(small.interaction)))])
     assert all(meets(corners, space.low, space.high) for space in small.spaces_of('doorway'))
@@ -316,6 +319,7 @@ def test_materials_say_how_they_look(small: Home) -> None:
     assert len(checked) > 30
 
 
+@pytest.mark.slow
 def test_the_preview_is_the_same_home_with_other_materials(small: Home, tmp_path: Path) -> None:
     home = write_home(tmp_path, 'small', preview=True)
     assert (home.meshes, home.materials) == (small.meshes, small.materials)
@@ -335,6 +339,7 @@ def test_the_preview_is_the_same_home_with_other_materials(small: Home, tmp_path
             assert Path(file.resolvedPath).resolve() == (home.materials_folder / look.texture.file).resolve()
 
 
+@pytest.mark.slow
 def test_links_can_be_text_and_copies_without_any(tmp_path: Path) -> None:
     flat = write_home(tmp_path / 'flat', 'small', links='text')
     file = flat.models[0].file.parent
@@ -356,6 +361,7 @@ def test_links_can_be_text_and_copies_without_any(tmp_path: Path) -> None:
     assert all((copy.materials_folder / Path(name).name).is_file() for name in koo)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written(small: Home, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no size 'large', there are 'home', 'small'"):
         write_home(tmp_path, 'large')  # pyright: ignore[reportArgumentType]

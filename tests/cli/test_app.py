@@ -75,6 +75,7 @@ def test_a_number_that_an_option_cannot_have_is_refused(command: str, given: str
     assert result.exit_code == 2 and message in ' '.join(result.stderr.replace('│', ' ').split())
 
 
+@pytest.mark.slow
 def test_help_does_not_name_bounds_beyond_any_machine():
     for command in (['run'], ['train'], ['evaluate', 'nav'], ['evaluate', 'suite'], ['compare']):
         shown = CliRunner().invoke(commands.app, [*command, '--help']).stdout

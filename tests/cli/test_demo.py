@@ -22,6 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_without_a_name_it_takes_the_options_of_run_and_replaces_its_own_results(folder: Path):
     for steps in (2, 1):
         result = demo('--steps', str(steps), '--env-num', '2', '--no-picture')

@@ -106,6 +106,7 @@ def frames(film):
     return imageio_ffmpeg.count_frames_and_secs(str(film))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('opengl')
 def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
     result = evaluate('--envs', 1, '--out', 'one', '--video', 1)
@@ -141,6 +142,7 @@ def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
     ]
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_resumed(folder):
     assert evaluate('--out', 'out', '--policy', 'random', '--seed', 3).exit_code == 0
     whole = report_in(folder / 'out')
@@ -156,6 +158,7 @@ def test_an_evaluation_is_resumed(folder):
     assert report_in(folder / 'out') == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', slow_but(signal.SIGKILL, of=[signal.SIGKILL, signal.SIGINT]))
 def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
     (folder / 'nav_policies.py').write_text(PATIENT)
@@ -203,6 +206,7 @@ def test_worker_processes_measure_the_same(folder):
     assert Dataset('data').episode_ids == [0, 2, 4]
 
 
+@pytest.mark.slow
 def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     (folder / 'bare.xml').write_text(
         '<mujoco><worldbody><geom size="1" contype="0" conaffinity="0"/></worldbody></mujoco>'
@@ -288,6 +292,7 @@ def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages
         assert message in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('opengl')
 def test_policies_of_users_are_asked_when_their_action_is_over(folder):
     result = evaluate('--policy', 'nav_policies:ahead', '--out', 'out', '--distance', 'euclidean', '--video', 2)
@@ -301,6 +306,7 @@ def test_policies_of_users_are_asked_when_their_action_is_over(folder):
     assert evaluate('--policy', 'nav_policies:speeds', '--out', 'other').exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('envs', [1, 3])
 def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplog, envs):
     policies = folder / 'nav_policies.py'

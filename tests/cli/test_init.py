@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_run_file_runs(folder: Path):
     assert init('first.yaml').exit_code == 0
     assert '#   internutopia run first.yaml --viewer' in Path('first.yaml').read_text()
@@ -43,6 +44,7 @@ def test_copies_of_demos():
         assert copy.splitlines()[1:] == file.read_text().splitlines()[1:]  # the first names the file
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten(folder: Path):
     Path('mine.yaml').write_text('mine')
     Path('my_robots').mkdir()
@@ -63,6 +65,7 @@ def test_nothing_is_overwritten(folder: Path):
     assert Path('mine.yaml').read_text() == 'mine' and not list(Path('my_robots').iterdir())
 
 
+@pytest.mark.slow
 def test_the_package_passes_its_tests_and_runs_beside_its_folder(folder: Path):
     """Where scripts stand, its folder has its name, too, and must not hide what is installed."""
     pytest.importorskip('pip')

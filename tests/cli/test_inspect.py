@@ -157,6 +157,7 @@ def test_a_file_that_cannot_be_read(write: Any, tmp_path: Path, name: str, text:
     assert 'Traceback' not in result.output
 
 
+@pytest.mark.slow
 def test_a_file_of_unknown_origin(write: Any) -> None:
     path = write('arm.xml', ARM)
     assert inspect(path, '--time', 600).stdout == inspect(path).stdout

@@ -36,6 +36,7 @@ def test_names_of_a_kind_with_what_they_are(kind: str, name: str, meaning: str) 
     assert list(names) == sorted(names) and meaning in names[name]
 
 
+@pytest.mark.slow
 def test_each_kind_has_names_and_others_are_refused() -> None:
     for kind in get_args(Kind):
         assert listed(kind), kind

@@ -16,6 +16,7 @@ def show(*arguments: object) -> Result:
     return CliRunner().invoke(commands.app, ['show', *map(str, arguments)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('source', ['scenes/empty.xml', 'robots/jetbot/jetbot.xml', 'run.yaml'])
 def test_show_writes_a_picture(write, tmp_path, monkeypatch, opengl, source):
     monkeypatch.chdir(write().parent)
@@ -36,6 +37,7 @@ def test_show_names_what_is_wrong(tmp_path, monkeypatch):
     assert result.exit_code == 2 and 'apt install libegl1' in result.stderr and not (tmp_path / 'a.png').exists()
 
 
+@pytest.mark.slow
 def test_a_run_is_filmed(write, tmp_path, opengl):
     video = tmp_path / 'films' / 'run.gif'
     result = run(write(task_configs=[task(max_steps=6)]), '--out', tmp_path, '--no-picture', '--video', video)
@@ -56,6 +58,7 @@ def test_an_mp4_needs_its_library(write, tmp_path, monkeypatch):
     assert result.exit_code == 2 and "'.avi'" in result.stderr and "'.mp4'" in result.stderr
 
 
+@pytest.mark.slow
 def test_an_mp4_is_written(write, tmp_path, opengl):
     pytest.importorskip('imageio_ffmpeg')
     file = write(task_configs=[task(max_steps=3)])
@@ -64,6 +67,7 @@ def test_an_mp4_is_written(write, tmp_path, opengl):
     assert (tmp_path / 'run.mp4').read_bytes()[4:8] == b'ftyp'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('options', [('--camera', 'follow:b'), ('--camera', 'top', '--video-env', 1), ('--env', 1)])
 def test_cameras_of_one_env(write, tmp_path, opengl, options):
     video = tmp_path / 'run.gif'
@@ -76,6 +80,7 @@ def test_cameras_of_one_env(write, tmp_path, opengl, options):
     assert frames[0].shape == (60, 80, 3) and frames[0].std() > 5.0 and len(frames) == 1  # of 6 steps of 1/60 s
 
 
+@pytest.mark.slow
 def test_wrong_options_of_a_video_are_named(write, tmp_path, opengl):
     file = write()
     video = '--out', tmp_path, '--no-picture', '--overwrite', '--video', tmp_path / 'a.gif'

@@ -6,6 +6,7 @@ import pytest
 from runs import DRIVE, TASK, results_in, run, task
 
 
+@pytest.mark.slow
 def test_a_run_writes_results_and_picture_and_prints_a_summary(write, tmp_path):
     result = run(write(actions={'a': {'drive': [0.5, 0.0]}}), '--out', tmp_path / 'out')
     assert result.exit_code == 0, result.stderr
@@ -68,6 +69,7 @@ def test_a_path_is_followed(write, tmp_path):
     assert results_in(tmp_path)[0]['metrics']['way_of_a'] == pytest.approx(0.35, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('spec', ['random', {'random': {'every': 5}}])
 def test_random_actions_depend_on_seed_and_episode_only(write, tmp_path, spec):
     file = write(actions={'a': {'drive': spec}})
@@ -91,6 +93,7 @@ def test_steps_ends_the_run_early(write, tmp_path):
     assert '4 episodes finished, 2 unfinished: 60 env steps' in result.stdout
 
 
+@pytest.mark.slow
 def test_results_of_an_earlier_run_are_not_lost_by_accident(write, tmp_path):
     file = write()
     assert run(file, '--out', tmp_path).exit_code == 0

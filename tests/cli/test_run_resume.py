@@ -39,6 +39,7 @@ def start():
         process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', slow_but(signal.SIGINT, of=[signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_finishes_the_step_and_says_how_to_go_on(write, start, tmp_path, number):
     # one is always under way
@@ -72,6 +73,7 @@ def test_a_second_run_in_the_folder_is_refused_while_the_first_goes_on(write, tm
     assert run(file, '--out', tmp_path, '--no-picture', *options).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_run_stopped_by_steps_goes_on_until_all_is_done(write, tmp_path):
     file = write(task_configs=[task(repeat=4)])
     first = run(file, '--out', tmp_path / 'a b', '--steps', 15, '--no-picture', '--env-num', 1)
@@ -87,6 +89,7 @@ def test_a_run_stopped_by_steps_goes_on_until_all_is_done(write, tmp_path):
     assert nothing.exit_code == 0 and '0 episodes finished (4 were finished before): 0 env steps' in nothing.stdout
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gives_the_results_of_one_without_a_break(write, tmp_path):
     file = write(actions={'a': {'drive': {'random': {'every': 5}}}}, task_configs=[task(repeat=5)], seed=3)
     assert run(file, '--out', tmp_path / 'whole', '--no-picture').exit_code == 0
@@ -124,6 +127,7 @@ def test_what_cannot_be_resumed_is_said(write, tmp_path):
     assert again.exit_code == 2 and 'results.jsonl, line 3: expected a result' in again.stderr
 
 
+@pytest.mark.slow
 def test_a_changed_run_file_is_refused_unless_forced(write, tmp_path, caplog):
     out = ('--out', tmp_path / 'out', '--no-picture')
     assert run(write(), *out, '--steps', 13, '--seed', 1).exit_code == 0

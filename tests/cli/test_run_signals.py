@@ -125,12 +125,14 @@ def command() -> Iterator[Callable[..., Command]]:
         each.temporary.rmdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', SIGNALS)
 def test_while_it_is_imported(write, command, number):
     """What reads a module in C may take an exception for a mistake."""
     command(write(actions=STILL), start=SLOW_MODULE.replace('NUMBER', str(int(number))) + START).has_ended(128 + number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', slow_but(signal.SIGTERM, of=SIGNALS))
 def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
     (tmp_path / 'trough.usda').write_text(TROUGH)

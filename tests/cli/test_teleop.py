@@ -41,6 +41,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / 'run.yaml'
 
 
+@pytest.mark.slow
 def test_keys_of_a_terminal_end_the_episodes(config: Path):
     master, slave = pty.openpty()
     command = [sys.executable, '-m', 'internutopia', 'teleop', str(config), '--device', 'keyboard']
@@ -58,6 +59,7 @@ def test_keys_of_a_terminal_end_the_episodes(config: Path):
     assert [json.loads(each)['metrics'] for each in results] == [{'success': True}, {'success': False}]
 
 
+@pytest.mark.slow
 def test_a_session_is_recorded(config: Path):
     pytest.importorskip('h5py', reason='this format needs the extra `record`')
     master, slave = pty.openpty()

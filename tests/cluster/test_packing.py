@@ -39,11 +39,13 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, max_size=5))
 def test_what_goes_in_comes_out(values: list[Any]):
     assert same(unpack(pack(values)), values)
 
 
+@pytest.mark.slow
 @given(VALUES, st.integers(1, 4))
 def test_equal_values_are_one_group(value: Any, count: int):
     assert len(pack([value] * count).groups) == 1

@@ -31,6 +31,7 @@ def test_a_script_of_2x_with_two_processes_runs_to_its_end(cluster):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_workers_do_the_same_as_one_process(cluster, distributed, make_config, toy, tmp_path):
     tasks = [toy(max_steps=2, metrics=[MetricCfg(name='seen', type='ToyMetric')]) for _ in range(3)]
     fields = {'tasks': tasks, 'compat': '2.x'}

@@ -31,6 +31,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', slow_but('franka-arm_ik_controller', of=NAMES))
 def test_actions_lead_to_what_they_lead_to_locally(pair: Pair, name: str, tmp_path: Path) -> None:
     config, robot, controller = config_of(name, tmp_path, ENVS)

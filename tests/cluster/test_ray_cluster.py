@@ -392,6 +392,7 @@ env.close()
     assert sorted(line['episode_id'] for line in results(tmp_path)) == list(range(200))
 
 
+@pytest.mark.slow
 def test_clusters_that_cannot_be_joined(cluster, tmp_path: Path):
     import ray
 

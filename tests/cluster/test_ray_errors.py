@@ -205,6 +205,7 @@ def test_a_worker_that_dies_while_a_state_is_set_takes_no_other_env_along(pair: 
     assert [info['step'] for info in pair.ray.step([move()] * ENVS)[4]][:2] == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_forked_child_leaves_the_run_to_its_parent(pair: Pair, toy):
     pair.queue(*[toy(max_steps=50)] * ENVS)
     pair.reset()

@@ -26,6 +26,7 @@ def record(env: Env, folder: Path) -> Dataset:
     return Dataset(folder)
 
 
+@pytest.mark.slow
 def test_a_recording_of_workers_is_that_of_one_process(pair: Pair, toy, tmp_path: Path):
     """One of them is killed in its second step."""
     tasks = [toy(max_steps=3 + i) for i in range(6)]

@@ -26,6 +26,7 @@ from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 pytestmark = pytest.mark.xdist_group('ray')
 
 
+@pytest.mark.slow
 def test_robots_in_several_scenes_give_the_same_lists_and_the_same_results(cluster, toy, tmp_path):
     """Nine episodes of unequal length in four envs, reset in an order that goes to and fro between workers."""
     imu = IMUCfg(name='imu', prim_path='torso_link', acceleration_noise=0.1)
@@ -113,6 +114,7 @@ CALLS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )

@@ -44,6 +44,7 @@ def poses(pair: Pair, env_id: int) -> dict[str, np.ndarray]:
     return {f'/envs/scene_0/{body}': data.xpos[body] for body in range(1, scene.model.nbody)}
 
 
+@pytest.mark.slow
 def test_a_page_shows_envs_of_workers_where_their_states_say(pair: Pair, toy):
     ids = pair.queue(*[toy(max_steps=10**6)] * ENVS)
     pair.reset()
@@ -72,6 +73,7 @@ def test_a_page_shows_envs_of_workers_where_their_states_say(pair: Pair, toy):
         steps_until(pair.ray, lambda: page.sees(lambda: page.position(node).shape == (ENVS, 3)))
 
 
+@pytest.mark.slow
 def test_who_looks_changes_nothing_and_a_slider_moves_one_robot(pair: Pair, toy):
     ids = pair.queue(*[toy(max_steps=10**6)] * ENVS)
     pair.reset()

@@ -157,6 +157,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_workers_compute_what_one_process_does(config: Config, envs: VectorEnv) -> None:
     local = VectorEnv(config, autoreset_mode='SameStep')
     expected, again = played(local), played(local)

@@ -44,6 +44,7 @@ def taken(action: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(ACTIONS, min_size=2, max_size=2), max_size=12))
 def test_what_is_covered_is_taken(steps: list[list[Any]]):
     cache = SignatureCache()

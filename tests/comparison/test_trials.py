@@ -60,6 +60,7 @@ def test_figures_of_a_box(simulator: SimConfig, write_model: Callable[[str, str]
     assert not trials.joints and not trials.drives
 
 
+@pytest.mark.slow
 def test_differences(write_model: Callable[[str, str], str]) -> None:
     """Of a drive with twice the stiffness, and of the same."""
     file = write_model('rail', RAIL)

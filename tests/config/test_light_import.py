@@ -1,9 +1,12 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ['mujoco', 'pxr', 'torch', 'matplotlib', 'ray', 'gymnasium', 'numpy']
 
 
+@pytest.mark.slow
 def test_configs_load_nothing_heavy():
     code = (
         'import sys, internutopia, internutopia.config, internutopia_extension.configs;'

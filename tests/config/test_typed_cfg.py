@@ -297,6 +297,7 @@ def test_wrong_poses_are_refused(field, value):
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@pytest.mark.slow
 @given(
     st.tuples(finite, finite, finite), st.text(min_size=1), st.dictionaries(st.text(), finite | st.text() | st.none())
 )

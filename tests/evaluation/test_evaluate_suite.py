@@ -37,6 +37,7 @@ def report(folder: str) -> dict[str, Any]:
     return json.loads(Path(folder, 'report.json').read_text())
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_envs_and_are_resumed(short: Suite, serve: Callable[..., str]):
     remote = ['--mapping', 'mapping.yaml', '--policy', serve('http'), '--horizon', 3]
     one, three = (evaluate('--envs', envs, '--out', f'out{envs}', *remote) for envs in (1, 3))
@@ -56,6 +57,7 @@ def test_results_do_not_depend_on_the_number_of_envs_and_are_resumed(short: Suit
     assert results.read_text().startswith(first)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('opengl')
 def test_what_the_policy_saw_is_recorded_and_failures_are_filmed(short: Suite, serve: Callable[..., str]):
     Path('seeing.yaml').write_text(SEEING)
@@ -110,6 +112,7 @@ def test_worker_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.M
     assert report('workers')['times']['requests'] == report('here')['times']['requests'] == 3 * -(-300 // 8)
 
 
+@pytest.mark.slow
 def test_the_command_that_goes_on_is_printed(short: Suite, serve: Callable[..., str]):
     words = ['evaluate', 'policy', 'Test/Short', *FIXED, '--policy', serve('http', 'nan'), '--on-policy-error', 'skip']
     result = CliRunner().invoke(app, [*words, '--mapping', 'mapping.yaml', '--out', 'out'])
@@ -136,6 +139,7 @@ def test_what_a_mapping_names_is_checked_before_the_first_episode(short: Suite):
         assert not Path('out').exists()
 
 
+@pytest.mark.slow
 def test_where_a_dataset_lies_is_printed_and_nothing_is_warned_of(short: Suite, caplog: pytest.LogCaptureFixture):
     result = evaluate(
         '--policy', 'expert', '--tasks', 'stack,door', '--record', 'data', '--out', 'out', '--format', 'hdf5'

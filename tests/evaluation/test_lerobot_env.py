@@ -94,6 +94,7 @@ def test_recorded_actions_reach_the_goal_again(mapping: MappingCfg):
     assert features['observation.images.eye']['shape'] == [16, 24, 3]
 
 
+@pytest.mark.slow
 def test_recorded_actions_repeat_the_demonstrations(short: Suite, mapping: MappingCfg):
     mapping = blind(mapping).update(action=mapping.action.update(mode='delta'))
     Path('lerobot.yaml').write_text(yaml.safe_dump(mapping.model_dump(mode='json')))
@@ -111,6 +112,7 @@ def test_recorded_actions_repeat_the_demonstrations(short: Suite, mapping: Mappi
     env.close()
 
 
+@pytest.mark.slow
 def test_an_env_that_has_ended_waits_for_the_others(short: Suite, mapping: MappingCfg):
     env = SuiteVectorEnv(short, 'stack', blind(mapping), 1, threads=1)
     assert env.call('_max_episode_steps') == [12]
@@ -148,6 +150,7 @@ def test_a_policy_of_lerobot_needs_the_package(short: Suite):
     assert result.exit_code == 2 and 'policy lerobot:out/train needs lerobot: a Python 3.12 with' in result.stderr
 
 
+@pytest.mark.slow
 def test_seeds_beyond_the_last_episode_begin_again(short: Suite, mapping: MappingCfg):
     of_cube = mapping.observation.update(cameras={}, state={'observation.state': ['objects/red_cube']})
     env = SuiteVectorEnv(short, 'stack', mapping.update(observation=of_cube), 2, threads=1)

@@ -103,6 +103,7 @@ def towards(request: dict[str, Any]) -> dict[str, Any]:
     return {'actions': np.where(left[:, None] > 0.2, [[1, 1, 0]], 0)}
 
 
+@pytest.mark.slow
 def test_figures_are_those_that_are_worked_out_by_hand(folder: Path, serve: Callable[[Act], Served]):
     """Of `a`, from x = 0 to 2 by 8 steps, with a reference path of 3 points.
 
@@ -129,6 +130,7 @@ def test_figures_are_those_that_are_worked_out_by_hand(folder: Path, serve: Call
     assert asked == pytest.approx([0.0, 0.5, 1.0, 1.5, 2.0], abs=0.01)  # after 2 of 3 actions each
 
 
+@pytest.mark.slow
 def test_velocities_are_held_and_a_stop_ends_the_episode(folder: Path, serve: Callable[[Act], Served]):
     calls: dict[str, int] = {}
 
@@ -148,6 +150,7 @@ def test_velocities_are_held_and_a_stop_ends_the_episode(folder: Path, serve: Ca
     assert b['path_length'] < 0.06 and a['time'] == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.slow
 def test_waypoints_are_in_the_frame_of_the_robot(folder: Path, serve: Callable[[Act], Served]):
     start = episode('c', 0.0, start_yaw=math.pi / 2)
     Path('e.yaml').write_text(yaml.safe_dump({'episodes': [start]}))
@@ -184,6 +187,7 @@ def test_frames_are_of_the_last_actions(folder: Path, serve: Callable[[Act], Ser
     ]  # of the wall
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('kind', 'actions', 'message'),
     [
@@ -225,6 +229,7 @@ def test_one_stop_is_that_of_each_env(folder: Path, serve: Callable[[Act], Serve
     assert {each['end'] for each in results().values()} == {'stop'}
 
 
+@pytest.mark.slow
 def test_an_episode_whose_policy_fails_counts_as_failed(folder: Path, serve: Callable[[Act], Served]):
     def act(request: dict[str, Any]) -> dict[str, Any]:
         far = request['observations']['pose'][:, 0] > 0.6
@@ -236,6 +241,7 @@ def test_an_episode_whose_policy_fails_counts_as_failed(folder: Path, serve: Cal
     assert (results()['b']['end'], results()['b']['success']) == ('stop', 1.0)
 
 
+@pytest.mark.slow
 def test_nothing_is_an_action_but_not_for_ever(folder: Path, serve: Callable[[Act], Served]):
     served = serve(lambda request: {'actions': np.full(len(request['env_ids']), -1)})
     result = evaluate(f'http://{served.place}', '--mapping', 'discrete.yaml')
@@ -262,6 +268,7 @@ def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
         assert result.exit_code == 2 and message in result.stderr, result.output
 
 
+@pytest.mark.slow
 def test_an_agent_server_of_internnav_is_asked(folder: Path, serve: Callable[[Act], Served]):
     places: list[list[float]] = []
 
@@ -291,6 +298,7 @@ def test_an_agent_server_of_internnav_is_asked(folder: Path, serve: Callable[[Ac
     assert result.exit_code == 2 and 'the mapping needs agent: {model_name: ...}' in result.stderr
 
 
+@pytest.mark.slow
 def test_a_file_of_vln_ce_is_evaluated(folder: Path):
     """In Habitat's axes y is up, and a robot that is not turned looks along -z, which is y here."""
     item = {

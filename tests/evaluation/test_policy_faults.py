@@ -53,6 +53,7 @@ def in_one(protocol: str, fault: str) -> bool:
     return (protocol == 'ws' and fault not in ('late', 'hangup')) or fault in ('nan', 'turn')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('protocol', 'fault'), slow_but(*QUICK, of=CASES))
 def test_the_episode_has_failed_and_the_others_go_on(
     short: Suite, serve: Callable[..., str], protocol: str, fault: str
@@ -72,6 +73,7 @@ def test_the_episode_has_failed_and_the_others_go_on(
     assert f'the policy failed in {len(failed)} episodes' in result.stderr and FAULTS[fault] in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('protocol', 'fault'), slow_but(('ws', 'hangup'), of=CASES))
 def test_the_episode_is_tried_again(short: Suite, serve: Callable[..., str], protocol: str, fault: str):
     result = evaluate(serve(protocol, fault), '--on-policy-error', 'retry')
@@ -82,6 +84,7 @@ def test_the_episode_is_tried_again(short: Suite, serve: Callable[..., str], pro
     assert 'the policy failed' not in result.stderr
 
 
+@pytest.mark.slow
 def test_an_episode_that_always_fails_is_not_tried_for_ever(short: Suite, serve: Callable[..., str]):
     assert evaluate(serve('ws'), '--episodes', 1).exit_code == 0  # the policy itself is sound
     result = evaluate('evil:policy', '--on-policy-error', 'retry', '--overwrite')
@@ -102,6 +105,7 @@ def test_an_episode_that_always_fails_is_not_tried_for_ever(short: Suite, serve:
     assert 'OverflowError' in result.stderr
 
 
+@pytest.mark.slow
 def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Callable[..., str]):
     result = evaluate(serve('ws', 'always-shape'))
     assert result.exit_code == 1
@@ -110,6 +114,7 @@ def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Call
     assert '3 of 3 episodes have no result; resume with: internutopia evaluate suite Test/Short' in result.stdout
 
 
+@pytest.mark.slow
 def test_what_a_function_gives_is_checked_before_it_costs_an_episode(short: Suite):
     for name, code, message in (
         ('none', 'None', 'expected an action, {controller: ...} or the number of one, got None'),
@@ -125,6 +130,7 @@ def test_what_a_function_gives_is_checked_before_it_costs_an_episode(short: Suit
     assert left.exit_code == 2 and "module 'leaves' calls sys.exit(0) when it is imported" in left.stderr
 
 
+@pytest.mark.slow
 def test_targets_that_no_arm_reaches_are_said(short: Suite, serve: Callable[..., str]):
     result = evaluate(serve('http', 'far'))
     assert result.exit_code == 0
@@ -132,6 +138,7 @@ def test_targets_that_no_arm_reaches_are_said(short: Suite, serve: Callable[...,
     assert json.loads(Path('out/report.json').read_text())['targets_out_of_reach'] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('protocol', slow_but('ws', of=['ws', 'http', 'zmq']))
 def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str], protocol: str):
     address = serve(protocol, 'die')
@@ -147,6 +154,7 @@ def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str
     assert sorted(line['episode_id'] for line in lines()) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite):
     for address, message in (
         ('ws://127.0.0.1:9', 'no policy answers at ws://127.0.0.1:9 within 3 s: '),

@@ -58,6 +58,7 @@ def test_suites_are_found_by_name(suite):
             suite.task_configs(**names)
 
 
+@pytest.mark.slow
 def test_episodes_are_fixed_and_differ_along_their_axis_alone(suite):
     cameras = {'front': (16, 16), 'wrist': (16, 16)}
     axes = suite.perturbations
@@ -84,6 +85,7 @@ def test_episodes_are_fixed_and_differ_along_their_axis_alone(suite):
     assert poses == {number: str([o.position for o in each.objects]) for number, each in plain.items()}
 
 
+@pytest.mark.slow
 def test_every_episode_has_room_for_its_objects_and_an_instruction_that_names_them(suite):
     for task in suite.task_configs(perturbations=('none', 'object_pose', 'unseen_objects', 'distractors'), episodes=15):
         objects = {each.name: each for each in task.objects}
@@ -127,6 +129,7 @@ def test_the_random_policy_moves_the_gripper_about(suite, tmp_path: Path):
     assert result['end'] == 'steps'
 
 
+@pytest.mark.slow
 def test_instructions_are_said_in_other_words(suite):
     for name in suite.tasks:
         usual, other = (
@@ -163,6 +166,7 @@ def test_an_arm_starts_elsewhere_and_stays_there(suite):
             obs, *_ = env.step([{}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('task', slow_but('stack', 'drawer', of=list(SUITE.tasks)))
 def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, task: str):
     one, four = (run_expert(suite, tmp_path, envs, tasks=[task], episodes=4) for envs in (1, 4))
@@ -170,6 +174,7 @@ def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, 
     assert [each['success'] for each in one] == [1.0] * 4
 
 
+@pytest.mark.slow
 def test_observations_between_steps_change_nothing(suite, tmp_path: Path):
     (usual,) = run_expert(suite, tmp_path, 1, tasks=['stack'], episodes=1)
     (task,) = suite.task_configs(['stack'], episodes=1)

@@ -120,6 +120,7 @@ def driven(make_env: Any, models: dict[str, str], robot: str) -> Driven:
     return env, [{config.name: action}] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', ['jetbot'])
 def test_some_spoilt_states_are_refused_or_taken(driven: Driven) -> None:
     check_spoilt_states(*driven, SAMPLE)

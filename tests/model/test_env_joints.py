@@ -71,6 +71,7 @@ def test_a_link_that_is_fixed_to_the_world_stays_and_the_root_hangs_on_it(hangin
     assert env.get_observations()[0]['hopper']['position'][2] < 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('given', ['world', 'block'])
 def test_a_hinge_makes_a_pendulum_of_the_period_that_mechanics_says(hanging, given):
     env = hanging()

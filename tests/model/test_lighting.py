@@ -45,6 +45,7 @@ def test_there_is_one_sky(write_model):
     assert (model.tex_type == SKIES).sum() == 1
 
 
+@pytest.mark.slow
 def test_pictures_of_an_unlit_scene_are_neither_black_nor_burnt_out(write_model, render):
     model = compose(SceneSpec(asset=write_model('a.xml', BALL.format(''))), 0.01).compile()
     for back in np.array([(1.0, 0, 0.4), (-1, 0, 0.4), (0, 1, 0.4), (0, -1, 0.4)]):

@@ -15,6 +15,7 @@ LONG = 600.0  # [s], for machines that are busy
 ENDLESS = '<worldbody><replicate count="40000"><body><geom size="1"/></body></replicate></worldbody>'
 
 
+@pytest.mark.slow
 def test_what_passed_is_compiled_as_ever_and_not_tried_again(models, write_model):
     crate = write_model('own', '<worldbody><body><geom size="0.1"/></body></worldbody>')
     objects = (ObjectSpec('crate', crate, dynamic=True),)
@@ -29,6 +30,7 @@ def test_what_passed_is_compiled_as_ever_and_not_tried_again(models, write_model
     np.testing.assert_array_equal(model.body_mass, plain.body_mass)
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_too_long_is_named(models, write_model):
     endless = write_model('endless', ENDLESS)
     scene = SceneSpec(endless, robots=(RobotSpec('arm', models['arm'], fixed_base=True),))
@@ -39,6 +41,7 @@ def test_a_file_that_takes_too_long_is_named(models, write_model):
         describe(endless)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_file(tmp_path, write_model):
     with limited_by(AssetLimitsCfg(time=LONG)):
         with pytest.raises(ValueError, match=r'broken.xml: .*unrecognized element'):
@@ -57,6 +60,7 @@ def test_a_file_that_crashes_a_reader_is_an_error(tmp_path):
         SceneCache().get(SceneSpec(str(path)), 0.01)
 
 
+@pytest.mark.slow
 def test_an_env_has_limits(make_env, make_task, write_model):
     grid = '<worldbody><replicate count="30" offset="1 0 0"><geom size="0.1"/></replicate></worldbody>'
     task = make_task(write_model('grid', grid))

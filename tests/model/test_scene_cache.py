@@ -224,6 +224,7 @@ def test_an_env_keeps_its_model_when_the_file_changes(make_env, make_task, write
     assert [env.runner.get_obj('b', i).get_mass() for i in range(2)] == pytest.approx([3.0, 3.0])
 
 
+@pytest.mark.slow
 def test_an_env_that_goes_through_scenes_keeps_those_that_run_alone(make_env, make_task, write_model):
     geom = '<worldbody><geom size="0.1" pos="{} 0 0"/>{}</worldbody>'
     paths = [write_model(f'scene{k}', geom.format(k, '<geom size="0.2"/>' * k)) for k in range(3)]

@@ -170,6 +170,7 @@ def test_what_is_read_is_what_would_have_been_compiled(scene, load, compiled, ca
     assert sorted(file.suffix for file in cache.iterdir()) == ['.json', '.mjb']
 
 
+@pytest.mark.slow
 def test_another_robot_in_the_scene_read_last_opens_no_stage(scene, folder, load, compiled, caplog, monkeypatch):
     other = dataclasses.replace(scene, robots=())
     read = SceneCache().get(other, 0.01)
@@ -223,6 +224,7 @@ def test_a_change_in_any_file_is_seen_and_taken_back(scene, folder, load, compil
     assert not compiled
 
 
+@pytest.mark.slow
 def test_a_change_that_leaves_size_and_time_is_seen(scene, folder, load):
     path = folder / 'shelf.usda'
     before = path.stat()
@@ -298,6 +300,7 @@ def test_a_full_disk_is_a_warning_and_leaves_nothing_behind(scene, load, cache, 
     assert len(compiled) == 2
 
 
+@pytest.mark.slow
 def test_what_another_attempt_may_do_better_is_not_kept(scene, folder, load, cache, tmp_path, monkeypatch, caplog):
     skewed = SHELF.replace('(1, 0, 2)', '(1.3, 0.2, 2)')  # which has no boxes: CoACD is asked
     (folder / 'shelf.usda').write_text(skewed)

@@ -35,6 +35,7 @@ def follow(robot: RobotCfg, start: tuple[float, float], goal: tuple[float, float
     return length, float(np.linalg.norm(observations[0][robot.name]['position'][:2] - np.array(goal)))
 
 
+@pytest.mark.slow
 def test_a_jetbot_drives_around_furniture() -> None:
     """From one room through the doorway to the other."""
     robot = jetbot.JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[jetbot.move_along_path_cfg])

@@ -54,6 +54,7 @@ def test_a_way_is_simplified_to_its_legs():
     assert simplified(corner).tolist() == [[0.0, 0.0], [2.2, 0.1], [2.3, 2.0]]
 
 
+@pytest.mark.slow
 def test_the_reference_path_is_the_shortest_one_to_the_goal(home: str):
     episodes = sample_instruction_episodes(home, AGENT, 6, seed=3, ranges=Ranges(distance=(1.5, 9.0)))
     assert episodes == sample_instruction_episodes(home, AGENT, 6, seed=3, ranges=Ranges(distance=(1.5, 9.0)))

@@ -91,6 +91,7 @@ def two_floors(riser: float) -> str:
     )
 
 
+@pytest.mark.slow
 def test_floors_above_each_other_are_kept_apart_and_stairs_join_them() -> None:
     found = map_of(two_floors(riser=0.18))
     below, above = [1.0, 2.0, 0.0], [1.0, 2.0, 1.8]
@@ -165,6 +166,7 @@ def test_a_ground_without_borders_is_mapped_around_the_origin() -> None:
     np.testing.assert_allclose([low[:2], high[:2]], [[-4.8, -4.8], [4.8, 4.8]], atol=CELL)
 
 
+@pytest.mark.slow
 def test_scenes_that_cannot_be_mapped_say_why() -> None:
     with pytest.raises(ValueError, match='nothing to stand on.*a scene needs a floor that collides'):
         map_of('<geom type="plane" size="0 0 1" contype="0" conaffinity="0"/>')

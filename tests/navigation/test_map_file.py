@@ -35,6 +35,7 @@ def lengths(found: NavigationMap) -> np.ndarray:
     return found.distance_field([0.5, 0.5, 0.0]).distances([[5.5, 0.5, 0.0], [1.5, 3.5, 0.0]])
 
 
+@pytest.mark.slow
 def test_a_map_that_was_made_is_read(scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = NavigationMap.of_scene(scene, AGENT)
     assert len(cached(scene)) == 1
@@ -47,6 +48,7 @@ def test_a_map_that_was_made_is_read(scene: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_another_scene_or_agent_has_another_map(scene: Path) -> None:
     first = NavigationMap.of_scene(scene, AGENT)
     slim = NavigationMap.of_scene(scene, Agent(0.1, 1.0, 0.2))

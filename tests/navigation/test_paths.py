@@ -144,6 +144,7 @@ def along(corners: np.ndarray, spacing: float = 0.02) -> np.ndarray:
 H1, SMALL = Agent(radius=0.377, height=1.74, step_height=0.087), Agent(radius=0.11, height=0.17, step_height=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('scene', 'agent'), [('apartment.usda', H1), ('rooms.xml', SMALL)])
 def test_nothing_is_touched_along_paths(scene: str, agent: Agent, tmp_path: Path) -> None:
     assert collisions(f'scenes/{scene}', agent, 25, tmp_path) == []

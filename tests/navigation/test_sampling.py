@@ -37,6 +37,7 @@ def home(write_model: Write) -> str:
     return write_model('home', f'<worldbody>{HOME}{lamp}</worldbody>{LABELS}')
 
 
+@pytest.mark.slow
 def test_places_are_reachable_as_far_as_they_say_and_repeatable(home: str) -> None:
     ranges = Ranges(distance=(2.0, 5.0), ratio=(1.2, 3.0))
     episodes = sample_point_episodes(home, AGENT, 20, seed=1, ranges=ranges)
@@ -53,6 +54,7 @@ def test_places_are_reachable_as_far_as_they_say_and_repeatable(home: str) -> No
     assert len({episode.start_yaw for episode in episodes}) == 20
 
 
+@pytest.mark.slow
 def test_long_robots_start_where_they_can_turn(write_model: Write) -> None:
     """Two halls of 3 x 3 m with a door of 0.9 m: an agent of 0.26 m goes through it, and turns 0.48 m from walls."""
     walls = box((3.0, 3.1), (0.0, 1.0), (0.0, 2.0)), box((3.0, 3.1), (1.9, 3.0), (0.0, 2.0))
@@ -95,6 +97,7 @@ def test_what_is_behind_a_wall_is_not_seen(write_model: Write) -> None:
     assert (points[:, 0] > 2.2).all()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sampled_says_why(home: str, write_model: Write) -> None:
     with pytest.raises(ValueError, match='found 0 of 3 episodes with a distance of 50 to 60 m and a ratio'):
         sample_point_episodes(home, AGENT, 3, ranges=Ranges(distance=(50.0, 60.0)))
@@ -135,6 +138,7 @@ def test_floor_plan_and_picture() -> None:
     assert pixels[row, column].tolist() == [255, 0, 0] and (pixels[row - 10, column] > 240).all()
 
 
+@pytest.mark.slow
 def test_commands(home: str, tmp_path: Path) -> None:
     out, picture = tmp_path / 'out' / 'e.yaml', tmp_path / 'map.png'
     command = ['episodes', home, '--robot', 'jetbot', '--count', '2', '--distance', '1', '3', '--out', str(out)]

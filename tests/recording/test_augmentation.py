@@ -38,6 +38,7 @@ def corner(looks: Looks, dataset: Dataset) -> NDArray[np.float64]:
         return replay.render(ABOVE)[:8, :8].reshape(-1, 3).mean(axis=0)
 
 
+@pytest.mark.slow
 def test_without_looks_all_is_as_it_was(tmp_path: Path, dataset: Dataset) -> None:
     new = augment(dataset, tmp_path / 'new')
     assert [episode.steps for episode in new] == list(STEPS)
@@ -51,6 +52,7 @@ def test_without_looks_all_is_as_it_was(tmp_path: Path, dataset: Dataset) -> Non
         assert all(map(equal, after.states, before.states))
 
 
+@pytest.mark.slow
 def test_other_looks_change_the_pictures_alone(tmp_path: Path, dataset: Dataset) -> None:
     looks = Looks(geoms=[GeomLook(names='scene/*', color=(1.0, 0.0, 0.0))])
     new = augment(dataset, tmp_path / 'new', looks, {'above': ABOVE})
@@ -66,6 +68,7 @@ def test_other_looks_change_the_pictures_alone(tmp_path: Path, dataset: Dataset)
         assert len(list(replay.states())) == STEPS[1] + 1
 
 
+@pytest.mark.slow
 def test_a_light_shines_in_place_of_the_others(dataset: Dataset) -> None:
     """What a light adds is its colour times that of the ground, at which it looks straight, and some that is shine."""
 

@@ -78,6 +78,7 @@ def content(table: Path) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('format', 'table'), [(name, table) for name, each in TABLES.items() for table in each])
 @pytest.mark.parametrize('size', [None, 0])
 def test_a_table_that_is_cut_off_costs_nothing(
@@ -125,6 +126,7 @@ def test_what_was_recorded_and_is_cut_off_is_named(
     assert Dataset(folder).episode_ids == [0, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('format', 'file'), [('lerobot', VIDEO), ('hdf5', PICTURES)])
 def test_pictures_that_are_gone_are_named(copy_of: Callable[[str], Recorded], format: str, file: str) -> None:
     folder, *_ = copy_of(format)
@@ -139,6 +141,7 @@ def test_pictures_that_are_gone_are_named(copy_of: Callable[[str], Recorded], fo
         np.testing.assert_array_equal(new.rewards, old.rewards)
 
 
+@pytest.mark.slow
 def test_a_damaged_config_is_named_and_mended_by_the_run_that_goes_on(copy_of: Callable[[str], Recorded]) -> None:
     folder, config, trace = copy_of('hdf5')
     before = (folder / 'config.json').read_bytes()

@@ -6,11 +6,13 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 from jetbot_runs import STEPS, MakeConfig, record, speed
 
 from internutopia.recording import Dataset
 
 
+@pytest.mark.slow
 def test_the_file_has_the_layout_that_robomimic_reads(tmp_path: Path, make_config: MakeConfig) -> None:
     record(tmp_path / 'data', make_config({'front': (64, 48)}), format='hdf5')
     dataset = Dataset(tmp_path / 'data')

@@ -39,6 +39,7 @@ def info_of(dataset: Dataset) -> dict[str, Any]:
     return json.loads((dataset.folder / 'meta/info.json').read_text())
 
 
+@pytest.mark.slow
 def test_the_info_says_what_is_there(dataset: Dataset) -> None:
     info = info_of(dataset)
     features = info.pop('features')
@@ -146,6 +147,7 @@ def test_videos_have_a_frame_for_each_row_at_its_time(dataset: Dataset) -> None:
         assert all(frame.to_ndarray(format='rgb24').shape == size for frame in frames)
 
 
+@pytest.mark.slow
 def test_videos_show_what_the_cameras_saw(tmp_path: Path, dataset: Dataset, make_config: MakeConfig) -> None:
     record(tmp_path / 'arrays', make_config(CAMERAS), format='hdf5')
     for leaf, key in (('jetbot/sensors/front/rgba', FRONT), ('jetbot/sensors/wide/rgba', WIDE)):
@@ -155,6 +157,7 @@ def test_videos_show_what_the_cameras_saw(tmp_path: Path, dataset: Dataset, make
         assert np.abs(shown.astype(int) - seen).mean() < COLOUR_ERROR
 
 
+@pytest.mark.slow
 def test_a_damaged_video_is_named(tmp_path: Path, make_config: MakeConfig) -> None:
     record(tmp_path / 'data', make_config({'front': (64, 48)}))
     dataset = Dataset(tmp_path / 'data')

@@ -69,6 +69,7 @@ def test_a_run_in_two_parts_is_recorded_and_replayed(survey: Path) -> None:
     assert '6 of 6 steps give the same state, to the bit; largest difference of a position: 0' in actions.output
 
 
+@pytest.mark.slow
 def test_a_replay_is_filmed_with_another_camera(survey: Path) -> None:
     invoke('run', survey, '--record', 'data', '--format', 'hdf5', '--no-picture')
     Path('camera.yaml').write_text('{position: [0.4, 0, 0.3], target: [0, 0, 0.05], resolution: [80, 60]}')
@@ -81,6 +82,7 @@ def test_a_replay_is_filmed_with_another_camera(survey: Path) -> None:
     assert Dataset('new')[2].raw_frames('scene/sensors/camera/rgba').shape == (6, 60, 80, 3)
 
 
+@pytest.mark.slow
 def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
     invoke('run', survey, '--record', 'data', '--format', 'hdf5', '--no-picture')
     Path('data/data.hdf5').unlink()

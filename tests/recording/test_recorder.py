@@ -341,6 +341,7 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path, config: Co
         Recorder(tmp_path / 'mine', config, 'hdf5')
 
 
+@pytest.mark.slow
 def test_a_second_recorder_of_a_folder_is_refused(tmp_path: Path, config: Config) -> None:
     refused = 'another recorder writes to this dataset: wait for its end, or record to another folder'
     with closing(Env(config)) as env, Recorder(tmp_path / 'data', config, 'hdf5') as recorder:

@@ -66,6 +66,7 @@ def test_an_episode_of_the_array_api_is_replayed_both_ways(tmp_path: Path, learn
         assert replay.repeat_actions().identical == 4
 
 
+@pytest.mark.slow
 def test_pictures_are_those_of_another_camera(tmp_path: Path, config: Config) -> None:
     record(tmp_path / 'data', config, format='hdf5')
     file = tmp_path / 'camera.yaml'

@@ -277,6 +277,7 @@ def test_a_version_is_all_a_client_asks_for(stub: Stub) -> None:
     assert stub.keys == [None] and 'Authorization' not in stub.heads[0]
 
 
+@pytest.mark.slow
 def test_the_package_loads_nothing_heavy() -> None:
     program = (
         'import sys, internutopia.remote\n'

@@ -26,6 +26,7 @@ def test_it_serves_as_long_as_the_block_lasts(source: Path | Config, size: int) 
         create_vectorized_env(1, base_url=url, timeout=0.2)
 
 
+@pytest.mark.slow
 def test_it_says_that_it_did_not_start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError, match='the server did not start: exit code 2'):
         with local_server(tmp_path / 'missing.yaml'):

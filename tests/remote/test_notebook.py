@@ -65,6 +65,7 @@ print('ended', ends, observations[0].shape, env.get_active_count())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('num_envs', slow_but(4, of=[1, 4]))
 def test_the_cells_run(serve: Callable[..., Any], num_envs: int) -> None:
     script = SCRIPT.format(num_envs=num_envs, url=serve(read_run_file(SERVED).config).url)

@@ -88,6 +88,7 @@ def test_a_client_makes_one_call_at_a_time(url: str) -> None:
         assert answer.result().api == client.get('version', Version).api
 
 
+@pytest.mark.slow
 def test_a_forked_child_leaves_the_session_to_its_parent(url: str, kind: str) -> None:
     make, calls = KINDS[kind]
     with closing(make(url)) as envs:
@@ -110,6 +111,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]), len(envs.step(np.zeros((2, 1)))[0
 """
 
 
+@pytest.mark.slow
 def test_the_end_of_a_forked_child_does_not_end_the_session(url: str) -> None:
     environment = {**os.environ, 'NO_PROXY': '*'}
     program = [sys.executable, '-c', END, url]

@@ -65,6 +65,7 @@ def same(ours: Any, theirs: Any, place: str = '') -> None:
         assert ours == theirs, place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', MODES)
 def test_step_by_step_as_local(served: tuple[str, Config], mode: AutoresetMode) -> None:
     url, config = served
@@ -242,6 +243,7 @@ def test_after_close(url: str) -> None:
         create_vectorized_env(ENVS, base_url=url, session_id=session_id)
 
 
+@pytest.mark.slow
 def test_stable_baselines_learns_on_a_server(url: str) -> None:
     with (
         pytest.raises(ValueError, match="autoreset_mode='SameStep', got 'NextStep'"),

@@ -110,6 +110,7 @@ def step_until(step: Callable[[], Any], done: Callable[[], Any]) -> None:
         step()
 
 
+@pytest.mark.slow
 def test_states_are_those_of_the_same_envs_in_this_process_to_the_bit(envs: VectorEnv, twin: rl.VectorEnv):
     for each in (envs, twin):
         each.reset(seed=3)
@@ -133,6 +134,7 @@ def test_states_are_those_of_the_same_envs_in_this_process_to_the_bit(envs: Vect
     assert frame.envs[0].scene is frame.envs[1].scene is not frame.envs[2].scene
 
 
+@pytest.mark.slow
 def test_a_page_shows_the_env_that_it_picks(envs: VectorEnv, twin: rl.VectorEnv):
     for each in (envs, twin):
         each.reset(seed=3)
@@ -169,6 +171,7 @@ def test_a_page_shows_the_env_that_it_picks(envs: VectorEnv, twin: rl.VectorEnv)
         )
 
 
+@pytest.mark.slow
 def test_who_looks_changes_nothing(envs: VectorEnv, twin: rl.VectorEnv):
     with attach(envs) as viewer:
         rows = [envs.reset(seed=3)[0]]
@@ -182,6 +185,7 @@ def test_who_looks_changes_nothing(envs: VectorEnv, twin: rl.VectorEnv):
         assert row.tobytes() == twin.step(FORWARD)[0].tobytes()
 
 
+@pytest.mark.slow
 def test_sliders_command_a_robot_of_one_env_until_it_is_released(envs: VectorEnv):
     envs.reset(seed=0)
     seen = [envs.step(ZEROS)[0]]
@@ -206,6 +210,7 @@ def test_sliders_command_a_robot_of_one_env_until_it_is_released(envs: VectorEnv
     assert seen[0][1, 0] != np.float32(0.31)
 
 
+@pytest.mark.slow
 def test_two_viewers_of_one_env(envs: VectorEnv):
     envs.reset(seed=0)
     with attach(envs) as first, attach(envs) as second, PageClient(first.url) as one, PageClient(second.url) as two:
@@ -219,6 +224,7 @@ def test_two_viewers_of_one_env(envs: VectorEnv):
         assert '/envs/scene_0/1' in one.nodes and '/envs/scene_0/1' in two.nodes
 
 
+@pytest.mark.slow
 def test_envs_of_the_loop_that_sees_every_step_are_shown(config: Config, serve: Callable[..., Any]):
     with create_vectorized_env(ENVS, step_size=3, base_url=serve(config).url) as envs:
         with attach(envs) as viewer, PageClient(viewer.url) as page:
@@ -256,6 +262,7 @@ def test_a_server_that_dies_does_not_hold_up_the_viewer(config: Config, serve_pr
             attach(envs)
 
 
+@pytest.mark.slow
 def test_a_step_that_was_given_up_is_not_done_twice_whatever_is_looked_at_meanwhile(
     config: Config, serve: Callable[..., Any]
 ):
@@ -288,6 +295,7 @@ def test_who_cannot_see(envs: VectorEnv, monkeypatch: pytest.MonkeyPatch):
         pass
 
 
+@pytest.mark.slow
 def test_the_oldest_of_too_many_viewers_is_forgotten_with_what_it_told(envs: VectorEnv):
     envs.reset(seed=0)
     session_id = envs.session.session_id
@@ -300,6 +308,7 @@ def test_the_oldest_of_too_many_viewers_is_forgotten_with_what_it_told(envs: Vec
         assert (set(commanded) == {np.float32(0.73)}) is (number < 8)
 
 
+@pytest.mark.slow
 def test_a_camera_is_shown(envs: VectorEnv, opengl: None):
     envs.reset(seed=0)
     with attach(envs) as viewer, PageClient(viewer.url) as page:

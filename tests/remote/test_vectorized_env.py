@@ -260,6 +260,7 @@ def test_go_on_with_a_living_session(url: str) -> None:
         create_vectorized_env(ENVS, HELD, base_url=url, session_id=first.session_id)
 
 
+@pytest.mark.slow
 def test_a_session_ends_with_its_program(url: str) -> None:
     program = f"""if True:
         from internutopia.remote import create_vectorized_env

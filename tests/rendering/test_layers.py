@@ -60,6 +60,7 @@ def test_layers_make_the_whole_picture(start: Any) -> None:
     assert 0.02 < np.isfinite(moving[1]).mean() < 0.4 and not moving[0][np.isinf(moving[1])].any()
 
 
+@pytest.mark.slow
 def test_what_moves_is_seen_through_glass(start: Any) -> None:
     empty, without = picture(start(), 'still')
     env = start(PANE)
@@ -86,6 +87,7 @@ def test_markers_are_in_pictures_and_nowhere_else(start: Any) -> None:
     assert np.array_equal(env.runner.world.full_state(0), state)
 
 
+@pytest.mark.slow
 def test_a_moving_layer_has_no_more_than_pixels_can_show(
     make_env: Any, make_task: Any, write_model: Any, opengl: None
 ) -> None:

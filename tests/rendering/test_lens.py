@@ -53,6 +53,7 @@ def test_a_fisheye_is_dark_where_it_shows_no_ray():
     assert np.isinf(frame.depth[0, 0]) and frame.labels[0, 0] == BACKGROUND
 
 
+@pytest.mark.slow
 def test_a_distortion_that_folds_over_in_the_picture_is_an_error():
     with pytest.raises(ValueError, match=r'at pixel \(0, 0\) of 160 x 120: the distortion folds over'):
         _ = Lens(SIZE, (60.0, 60.0), (80.0, 60.0), 'brown_conrady', (-0.4,)).rays

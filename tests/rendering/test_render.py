@@ -122,6 +122,7 @@ PAINTED = """
 </worldbody>"""
 
 
+@pytest.mark.slow
 def test_plain_pictures_have_the_mean_colours_of_textures_and_sky_and_the_same_depth(
     make_env, make_task, write_model, opengl
 ):
@@ -171,6 +172,7 @@ OPEN_VIEWS = {
 }
 
 
+@pytest.mark.slow
 def test_a_sky_is_infinitely_far_away(make_env, make_task, write_model, opengl):
     """Depth is that of the same scene without a sky, whatever else is rendered with it, and changes no colour."""
     scenes = [write_model(f'open_{bool(sky)}', OPEN.format(sky=sky)) for sky in (SKY, '')]
@@ -219,6 +221,7 @@ def test_full_pictures_have_shadows(make_env, make_task, write_model, opengl):
     assert pictures['full'].rgba[12, 16, 0] < 0.7 * pictures['fast'].rgba[12, 16, 0]
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_draws_the_same(make_env, make_task, make_robot, opengl):
     camera_pose = CameraPose.looking_at((0.0, 0.0, 0.3), (1.0, 0.5, 0.8), LENS)
     pictures = {}
@@ -245,6 +248,7 @@ def software(opengl) -> None:
             pytest.skip('a GPU renders')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('envs, threads', [(1, 2), (2, 1)])
 def test_software_renders_one_picture_at_a_time(make_env, make_task, monkeypatch, software, envs: int, threads: int):
     """Mesa's crashes with two; within a renderer, and where threads step envs of their own."""
@@ -345,6 +349,7 @@ def test_opengl_starts_with_the_first_picture(make_env, make_task, monkeypatch, 
     assert opened
 
 
+@pytest.mark.slow
 def test_a_choice_that_mujoco_does_not_know_is_named_with_those_it_knows() -> None:
     environment = {**os.environ, 'MUJOCO_GL': 'nonsense'}
     script = [sys.executable, '-c', 'from internutopia import Env']

@@ -19,6 +19,7 @@ def positions(make: Make, scale: Any, action: list[float]) -> np.ndarray:
     return obs
 
 
+@pytest.mark.slow
 def test_each_joint_has_its_own_scale(make_learner: Make) -> None:
     one_by_one = positions(make_learner, {'tail': 0.5, 'hip': 0.25}, [1.0, -1.0])
     np.testing.assert_array_equal(one_by_one, positions(make_learner, 0.25, [1.0, -2.0]))

@@ -48,6 +48,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('mode', 'changes'),
     [*((mode, {}) for mode in MODES), (AutoresetMode.SAME_STEP, {'observations': GROUPS})],
@@ -81,6 +82,7 @@ def twins(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
         yield host, device
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(
@@ -104,6 +106,7 @@ def test_the_same_whatever_is_done(twins: tuple[Any, Any], course: list[list[flo
         assert_same(*results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('order', slow_but('once', of=['once', 'cycle', 'shuffle']))
 def test_several_tasks_and_queues_that_run_dry(
     order: str, tmp_path: Path, write_model: Callable[[str, str], str]
@@ -128,6 +131,7 @@ def test_several_tasks_and_queues_that_run_dry(
     assert results[0][1] == results[1][1] and results[0][1].count('\n') >= (6 if order == 'once' else 7)
 
 
+@pytest.mark.slow
 def test_results_of_episodes_that_the_device_starts(tmp_path: Path) -> None:
     lines = []
     for arrays in ('numpy', 'torch'):
@@ -144,6 +148,7 @@ def test_results_of_episodes_that_the_device_starts(tmp_path: Path) -> None:
         assert host == device
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'make',
     [
@@ -188,6 +193,7 @@ def test_tensors_are_the_memory_of_the_engine() -> None:
         assert (side.read('qpos')[:, 0] > 0.005).all()
 
 
+@pytest.mark.slow
 def test_others_are_untouched_when_some_start_anew() -> None:
     """To the bit, whatever is randomized at the start: poses, velocities, masses, frictions, gains, commands."""
     config = on_warp(velocity.config(4, 0))
@@ -224,6 +230,7 @@ def test_others_are_untouched_when_some_start_anew() -> None:
         assert len(set(masses)) == 4
 
 
+@pytest.mark.slow
 def test_what_is_random_is_random() -> None:
     """Each env and each episode draws its own numbers, from the seed."""
 
@@ -335,6 +342,7 @@ def test_tensors_of_the_cpu_engine() -> None:
             device.step(torch.tensor([[0.0], [torch.nan], *[[0.0]] * (N - 2)]))
 
 
+@pytest.mark.slow
 def test_delays_noise_commands_and_curriculum() -> None:
     """Delayed observations of envs that go on are not disturbed, and levels change where episodes ended."""
     config = poles()
@@ -361,6 +369,7 @@ def test_delays_noise_commands_and_curriculum() -> None:
         assert changes == [0, 0, 0, N]  # after 5 steps of 0.01 s
 
 
+@pytest.mark.slow
 def test_too_little_room_is_said_and_mended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     from internutopia.engines.warp import batch
 

@@ -281,6 +281,7 @@ def test_rewards_that_add_up_to_too_much(make_learner: MakeLearner) -> None:
         envs.step(STILL)
 
 
+@pytest.mark.slow
 def test_a_device_is_told_a_little_later(caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip('mujoco_warp')
     import torch

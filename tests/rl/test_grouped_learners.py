@@ -31,6 +31,7 @@ def config(opengl: None) -> Config:
     return reach_block.config(2, 0, size=40, max_episode_steps=LIMIT, threads=1)
 
 
+@pytest.mark.slow
 def test_the_block_is_seen_where_it_lies(opengl: None) -> None:
     envs: Any = SB3VecEnv(reach_block.config(6, 0, size=40, threads=1))
     obs: Any = envs.reset()
@@ -44,6 +45,7 @@ def test_the_block_is_seen_where_it_lies(opengl: None) -> None:
     envs.close()
 
 
+@pytest.mark.slow
 def test_stable_baselines_learns_by_its_policy_for_dicts(config: Config, tmp_path: Path) -> None:
     envs = SB3VecEnv(config)
     model = PPO('MultiInputPolicy', envs, n_steps=2 * LIMIT, batch_size=8, n_epochs=1, device='cpu', seed=0)
@@ -66,6 +68,7 @@ def test_stable_baselines_learns_by_its_policy_for_dicts(config: Config, tmp_pat
     envs.close()
 
 
+@pytest.mark.slow
 def test_rsl_rl_learns_by_its_own_groups_and_convolutions(config: Config) -> None:
     learning = config.task_configs[0].learning
     assert learning is not None and isinstance(learning.observations, dict)
@@ -89,6 +92,7 @@ def test_rsl_rl_learns_by_its_own_groups_and_convolutions(config: Config) -> Non
     envs.close()
 
 
+@pytest.mark.slow
 def test_torchrl_has_a_key_for_each_group(opengl: None) -> None:
     assert gymnasium.spec(REACH_BLOCK).id == REACH_BLOCK
     env = GymEnv(REACH_BLOCK, threads=1, size=20)

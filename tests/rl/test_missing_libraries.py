@@ -18,6 +18,7 @@ def test_an_adapter_names_the_extra(module, library, monkeypatch):
         __import__(f'internutopia.rl.{module}')
 
 
+@pytest.mark.slow
 def test_the_other_front_doors_load_no_learning_library():
     program = (
         'import sys, internutopia.rl, internutopia.rl.buffers, internutopia.rl.send_recv\n'

@@ -118,6 +118,7 @@ def test_pettingzoo_finds_the_same_game_again_from_a_seed() -> None:
     parallel_seed_test(lambda: ParallelEnv(game(1), tag.agents()), num_cycles=LIMIT)
 
 
+@pytest.mark.slow
 def test_rows_of_agents_are_those_of_the_envs(envs: MultiAgentEnv) -> None:
     other = MultiAgentEnv(game(), tag.agents())
     rows = AgentRows(envs)
@@ -145,6 +146,7 @@ def test_one_policy_plays_for_a_team(envs: MultiAgentEnv) -> None:
     assert (obs[:, 16] == 1.0).all() and (obs[:, 34] == 0.0).all()
 
 
+@pytest.mark.slow
 def test_ppo_plays_both_sides() -> None:
     from stable_baselines3 import PPO
 
@@ -183,6 +185,7 @@ def test_wrong_agents_are_named() -> None:
         MultiAgentEnv(game(), {CHASER: lost})
 
 
+@pytest.mark.slow
 def test_arms_carry_together_as_a_team() -> None:
     envs = MultiAgentEnv(carry.config(2, 0, threads=1), carry.agents())
     obs, _ = envs.reset(seed=0)

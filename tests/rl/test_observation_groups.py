@@ -115,6 +115,7 @@ def test_noise_is_switched_by_the_group() -> None:
         np.testing.assert_array_equal(second['noisy'][:, :2], first['noisy'][:, 2:])  # was measured so
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('layout, shape', [('hwc', (H, W, 6)), ('chw', (6, H, W))])
 def test_pictures_are_uint8_of_the_chosen_layout(layout: Any, shape: tuple[int, ...], opengl: None) -> None:
     groups = {
@@ -141,6 +142,7 @@ def test_pictures_are_uint8_of_the_chosen_layout(layout: Any, shape: tuple[int, 
         assert 0 < obs['camera/depth'].min() < 255
 
 
+@pytest.mark.slow
 def test_one_env_alone(opengl: None) -> None:
     groups = {'policy': [POSITIONS, VELOCITIES], 'camera': PictureGroupCfg(camera='front')}
     env = SingleEnv(grouped(groups, 1))

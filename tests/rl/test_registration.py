@@ -36,6 +36,7 @@ def zeros(envs: Any) -> np.ndarray:
     return np.zeros(envs.action_space.shape, np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:.*Box observation space|.*Box action spaces')
 @pytest.mark.parametrize('env_id', slow_but(*QUICK, of=TASKS))
 def test_check_env(env_id: str) -> None:
@@ -48,6 +49,7 @@ def test_registering_twice_is_fine() -> None:
     assert gym.spec(CART_POLE) is spec and spec.max_episode_steps is None
 
 
+@pytest.mark.slow
 def test_an_id_may_name_the_module_that_registers_it() -> None:
     code = f"""
 import sys, gymnasium, internutopia.rl
@@ -59,6 +61,7 @@ gymnasium.make('internutopia.rl:{CART_POLE}', threads=1).close()
     subprocess.run([sys.executable, '-c', code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'code',
     [
@@ -91,6 +94,7 @@ def test_unknown_attribute_of_the_package() -> None:
         internutopia.rl.VectorEnvs  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', MODES)
 def test_make_vec(mode: Any) -> None:
     envs = make_vec(CART_POLE, num_envs=3, vectorization_mode=mode, threads=1, start=0.01)
@@ -126,6 +130,7 @@ def test_random_actions(env_id: str) -> None:
     envs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('cls', [AsyncVectorEnv, SyncVectorEnv])
 def test_different_physics_side_by_side(cls: Any) -> None:
     envs = cls(
@@ -199,6 +204,7 @@ def test_the_task_counts_the_steps_and_no_wrapper_does() -> None:
     env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('asynchronous', [True, False])
 def test_older_make(asynchronous: bool) -> None:
     envs = internutopia.rl.make(CART_POLE, num_envs=3, asynchronous=asynchronous, threads=1)
@@ -327,6 +333,7 @@ def test_a_jetbot_that_turns_to_the_goal_and_drives_gets_there() -> None:
     envs.close()
 
 
+@pytest.mark.slow
 def test_h1_falls_when_nobody_balances_it() -> None:
     envs = make_vec('InternUtopia/H1-Stand-v0', num_envs=4, autoreset_mode='SameStep', threads=1, push_speed=0.0)
     envs.reset(seed=0)

@@ -95,6 +95,7 @@ def test_arrows_point_where_the_robot_is_told_to_go(jetbots: Callable[..., Vecto
         assert offset[0] * way[0] > 0.0
 
 
+@pytest.mark.slow
 def test_lists_have_a_picture_of_each_step(jetbots: Callable[..., VectorEnv]) -> None:
     envs = jetbots(render_mode='rgb_array_list')
     for _ in range(3):
@@ -111,6 +112,7 @@ def test_depth_is_the_distance(jetbots: Callable[..., VectorEnv]) -> None:
     assert depth[0, 0] == pytest.approx(2.0, abs=0.02) and depth[120, 160] < 1.98  # the floor; the robot
 
 
+@pytest.mark.slow
 def test_cameras_by_name(jetbots: Callable[..., VectorEnv]) -> None:
     pictures = [jetbots(render_mode='rgb_array', camera=camera).render()[0] for camera in (None, 'follow:jetbot')]
     assert np.array_equal(*pictures)
@@ -149,6 +151,7 @@ def test_humans_see_it_in_a_browser(capsys: pytest.CaptureFixture[str]) -> None:
     env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('env_id, space', [('CartPole-v0', 'Box'), ('CartPole-Discrete-v0', 'Discrete')])
 def test_gymnasium_passes_sizes_on(env_id: str, space: str) -> None:
     env: Any = gym.make(f'InternUtopia/{env_id}', render_mode='rgb_array', width=64, height=48, threads=1)
@@ -172,6 +175,7 @@ def test_pushes_of_the_discrete_cart_pole() -> None:
     assert obs[0, 2] < -0.5 < 0.5 < obs[1, 2]  # speeds of the carts
 
 
+@pytest.mark.slow
 def test_record_video_writes_a_film(tmp_path: Path) -> None:
     pytest.importorskip('moviepy')
     env: Any = gym.make('InternUtopia/CartPole-v0', render_mode='rgb_array', width=64, height=48, threads=1)
@@ -195,6 +199,7 @@ def test_human_rendering_opens_a_window(monkeypatch: pytest.MonkeyPatch) -> None
     env.close()
 
 
+@pytest.mark.slow
 def test_commands_without_a_marker_show_nothing() -> None:
     config = cart_pole.config(1, 0)
     learning = config.task_configs[0].learning

@@ -55,6 +55,7 @@ def play(config: Config, steps: int, **options: Any) -> list[np.ndarray]:
     return seen
 
 
+@pytest.mark.slow
 def test_episodes_are_the_same_with_new_objects_and_with_those_that_are_there() -> None:
     """A walking controller has much to forget: what it did, when it acts again, where it is in its gait."""
     config = navigation.config(3, 0, robot='aliengo', max_episode_steps=3, threads=1)

@@ -94,6 +94,7 @@ def on_device():
     return Engine('mujoco_warp', DEVICE).compute(config())
 
 
+@pytest.mark.slow
 def test_on_a_device_rows_are_those_of_the_vector_env():
     envs = RslRlVecEnv(on_device())
     reference = VectorEnv(on_device(), autoreset_mode='SameStep', arrays='torch')
@@ -122,6 +123,7 @@ def test_on_a_device_rows_are_those_of_the_vector_env():
     assert ends > 2 and time_outs > 1
 
 
+@pytest.mark.slow
 def test_on_a_device_nothing_leaves_it_in_a_step(monkeypatch):
     envs = RslRlVecEnv(with_learning(on_device(), clip_actions=0.5))
     actions = torch.ones(4, 1, device=DEVICE)

@@ -85,6 +85,7 @@ def test_sb3s_own_wrappers_fit(envs):
     assert lengths and all(5 < length < LIMIT for length in lengths)
 
 
+@pytest.mark.slow
 def test_ppo_runs_and_is_evaluated(envs, recwarn):
     model = PPO('MlpPolicy', envs, n_steps=16, batch_size=64, n_epochs=1, seed=0, device='cpu')
     model.learn(128)

@@ -23,6 +23,7 @@ def envs():
     made.close()
 
 
+@pytest.mark.slow
 def test_each_group_goes_its_own_way_whichever_is_first(envs):
     push = np.array([[1.0], [-1.0], [0.3], [0.0], [0.8], [0.0]], np.float32)
     seen: dict[int, list] = {0: [], 1: [], 2: []}

@@ -110,6 +110,7 @@ def pushes(steps: int, env_num: int) -> np.ndarray:
     return actions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', MODES)
 def test_around_single_env(mode: AutoresetMode) -> None:
     actions = list(pushes(120, 4))

@@ -42,6 +42,7 @@ def test_actions_without_scale_have_the_limits_of_the_controller(make_vector_env
     assert envs.action_space == gym.vector.utils.batch_space(envs.single_action_space, 2)
 
 
+@pytest.mark.slow
 def test_critic_sees_more(make_vector_env: MakeVectorEnv) -> None:
     envs = make_vector_env(h1_stand.config(2, 0, threads=1))
     obs, _ = envs.reset(seed=0)
@@ -139,6 +140,7 @@ def test_infos_as_a_list(make_vector_env: MakeVectorEnv, mode: AutoresetMode) ->
 # --- seeds -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(seed=st.one_of(st.integers(0, 2**31 - 1), st.lists(st.integers(0, 2**31 - 1), min_size=3, max_size=3)))
 def test_same_seed_same_trajectories(seed: Any) -> None:

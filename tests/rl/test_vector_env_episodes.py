@@ -66,6 +66,7 @@ def test_more_envs_than_episodes(make_vector_env: MakeVectorEnv) -> None:
 # --- independence ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_row_does_not_depend_on_the_number_of_envs(make_vector_env: MakeVectorEnv) -> None:
     many = make_vector_env(scenes('scenes/empty.xml', num_envs=8))
     one = make_vector_env(scenes('scenes/empty.xml', num_envs=1))
@@ -75,6 +76,7 @@ def test_a_row_does_not_depend_on_the_number_of_envs(make_vector_env: MakeVector
         np.testing.assert_array_equal(got[:, 3:4], expected)
 
 
+@pytest.mark.slow
 def test_different_scenes_side_by_side(make_vector_env: MakeVectorEnv) -> None:
     paths = ('scenes/empty.xml', 'scenes/rooms.xml', 'scenes/obstacles.usda')
     envs = make_vector_env(scenes(*paths, num_envs=3))

@@ -42,6 +42,7 @@ def state(env: Env) -> Any:
     return env.get_observations()[0]['franka']['controllers']
 
 
+@pytest.mark.slow
 def test_the_gripper_goes_where_the_device_moves_it(franka: Env):
     inputs = [*moving(0, 0, 0), *moving(-0.5, 1, 0.5, steps=60), *saying(Signal.GRIPPER)]
     with attach(franka) as viewer:
@@ -129,6 +130,7 @@ def test_buttons_and_keys_of_a_page_steer(franka: Env, tmp_path: Path):
     assert json.loads((tmp_path / 'results.jsonl').read_text())['metrics'] == {'success': True}
 
 
+@pytest.mark.slow
 def test_what_moves_last_counts(franka: Env):
     """A handle of the page takes the arm from a device, and gives it back when the device moves."""
     with attach(franka) as viewer, PageClient(viewer.url) as page:

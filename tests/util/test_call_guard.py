@@ -113,6 +113,7 @@ def test_an_interrupt_at_any_moment_ends_the_call(counter: Counter) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.slow
 def test_in_a_fork_calls_are_refused_and_close_does_nothing(counter: Counter) -> None:
     for name in ('change', 'read'):
         answer = in_fork(getattr(counter, name))

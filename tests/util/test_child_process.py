@@ -15,6 +15,7 @@ from internutopia.util.child_process import LimitError, call_limited
 LONG = 600.0  # [s], for machines that are busy
 
 
+@pytest.mark.slow
 def test_it_returns_and_raises_what_the_function_does():
     assert call_limited(LONG, None, os.getpid) != os.getpid()
     assert call_limited(None, None, int, 'ff', base=16) == 255

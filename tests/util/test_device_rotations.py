@@ -54,6 +54,7 @@ def calls(draw: Any) -> tuple[str, list[NDArray[np.float32]]]:
     return name, [draw(argument) for argument in kinds[name]]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(calls())
 def test_tensors_give_what_arrays_give(call: tuple[str, list[NDArray[np.float32]]]) -> None:

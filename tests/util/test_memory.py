@@ -14,6 +14,7 @@ def many_arms(make_env, make_task, make_robot):
     return env
 
 
+@pytest.mark.slow
 def test_a_step_of_many_envs_looks_for_no_garbage(many_arms):
     looks: list[str] = []
     gc.collect()

@@ -54,6 +54,15 @@ def model() -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(MODEL, {'pixels.png': picture.getvalue()})
 
 
+def test_the_ground_ends_at_the_border_of_the_cell(model: mujoco.MjModel) -> None:
+    import trimesh
+
+    ground = trimesh.load(io.BytesIO(body_files(model, cell=3.0)[0]), file_type='glb')
+    assert isinstance(ground, trimesh.Scene)
+    extents = [shape.bounds for shape in ground.geometry.values()]
+    assert any(np.allclose(each, [[-1.0, -1.5, 0.0], [1.0, 1.5, 0.0]]) for each in extents)  # it is 2 x 4 m
+
+
 @pytest.fixture(scope='module')
 def shapes(model: mujoco.MjModel) -> dict[str, trimesh.Scene]:
     """What the files hold, by body."""

@@ -57,6 +57,7 @@ def eef(env: Env) -> Any:
     return env.get_observations()[0]['franka']['controllers']['arm_ik_controller']
 
 
+@pytest.mark.slow
 def test_a_handle_moves_the_arm_and_a_box_the_gripper(franka: Env):
     franka.reset()
     start = eef(franka)['eef_position']
@@ -83,6 +84,7 @@ def jetbot() -> Iterator[Env]:
         yield env
 
 
+@pytest.mark.slow
 def test_a_robot_goes_where_somebody_clicks(jetbot: Env):
     def position() -> Any:
         return jetbot.get_observations()[0]['jetbot']['position'][:2]
@@ -98,6 +100,7 @@ def test_a_robot_goes_where_somebody_clicks(jetbot: Env):
         page.wait_for(lambda: page.nodes['/goals/jetbot'])
 
 
+@pytest.mark.slow
 def test_a_camera_is_shown_when_it_is_asked_for(opengl: None, jetbot: Env):
     jetbot.reset()
     with attach(jetbot) as viewer, PageClient(viewer.url) as page:
@@ -108,6 +111,7 @@ def test_a_camera_is_shown_when_it_is_asked_for(opengl: None, jetbot: Env):
         page.wait_for(lambda: len(page.element('eye')['_data'] or b'') > 100)  # a JPEG of more than a pixel
 
 
+@pytest.mark.slow
 def test_several_joints_are_plotted(jetbot: Env):
     jetbot.reset()
     with attach(jetbot) as viewer, PageClient(viewer.url) as page:

@@ -101,6 +101,35 @@ def test_all_envs_stand_in_their_places(make_env: Any):
         np.testing.assert_allclose(page.position(crate), at, atol=1e-3)  # it settles
 
 
+def test_no_wall_hides_the_robot_that_a_page_shows_first(make_env: Any, tmp_path: Path):
+    (tmp_path / 'scene.xml').write_text(
+        '<mujoco><worldbody><geom type="plane" size="0 0 1"/><geom type="box" size="3 0.01 3" pos="0 -0.2 3"/>'
+        '</worldbody></mujoco>'
+    )
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        camera = viewer.server.initial_camera
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: camera.look_at[2] < 0.1))
+        assert camera.position[1] > 0.1  # the wall is at the robot's right
+
+
+def test_scenes_wider_than_their_distance_are_set_apart(make_env: Any, tmp_path: Path):
+    (tmp_path / 'scene.xml').write_text(
+        '<mujoco><worldbody><geom type="box" size="6 4 0.1" pos="0 0 -0.1"/><body name="crate" pos="0 -1 0.1">'
+        '<freejoint/><geom type="box" size="0.1 0.2 0.1"/></body></worldbody></mujoco>'
+    )
+    env = make_env()
+    env.reset()
+    with attach(env) as viewer, PageClient(viewer.url) as page:
+        page.set('All envs', True)
+        crate, _ = node_of(env, 0, 'scene/crate')
+        step_until(lambda: env.step(STAND), lambda: page.sees(lambda: page.position(crate).shape == (3, 3)))
+        first, second, _ = page.position(crate)  # 6 m in the run
+        assert second[1] - first[1] == pytest.approx(12.0, abs=1e-3)
+
+
+@pytest.mark.slow
 def test_a_slider_drives_the_robot_of_that_env_alone(make_env: Any):
     env, twin = make_env(), make_env()
     env.reset()
@@ -222,6 +251,7 @@ def test_closing_the_viewer_ends_a_pause(make_env: Any):
     assert env.runner.slot(0).step == 1
 
 
+@pytest.mark.slow
 def test_slow_pages_do_not_slow_the_run_and_others_see_it(make_env: Any):
     env = make_env()
     env.reset()
@@ -234,6 +264,7 @@ def test_slow_pages_do_not_slow_the_run_and_others_see_it(make_env: Any):
         step_until(lambda: env.step(action), lambda: page.sees(lambda: page.position(chassis)[0] > 0.5))
 
 
+@pytest.mark.slow
 def test_velocity_commands_and_reward_terms_of_a_learning_task(vector_env: VectorEnv):
     envs = vector_env
     envs.reset(seed=0)
@@ -260,6 +291,7 @@ def shows(page: PageClient, node: str, position: np.ndarray) -> bool:
     return np.allclose(page.position(node), position, atol=SHOWN_TO)
 
 
+@pytest.mark.slow
 def test_the_goal_of_a_learning_task_is_marked():
     zeros = np.zeros((3, 2), np.float32)
     with closing(VectorEnv(jetbot_goal.config(3, 0, threads=1))) as envs:
@@ -288,6 +320,7 @@ def test_a_camera_that_nobody_can_render_does_not_end_the_run(config: Config, mo
             assert page.element('eye')['visible'] is False
 
 
+@pytest.mark.slow
 def test_each_of_four_scenes_is_shown_when_its_env_is_picked(make_env: Any, config: Config, tmp_path: Path):
     """In scene i there are i crates, each a node of its own."""
     crate = '<body name="crate_{}"><freejoint/><geom type="box" size="0.1 0.1 0.1"/></body>'

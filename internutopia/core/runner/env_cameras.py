@@ -10,8 +10,8 @@
 | `'robots/ROBOT/PATH'`, `'scene/PATH'` | that camera of that robot, or of the scene |
 | `(position, target)` | at the first point, looking at the second, env frame [m] |
 
-One that follows looks from the front and the right at where the robot is headed when an episode starts, and keeps that
-direction.
+One that follows looks from the front and the right at where the robot is headed when an episode starts, or from the
+first other side from which nothing is in between, and keeps that direction.
 Walls never block the view: the camera stays in front of them.
 """
 
@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.core.runner.env_group import EnvSlot
-from internutopia.core.runner.grid import FREE_FOVY, env_box, overview_pose, top_pose
+from internutopia.core.runner.framing import AZIMUTHS, FREE_FOVY, Camera, overview_pose, top_pose
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.engines.base import World
-from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, RenderRequest, half_angle
+from internutopia.rendering.video import Image
 from internutopia.util.arrays import to_host
 from internutopia.util.errors import EnvValueError
 from internutopia.util.rotations import quat_to_matrix, yaw_of
@@ -36,7 +37,6 @@ from internutopia.util.rotations import quat_to_matrix, yaw_of
 Floats = NDArray[np.float64]
 
 _FOVY = 45.0  # degrees
-_AZIMUTH = math.radians(-55.0)  # of the camera, seen from the robot, from where that is headed
 _ELEVATION = math.radians(20.0)
 _SIDE = math.radians(-90.0), math.radians(4.0)  # the same, from the side
 _ROOM = 1.15  # around what is shown, as a multiple of its size
@@ -70,13 +70,17 @@ class RobotCamera:
         self._offset = 0.5 * (low + high) - [*position[:2], 0.0]
         self.radius = 0.5 * float(np.linalg.norm(high - low))
         self.ground = float(low[2])
-        azimuth, elevation = _SIDE if side else (_AZIMUTH, _ELEVATION)
-        azimuth += float(yaw_of(orientation.astype(np.float64)))
-        level = math.cos(elevation)
-        self._towards = np.array([level * math.cos(azimuth), level * math.sin(azimuth), math.sin(elevation)])
         self._intrinsics = Intrinsics.of_height(half_angle(_FOVY), size)
         half = min(self._intrinsics.half_width, self._intrinsics.half_height)
         self._distance = _ROOM / math.sin(math.atan(half))  # of the camera from a ball, in its radii
+        yaw, elevation = float(yaw_of(orientation.astype(np.float64))), _SIDE[1] if side else _ELEVATION
+        level, middle = math.cos(elevation), self.middle
+        ways = [
+            np.array([level * math.cos(yaw + azimuth), level * math.sin(yaw + azimuth), math.sin(elevation)])
+            for azimuth in (_SIDE[:1] if side else AZIMUTHS)
+        ]
+        free = [self._free_share(middle, middle + self._distance * self.radius * way) for way in ways]
+        self._towards = ways[int(np.argmax(free))]  # the first of those with a free view
 
     @property
     def middle(self) -> Floats:
@@ -113,8 +117,6 @@ class RobotCamera:
         )
         return float(min(distances[0] / length, 1.0))
 
-
-Camera = str | tuple[Any, Any] | None
 
 FOLLOW, SIDE, TOP = 'follow', 'side', 'top'
 
@@ -164,15 +166,25 @@ class EnvCameras:
         camera = self._camera
         if camera in (FOLLOW, SIDE):
             follower = self.follower(env_id)
-            box = env_box(self._runner.spacing)
-            return overview_pose(*box, self._size) if follower is None else follower.pose(goals)
-        if camera == TOP:
-            return top_pose(*env_box(self._runner.spacing), self._size)
+            if follower is not None:
+                return follower.pose(goals)
+        if camera in (FOLLOW, SIDE, TOP):
+            pose = top_pose if camera == TOP else overview_pose
+            return pose(self._runner.framing.box_of(self._runner.slot(env_id)), self._size)
         if isinstance(camera, str):
             return self._mounted(env_id, camera)
         position, target = camera
         lens = Intrinsics.of_height(half_angle(FREE_FOVY), self._size)
         return CameraPose.looking_at(target, position, lens)
+
+    def render(self, env_id: int) -> Image:
+        """Render an env by itself, RGB `(height, width, 3)`; black without an episode. Raises what `pose` does."""
+        frame = Frame.blank(self._size, ('rgba',))
+        assert frame.rgba is not None
+        if self._runner.envs[env_id] is not None:
+            with self._runner.scenes.entered():
+                self._runner.world.render([RenderRequest(env_id, self.pose(env_id), frame)])
+        return np.ascontiguousarray(frame.rgba[..., :3])
 
     def _mounted(self, env_id: int, name: str) -> CameraPose:
         """Return the pose of the camera of that name, of a robot or the scene."""

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.core.runner.env_cameras import Camera, EnvCameras, RobotCamera
+from internutopia.core.runner.env_cameras import EnvCameras, RobotCamera
+from internutopia.core.runner.framing import Camera
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.sensor.camera import checked_resolution
 from internutopia.rendering.camera import Frame, Marker, Quality, RenderRequest

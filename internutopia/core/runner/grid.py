@@ -11,7 +11,6 @@ Envs never touch, however near they stand: only pictures of all of them show tha
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,18 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.config import Config, DistributedConfig
-from internutopia.core.scene.scene import IScene
 from internutopia.core.task.scene_builder import scene_spec
 from internutopia.engines.base import SceneHandle, World
 from internutopia.model.asset_files import limited_by
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.meshes.hulls import box_corners
 from internutopia.model.scene_bounds import SceneBounds
 from internutopia.model.scene_cache import SCENES
-from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, Layer, RenderRequest, half_angle
+from internutopia.rendering.camera import CameraPose, Frame, Layer, RenderRequest
 from internutopia.rendering.video import Image
 from internutopia.util import log
 from internutopia.util.conventions import conventions_of
-from internutopia.util.rotations import quat_to_matrix
 
 ConfigT = TypeVar('ConfigT', bound=Config)
 
@@ -106,11 +104,6 @@ def with_spacing(config: ConfigT) -> ConfigT:
 
 Floats = NDArray[np.float64]
 
-_SHOWN_HEIGHT = 1.0  # m, about that of what stands in the envs
-_FOVY = 40.0  # degrees
-FREE_FOVY = 45.0  # degrees, of a camera that a caller places
-_ELEVATION = math.radians(35.0)  # of the camera above what it looks at
-_AZIMUTH = math.radians(-125.0)  # where it stands, seen from what it looks at
 _DRAWN_WHOLE = 16  # envs, at most
 _SAME = 1e-4  # share of the distance that is no distance
 _OWN_CELL = 0.01  # share of the distance by which what lies in an env's own cell is put forward
@@ -125,53 +118,6 @@ def env_origins(env_num: int, size: float) -> NDArray[np.float64]:
     columns = math.isqrt(env_num - 1) + 1
     ids = np.arange(env_num, dtype=np.float64)
     return np.stack([ids // columns * size, ids % columns * size, np.zeros(env_num)], axis=-1)
-
-
-def overview_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
-    """Return a camera pose that shows a whole box, from `low` to `high` `(3,)` [m], in a picture of `size` [pixels]."""
-    corners = _corners(low, high)
-    target = 0.5 * (low + high)
-    towards = np.array([math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.tan(_ELEVATION)])
-    towards /= np.linalg.norm(towards)
-    lens = Intrinsics.of_height(half_angle(_FOVY), size)
-    pose = CameraPose.looking_at(target, target + towards, lens)
-    right, up, back = ((corners - target) @ pose.rotation).T
-    distance = max((np.abs(right) / lens.half_width + back).max(), (np.abs(up) / lens.half_height + back).max())
-    return CameraPose(target + distance * towards, pose.rotation, lens)
-
-
-def top_pose(low: Floats, high: Floats, size: tuple[int, int]) -> CameraPose:
-    """Return a camera pose above a box, from `low` to `high` `(3,)` [m], looking straight down on all of it."""
-    lens = Intrinsics.of_height(half_angle(_FOVY), size)
-    target, (x, y, _) = 0.5 * (low + high), 0.5 * (high - low)
-    distance = max(x / lens.half_width, y / lens.half_height)
-    return CameraPose.looking_at(target, [target[0], target[1], high[2] + distance], lens)
-
-
-def env_box(cell: float) -> tuple[Floats, Floats]:
-    """Return the lowest and highest corner `(3,)` [m] of the shown part of an env; `cell` is its side length [m]."""
-    half = 0.5 * np.array([cell, cell, 0.0])
-    return -half, half + [0.0, 0.0, _SHOWN_HEIGHT]
-
-
-def camera_pose(camera: str | tuple[Any, Any] | None, world: World, size: tuple[int, int], cell: float) -> CameraPose:
-    """Return the camera of a call of `vec_env.Env.render`, world frame. KeyError, ValueError: there is no such."""
-    if camera is None or camera == 'top':
-        low, high = env_box(cell)
-        box = low + world.env_origins.min(axis=0), high + world.env_origins.max(axis=0)
-        return overview_pose(*box, size) if camera is None else top_pose(*box, size)
-    if isinstance(camera, str):
-        scene = IScene.at(camera)
-        view = scene.camera_at(camera)
-        position, orientation = (values[scene.env_id] for values in view.get_poses())
-        pose = CameraPose(position.astype(float), quat_to_matrix(orientation), view.intrinsics(scene.env_id, size))
-        return pose.moved(world.env_origins[scene.env_id])
-    if np.shape(camera) != (2, 3):
-        raise ValueError(f"camera {camera!r}: expected None, 'top', a prim path or two points (position, target)")
-    position, target = camera
-    if np.array_equal(position, target):
-        raise ValueError(f'camera {camera!r}: position and target are the same point')
-    return CameraPose.looking_at(target, position, Intrinsics.of_height(half_angle(FREE_FOVY), size))
 
 
 @dataclass(frozen=True)
@@ -293,7 +239,7 @@ def merge_tiles(tiles: Sequence[GridTile]) -> Image:
 def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, int, int, int] | None:
     """Return left, top, right and bottom [pixels] of an env's cell in the picture; None if it is outside."""
     half = 0.5 * cell
-    places, ahead = pose.project(_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))
+    places, ahead = pose.project(box_corners(np.array([-half, -half, 0.0]), np.array([half, half, cell])))
     if (ahead <= 0).all():
         return None
     if (ahead <= 0).any():  # the camera stands in or beside the cell
@@ -302,8 +248,3 @@ def _part(pose: CameraPose, size: tuple[int, int], cell: float) -> tuple[int, in
     left, right = math.floor(0.5 * (x0 + 1) * size[0]), math.ceil(0.5 * (x1 + 1) * size[0])
     top, bottom = math.floor(0.5 * (1 - y1) * size[1]), math.ceil(0.5 * (1 - y0) * size[1])
     return (left, top, right, bottom) if right > left and bottom > top else None
-
-
-def _corners(low: Floats, high: Floats) -> Floats:
-    """Return the corners `(8, 3)` of a box."""
-    return np.array(list(itertools.product(*zip(low, high, strict=True))))

@@ -23,7 +23,8 @@ from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvJoints, EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.runner.env_group import EnvSlot
-from internutopia.core.runner.grid import GridTile, SceneReach, camera_pose, env_origins, render_tile
+from internutopia.core.runner.framing import Box, Camera, Framing, camera_pose
+from internutopia.core.runner.grid import GridTile, SceneReach, env_origins, render_tile
 from internutopia.core.runner.interfaces import Failures, Image, StepWatcher
 from internutopia.core.runner.memory import check_memory
 from internutopia.core.scene.scene import EnvScenes, IScene, LabelledObject, labelled_objects
@@ -57,6 +58,7 @@ class SimulatorRunner:
     Attributes:
         world: the physics world.
         spacing: distance between neighbouring envs on the grid [m].
+        framing: boxes around the episodes, which default cameras show.
         envs: what each env holds.
         running: which envs run an episode, bool `(n,)`, an array of the world's kind.
         steps: number of steps of the episode in each env, int `(n,)`.
@@ -88,6 +90,7 @@ class SimulatorRunner:
         if origins is None:
             origins = env_origins(config.env_num, self.spacing)
         self.world = create_world(config.simulator, config.env_num, origins, device_arrays)
+        self.framing = Framing(self.world, self.spacing)
         if results is None:
             results = ResultsWriter(config)
             queue.skip(results.done)
@@ -334,14 +337,18 @@ class SimulatorRunner:
             self._scene(env_id).remove_object(name)
         self.slot(env_id).task.objects.pop(name, None)
 
-    def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
+    def render(self, camera: Camera, size: tuple[int, int]) -> Image:
         """Render all envs that hold an episode; see `vec_env.Env.render`."""
         return self.render_tile(self.camera_pose(camera, size), size, sorted(self.scenes.loaded)).picture
 
-    def camera_pose(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> CameraPose:
-        """Return the camera, world frame, for an argument of `render`."""
+    def camera_pose(self, camera: Camera, size: tuple[int, int], box: Box | None = None) -> CameraPose:
+        """Return the camera, world frame, for an argument of `render`; `box` is around what it shows, None: `box()`."""
         with self.scenes.entered():
-            return camera_pose(camera, self.world, size, self.spacing)
+            return camera_pose(camera, self.world, size, box or self.box())
+
+    def box(self) -> Box | None:
+        """Return the box around all episodes here, see `Framing.box_around`."""
+        return self.framing.box_around({i: slot for i, slot in enumerate(self.envs) if slot is not None})
 
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> GridTile:
         """Render the envs here; `shown` are all envs in the picture that this becomes a part of."""

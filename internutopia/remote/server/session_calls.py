@@ -18,7 +18,6 @@ from internutopia.engines.views import EnvIds
 from internutopia.remote.protocol import Autoreset
 from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.remote.server.session_views import SessionViews
-from internutopia.rendering.camera import Frame, RenderRequest
 from internutopia.rendering.gl import NoOpenGLError
 from internutopia.rl.action_format import ActionFormat
 from internutopia.rl.array_runner import ArrayRunner
@@ -212,10 +211,7 @@ class SessionCalls:
         core = self._core
         if core.episode_ids[env_id] < 0:
             raise ValueError(f'env {env_id} runs no episode')
-        cameras, frame = EnvCameras(core.runner, camera, size, core.learning.robot), Frame.blank(size, ['rgba'])
-        core.runner.world.render([RenderRequest(env_id, cameras.pose(env_id), frame)])
-        assert frame.rgba is not None
-        return frame.rgba[..., :3]
+        return EnvCameras(core.runner, camera, size, core.learning.robot).render(env_id)
 
     def _reset(self, env_ids: EnvIds) -> None:
         self._core.reset(EnvIdSelection(env_ids))

@@ -21,6 +21,13 @@ def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequ
     return state.rng.uniform(low, high, (len(env_ids), len(low)))
 
 
+@term('command')
+def choice(state: RobotState, env_ids: EnvIds, rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """One of these rows of numbers `(k,)`, each as likely."""
+    picks = (state.rng.uniform(0.0, len(rows), len(env_ids))).clip(max=len(rows) - 0.5)
+    return state.constant(tuple(map(tuple, rows)), state.arrays.double)[state.xp.astype(picks, state.xp.int64)]
+
+
 @term('command', marker='point')
 def position(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequence[float]) -> NDArray[np.float64]:
     """Point (x, y, z) in the env frame [m], sampled uniformly between `low` and `high`."""

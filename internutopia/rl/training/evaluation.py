@@ -27,6 +27,7 @@ from internutopia.util.arrays import ArrayMaker, to_host
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
 TEST_DURATION = 20.0  # s
+TestCommand = tuple[float, float, float] | CommandTermCfg | None
 START_TERMS = ('base_pose', 'terrain_pose')  # randomizations that a test keeps: the start poses of a robot
 
 
@@ -92,7 +93,7 @@ def evaluate(
     seconds: float | None = None,
     push: float = 0.5,
     push_every: float = 4.0,
-    command: tuple[float, float, float] | None = None,
+    command: TestCommand = None,
     seed: int = 0,
     arrays: Arrays = 'numpy',
     on_step: Callable[[int, int], None] = lambda step, steps: None,
@@ -107,7 +108,7 @@ def evaluate(
         push: change of the base's velocity by a push, in a random direction [m/s]. Only with a velocity command.
         push_every: time between two pushes [s].
         command: the velocity that is commanded all the time (forward, lateral [m/s], yaw rate [rad/s]), e.g. zero for
-            standing; None means another one every 5 s.
+            standing; a command term samples it; None means another one every 5 s.
         seed: of everything random.
         arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
             gives them. There no value is read before the end, so that every test takes its full time.
@@ -134,7 +135,7 @@ def evaluate(
             tracker = _Tracker(maker, envs.num_envs, period, step_dt)
             pusher = _Pusher(maker, push, max(round(push_every / step_dt), 1), seed)
             gait = GaitMeter(state, period) if feet else None
-            course = CourseMeter(state, command) if feet and command is not None else None
+            course = CourseMeter(state, command) if feet and isinstance(command, tuple) else None
             test = _Test(name, tracker, pusher, gait, course)
         return _run(policy, envs, obs, steps, test, on_step)
 
@@ -145,7 +146,7 @@ def gait_period(learning: LearningCfg) -> float:
     return float(next((cfg.params['period'] for cfg in terms if 'period' in cfg.params), 0.0))
 
 
-def tested_learning(config: Config, command: tuple[float, float, float] | None) -> tuple[LearningCfg, str | None]:
+def tested_learning(config: Config, command: TestCommand) -> tuple[LearningCfg, str | None]:
     """Return the learning config under test and the name of its velocity command: of a `walking_test`, if it has one.
 
     ValueError if the task has no `learning`, or no velocity command where one is given.
@@ -161,11 +162,12 @@ def tested_learning(config: Config, command: tuple[float, float, float] | None) 
     return learning, None
 
 
-def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None = None) -> LearningCfg:
+def walking_test(learning: LearningCfg, fixed: TestCommand = None) -> LearningCfg:
     """Return a velocity task under test conditions.
 
     Commands are sampled from the whole range that was trained, uniformly, every 5 s, or are `fixed` (forward, lateral
-    [m/s], yaw rate [rad/s]). Sensors have no noise and no delay, and nothing is randomized but where robots start.
+    [m/s], yaw rate [rad/s]), or of a term. Sensors have no noise and no delay, and nothing is randomized but where
+    robots start.
     """
     name = velocity_command(learning)
     assert name is not None
@@ -173,6 +175,8 @@ def walking_test(learning: LearningCfg, fixed: tuple[float, float, float] | None
     if fixed is None:
         every_command = command.params | {'standing': 0.0, 'turning': 0.0, 'by_level': False}
         command = command.update(params=every_command, resample_time=COMMAND_TIME)
+    elif isinstance(fixed, CommandTermCfg):
+        command = fixed
     else:
         command = CommandTermCfg(term='uniform', params={'low': list(fixed), 'high': list(fixed)})
     starts = [

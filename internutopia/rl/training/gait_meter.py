@@ -19,6 +19,8 @@ from internutopia.util.rotations import length, wrap_angle, yaw_of
 
 GRAVITY = 9.81  # m/s²
 SETTLING = 3.0  # s, after a start or a push, until a robot that is told to stand should
+ACTION = 0.25  # s, of a discrete action of a navigation policy
+STEEP = math.radians(15.0)  # roll at which clients of version 2 take a robot for fallen
 _NO_PERIOD = 1.0  # s, over which lows and highs are taken where there is no gait period
 
 
@@ -42,6 +44,8 @@ class Gait:
     """Absolute lean of the base to a side [rad], as ZYX Euler angle (Diebel, 2006)."""
     pitch: float
     """Lean of the base forwards [rad], negative backwards (nose up), likewise."""
+    steep: float
+    """Share of the times of 0.25 s in which the base leans to a side by more than 15 degrees at a moment."""
     lean: float
     """Largest angle between base and vertical in each gait period [rad]."""
     jerk: float
@@ -77,6 +81,8 @@ class GaitMeter:
         zeros, view = state.arrays.zeros, state.articulation.view
         self._state = state
         self._window = max(round((period or _NO_PERIOD) / state.step_dt), 1)
+        self._action = max(round(ACTION / state.step_dt), 1)
+        self._roll = zeros(n)  # largest in this quarter of a second [rad]
         self._steps = 0
         self._stood = zeros((n, feet), 'bool')
         self._lift_off = zeros((n, feet))  # height of a foot when it touched the ground last [m]
@@ -104,7 +110,8 @@ class GaitMeter:
         self._sum('stands', stands & counted, axis=0)
         self._sum('rise', xp.where(landed, self._peak - self._lift_off, 0.0))
         self._sum('landed', landed)
-        self._sum('roll', xp.where(counts, xp.abs(xp.arctan2(-gravity[:, 1], -gravity[:, 2])), 0.0))
+        roll = xp.abs(xp.arctan2(-gravity[:, 1], -gravity[:, 2]))
+        self._sum('roll', xp.where(counts, roll, 0.0))
         self._sum('pitch', xp.where(counts, xp.arcsin(gravity[:, 0].clip(-1.0, 1.0)), 0.0))
         if self._others:
             touching = state.other_contacts & counted
@@ -114,6 +121,12 @@ class GaitMeter:
         self._peak = xp.where(stands, feet, xp.maximum(self._peak, feet))
         self._stood, self._seen = stands, self._seen | stands
         self._add_jerk(counted)
+        self._steps += 1
+        self._roll = xp.maximum(self._roll, roll)
+        if self._steps % self._action == 0:
+            self._sum('actions', counts)
+            self._sum('steep', counts & (self._roll > STEEP))
+            self._roll = xp.zeros_like(roll)
         self._add_period(counts)
 
     def _add_jerk(self, counted: Any) -> None:
@@ -138,7 +151,6 @@ class GaitMeter:
         force = xp.max(state.feet_forces[..., 2], axis=-1) / self._weight
         self._impact = xp.maximum(self._impact, force)
         self._lean = xp.maximum(self._lean, xp.arccos((-state.projected_gravity[:, 2]).clip(-1.0, 1.0)))
-        self._steps += 1
         if self._steps % self._window == 0:
             counted = counts[:, None]
             self._sum('periods', counts)
@@ -169,6 +181,7 @@ class GaitMeter:
             impact=float(mean.get('impact', 0.0)),
             roll=float(mean['roll']),
             pitch=float(mean['pitch']),
+            steep=float(mean.get('steep', 0.0)),
             lean=float(mean.get('lean', 0.0)),
             jerk=math.sqrt(mean.get('jerk', 0.0)),
             joint_ranges=dict(zip(self._names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
@@ -190,6 +203,7 @@ class GaitMeter:
 _COUNTS = {  # which sums are divided by which
     **dict.fromkeys(('power', 'stands', 'roll', 'pitch', 'touching', 'touched'), 'samples'),
     **dict.fromkeys(('low', 'high', 'impact', 'lean'), 'periods'),
+    'steep': 'actions',
     'rise': 'landed',
     'jerk': 'jerks',
 }

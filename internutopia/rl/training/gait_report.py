@@ -10,12 +10,15 @@ import math
 from collections.abc import Mapping
 
 from internutopia.config import Config
+from internutopia.config.learning import CommandTermCfg
 from internutopia.rl.training.evaluation import evaluate, tested_learning
+from internutopia.rl.training.gait_meter import ACTION
 from internutopia.rl.training.loading import ActFn, Arrays
 
-SPEED = 1.0  # m/s, at most, of the walk
+SPEED, TURN = 1.0, 1.0  # m/s and rad/s, at most, of the walk and the discrete actions
 WALK = 10.0  # s
 STAND = 60.0  # s, before a push and after it
+ACTIONS = 30.0  # s, of discrete actions
 FIGURES = {
     'fallen': 'share of the robots that fall',
     'drift': 'standing: drift [m]',
@@ -40,6 +43,8 @@ FIGURES = {
     'jerk': 'walking: joint jerk, root mean square [rad/s³]',
     'cost_of_transport': 'walking: cost of transport',
     'asymmetry': 'walking: asymmetry of left and right joints',
+    'acting_fallen': 'random discrete actions: share of the robots that fall',
+    'steep': 'random discrete actions: share that rolls beyond 15 degrees',
 }
 """Figures of a report, with units."""
 _AT_LEAST = 'knee_range', 'arm_range'
@@ -52,7 +57,9 @@ def gait_report(
     """Return the `FIGURES` of a policy, without those that cannot be: of joints that it lacks, or of robots that fell.
 
     Robots stand for `stand` s, are pushed by `push` m/s, and stand as long again. Then they walk at 1 m/s, or at the
-    highest speed that was trained if that is lower, for 10 s. For what is measured, see `gait_meter`.
+    highest speed that was trained if that is lower, for 10 s. In the end they get a discrete action every 0.25 s for
+    30 s, at random: stop, walk ahead as before, turn left or right by 1 rad/s or what was trained. For what is
+    measured, see `gait_meter`.
 
     Raises:
         ValueError: the task takes no velocity command, the robot names no feet, or the policy does not fit.
@@ -60,7 +67,8 @@ def gait_report(
     learning, name = tested_learning(config, None)
     if name is None:
         raise ValueError('this task takes no velocity command: there is no gait to report on')
-    speed = min(SPEED, learning.commands[name].params['forward'][1])
+    trained = learning.commands[name].params
+    speed, turn = min(SPEED, trained['forward'][1]), min(TURN, trained['yaw_rate'][1])
     standing = evaluate(
         *(policy, config),
         seconds=2 * stand,
@@ -71,8 +79,11 @@ def gait_report(
         arrays=arrays,
     )
     walking = evaluate(policy, config, seconds=WALK, push=0.0, command=(speed, 0.0, 0.0), seed=seed, arrays=arrays)
+    rows = [[0.0, 0.0, 0.0], [speed, 0.0, 0.0], [0.0, 0.0, turn], [0.0, 0.0, -turn]]
+    discrete = CommandTermCfg(term='choice', params={'rows': rows}, resample_time=ACTION)
+    acting = evaluate(policy, config, seconds=ACTIONS, push=0.0, command=discrete, seed=seed, arrays=arrays)
     rest, gait, still, pushed = standing.gait, walking.gait, standing.still, standing.still_pushed
-    if rest is None or gait is None or walking.tracking is None:
+    if rest is None or gait is None or walking.tracking is None or acting.gait is None:
         raise ValueError('the class of the robot names no feet: there is no gait to report on')
     knee, arm = gait.range_of(_KNEES), gait.range_of(_ARMS)
     figures = {
@@ -93,6 +104,8 @@ def gait_report(
         'jerk': gait.jerk,
         'cost_of_transport': gait.cost_of_transport,
         'asymmetry': gait.asymmetry,
+        'acting_fallen': 1.0 - acting.survived,
+        'steep': acting.gait.steep,
     }
     for each, suffix in ((still, ''), (pushed, '_pushed')):
         if each is not None:

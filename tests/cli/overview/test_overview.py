@@ -51,6 +51,7 @@ def test_footprints_are_where_the_geoms_stand(env):
     assert found == {('static', 2, 0, 0.2, 2), ('static', -1, 1, 0.6, 0.6), ('movable', 0, -1, 0.2, 0.4)}
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_run(env, tmp_path):
     overview = Overview(env)
     obs, tasks = env.reset()

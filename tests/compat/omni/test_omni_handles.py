@@ -43,6 +43,7 @@ def test_a_rigid_prim_is_the_body_in_physics(env, name):
         getattr(module(package), cls)('/World/env_1/scene')
 
 
+@pytest.mark.slow
 def test_views_have_a_row_for_each_env(env):
     prims = module('isaacsim.core.prims')
     boxes = prims.RigidPrim('/World/env_.*/objects/box')
@@ -161,6 +162,7 @@ def test_links_of_a_nested_usd_robot_in_centimetres_have_their_vertices_where_th
     np.testing.assert_allclose(xforms.get_world_pose(path.removesuffix('/mesh'))[0], [1, 0.55, 2], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_object_is_added_and_removed_as_in_2x(env):
     objects = module('omni.isaac.core.objects')
     scene = env.runner.scenes.loaded[1]

@@ -68,6 +68,7 @@ def test_a_check_for_isaac_sim_finds_none(switch):
     subprocess.run([sys.executable, '-c', code], env={**os.environ, 'INTERNUTOPIA_COMPAT': switch}, check=True)
 
 
+@pytest.mark.slow
 def test_with_the_switch_they_are_there_from_the_first_import_on():
     code = (
         'import sys\nfrom internutopia.core.config import Config\n'
@@ -84,6 +85,7 @@ def test_a_config_with_the_switch_makes_them_importable(make_config):
     assert importlib.import_module('omni.isaac.core.utils.rotations').quat_to_euler_angles
 
 
+@pytest.mark.slow
 def test_installing_loads_nothing():
     code = (
         'import sys; from internutopia import compat; assert compat.install()\n'

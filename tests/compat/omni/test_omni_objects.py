@@ -56,6 +56,7 @@ def test_a_shape_has_the_inertia_of_its_dimensions(env, name, dimensions, across
         getattr(shape, f'set_{next(iter(dimensions))}')(1.0)
 
 
+@pytest.mark.slow
 def test_shapes_fall_onto_a_ground_plane_of_all_envs_and_rest_at_their_height(env):
     module = objects()
     ground = module.GroundPlane('/World/GroundPlane', z_position=0.5)

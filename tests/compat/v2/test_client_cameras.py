@@ -36,6 +36,7 @@ def seen(request: pytest.FixtureRequest, client_env: Any) -> list[dict[str, Any]
     return [{**each['h1'], 'cloud': cloud} for each, cloud in zip(obs, clouds, strict=True)]
 
 
+@pytest.mark.slow
 def test_the_head_camera(seen):
     focal = PANORAMA[0]  # pixels: it sees half a metre to each side, a metre ahead
     (near, right, _), (far, left, top) = PILLAR

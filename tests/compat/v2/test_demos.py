@@ -29,6 +29,7 @@ QUICK = [(demo, '3.x') for demo in ('jetbot_locomotion', 'h1_traveled_distance',
 HAND = [[0.0, 0.0, 0.0]] * 21  # points of a captured hand [m], axes of the camera
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('demo', 'switch'),
     [
@@ -61,6 +62,7 @@ def test_there_is_a_demo_for_every_name():
     assert modules == set(BY_THEMSELVES + BY_A_PERSON)
 
 
+@pytest.mark.slow
 def test_a_demo_measures_and_draws(opengl: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     from PIL import Image
 
@@ -102,6 +104,7 @@ def test_a_captured_hand_moves_a_target_and_grasps(mocap_server):
     assert requested == ['/start', *['/results'] * 4, '/stop']
 
 
+@pytest.mark.slow
 def test_a_captured_hand_moves_the_gripper_of_the_demo(mocap_server, capsys: pytest.CaptureFixture[str]):
     url, _, answers = mocap_server
     answers += [{'rh_bones_kps_cam': HAND}, {'rh_bones_kps_cam': (np.array(HAND) + [0.0, 0.1, 0.0]).tolist()}]

@@ -134,6 +134,7 @@ def task_of(env: Env, env_id: int) -> Any:
     return env.runner.current_tasks[env.runner.env_id_to_task_name_map[env_id]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('version', ['3.x', '2.x'])
 def test_episodes_run_to_their_end_under_the_evaluator(make_env, make_task, opengl, version):
     env = make_env([make_task(1), make_task(5, x=1.0, steps=STEPS // 2), make_task(3, x=2.0)], version)
@@ -151,6 +152,7 @@ def test_episodes_run_to_their_end_under_the_evaluator(make_env, make_task, open
     assert evaluator.resets == [[0], [1], [0]]
 
 
+@pytest.mark.slow
 def test_observations_of_the_task(make_env, make_task, opengl):
     env = make_env([make_task(2)] * 2)
     evaluator, _, seen = evaluate(env, LEFT)

@@ -60,6 +60,7 @@ def test_without_results_it_starts_at_the_beginning(make_run, run, tmp_path, the
     assert sorted(run(make_run())) == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_line_torn_anywhere_is_cut_off_and_its_episode_run_again(make_run, run, tmp_path, caplog):
     run(make_run())
     path = tmp_path / 'r'

@@ -193,6 +193,7 @@ class Colour(enum.Enum):
     RED = 'red'
 
 
+@pytest.mark.slow
 def test_a_digest_is_the_same_in_every_process(make_task):
     code = (
         'from internutopia.config import Config, TaskCfg\n'

@@ -81,6 +81,7 @@ def test_gains_of_one_env_at_run_time(start, wheel):
     assert [g.tolist() for g in robot_of(env, 1).articulation.get_gains()] == [[20.0], [2.0]]
 
 
+@pytest.mark.slow
 def test_velocity_drive(start, wheel):
     env = start(wheel, dt=1e-3)
     articulation = robot_of(env).articulation

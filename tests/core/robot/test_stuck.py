@@ -65,6 +65,7 @@ def test_commands_of_other_controllers_count(start: Callable[..., Env]) -> None:
     assert drive(env, 4.0, move_to_point=[np.array([3.0, 0.0, 0.0])])[0] == ['jetbot']
 
 
+@pytest.mark.slow
 def test_arrays_say_the_same_of_all_envs(start: Callable[..., Env]) -> None:
     learning = LearningCfg(
         action=ActionCfg(controller='move_by_speed'), observations=[ObservationTermCfg(term='last_action')]

@@ -36,6 +36,7 @@ def test_a_scene_that_cannot_be_measured_is_named(make_env, make_task, tasks):
     assert caught.value.__notes__ == ["while computing env_offset_size='auto' for the scene of task_configs[2]"]
 
 
+@pytest.mark.slow
 def test_a_number_is_kept_and_one_that_is_too_small_is_said_with_the_first_picture(make_env, tasks, opengl, caplog):
     env = make_env(tasks=tasks, env_num=2, env_offset_size=7.9)
     env.reset()

@@ -14,6 +14,7 @@ SCENE = """<worldbody>
 </worldbody>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('env_num', [3, 20])
 def test_a_film_shows_what_render_does(
     make_env: Any, make_task: Any, write_model: Any, opengl: None, env_num: int

@@ -7,6 +7,7 @@ import pytest
 
 from internutopia.core import gym_env
 from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
+from internutopia_extension.configs.robots.franka import FrankaRobotCfg
 
 SIZE = 96, 72
 COLOURS = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0))
@@ -52,6 +53,27 @@ def test_the_default_camera_sees_all_of_them(grid):
         strong = np.array([value == 1 for value in colour])
         match = (picture[..., strong].min(axis=-1) > 2 * picture[..., ~strong].max(axis=-1)).sum()
         assert match > 20, f'the block of colour {colour} is in {match} pixels'
+
+
+@pytest.mark.parametrize('camera', [None, 'top'])
+def test_the_default_camera_is_as_near_as_it_can_be(grid, camera):
+    low, high = np.array([-0.5, -0.5, 0.0]), np.array([3.5, 3.5, 1.0])  # from the first block to the last
+    pose = grid.runner.camera_pose(camera, SIZE)
+    corners = np.array(np.meshgrid(*np.stack([low, high], axis=1))).reshape(3, -1).T
+    reach = np.abs(pose.project(corners)[0]).max(axis=0)
+    assert 0.85 < reach.max() < 0.95  # with a margin, and whichever side is the first to touch the border
+
+
+def test_a_fixed_arm_fills_the_picture(make_env, make_task):
+    env = make_env(tasks=[make_task('scenes/empty.xml', robots=[FrankaRobotCfg()])] * 4, env_num=4)
+    env.reset()
+    pose = env.runner.camera_pose(None, SIZE)
+    assert 4.0 < np.linalg.norm(pose.position - env.runner.world.env_origins.mean(axis=0)) < 14.0
+    alone = make_env(tasks=[make_task('scenes/empty.xml', robots=[FrankaRobotCfg()])], env_num=1)
+    alone.reset()
+    low, high = alone.runner.world.articulation('franka', 0).box(0)
+    places, _ = alone.runner.camera_pose(None, SIZE).project(np.array([low, high]))
+    assert (np.abs(places) < 1.0).all() and np.ptp(places, axis=0).max() > 0.7
 
 
 def test_through_the_camera_of_an_env(grid):

@@ -126,6 +126,7 @@ def test_threads_that_share_an_env_carelessly_lose_no_result(
     assert len(episodes) == len(set(episodes)) > 100
 
 
+@pytest.mark.slow
 def test_threads_with_an_env_each_get_what_they_would_get_alone(
     make_env: Callable[..., Env], make_task: Callable[..., Any], make_robot: Any, opengl: None
 ) -> None:
@@ -165,6 +166,7 @@ def test_gym_env_makes_one_call_at_a_time(make_config: Callable[..., Any], make_
     env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('threads', [1, 2])
 def test_a_forked_child_leaves_the_env_to_its_parent(
     make_env: Callable[..., Env], make_task: Callable[..., Any], tmp_path: Path, threads: int
@@ -231,6 +233,7 @@ env.close()
 """
 
 
+@pytest.mark.slow
 def test_a_forked_child_ends_as_programs_do() -> None:
     done = subprocess.run([sys.executable, '-c', END], capture_output=True, text=True, timeout=300)
     assert done.stdout == '7 2\n', done.stderr

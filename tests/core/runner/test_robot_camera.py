@@ -15,6 +15,7 @@ import_extensions()
 SIZE = 64, 48
 FLOOR = '<geom type="plane" size="0 0 1"/>'
 WALL = '<geom type="box" size="3 0.01 3" pos="0 -0.2 3"/>'  # to the right of the robot, where the camera would stand
+OTHER = '<geom type="box" size="3 0.01 3" pos="0 0.2 3"/>'
 
 
 @pytest.fixture
@@ -65,8 +66,10 @@ def test_goals_are_in_the_picture_as_long_as_they_are_near(start: Callable[..., 
     assert (np.abs(places) < 1.0).all()
 
 
-def test_walls_do_not_come_between(start: Callable[..., Env]) -> None:
-    free = EnvCameras(start(FLOOR).runner, None, SIZE).pose(0)
-    near = EnvCameras(start(FLOOR, WALL).runner, None, SIZE).pose(0)
-    assert free.position[1] < -0.25  # behind the wall, if there were one
-    assert -0.19 < near.position[1] < -0.1 and np.allclose(near.rotation, free.rotation)
+def test_it_stands_where_no_wall_comes_between(start: Callable[..., Env]) -> None:
+    free, beside, narrow = (
+        EnvCameras(start(FLOOR, *walls).runner, None, SIZE).pose(0).position for walls in ((), (WALL,), (WALL, OTHER))
+    )
+    assert free[1] < -0.25  # behind the wall, if there were one
+    np.testing.assert_allclose(beside, free * [1, -1, 1], atol=0.02)
+    assert -0.19 < narrow[1] < 0.19  # in front of both

@@ -112,6 +112,7 @@ def test_a_step_of_arrays_takes_as_many_calls_for_any_number_of_envs(scenes: lis
     assert calls_of(array_api, config(8, scenes[:1]))['step'] == calls_of(array_api, config(32, scenes[:1]))['step']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('api', [list_api, array_api])
 def test_what_a_scene_adds_does_not_depend_on_the_number_of_envs(api: Any, scenes: list[Path]) -> None:
     added: list[dict[str, int]] = []
@@ -121,6 +122,7 @@ def test_what_a_scene_adds_does_not_depend_on_the_number_of_envs(api: Any, scene
     assert added[0] == added[1]
 
 
+@pytest.mark.slow
 def test_memory_grows_in_proportion_to_envs(scenes: list[Path]) -> None:
     def taken(env_num: int) -> int:
         tracemalloc.start()

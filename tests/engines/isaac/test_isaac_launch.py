@@ -46,6 +46,7 @@ def test_without_isaac_sim_the_error_says_what_to_install(monkeypatch):
         start_isaac_sim(SimConfig(backend='isaac_sim'), 0.01)
 
 
+@pytest.mark.slow
 def test_isaac_sim_is_imported_in_one_module_only():
     root = Path(internutopia.__file__).parent
     for file in root.rglob('*.py'):

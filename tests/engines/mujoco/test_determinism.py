@@ -91,6 +91,7 @@ def alone(make_env, hopper_task) -> bytes:
     return trajectory(env, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('threads', [1, 2])
 def test_env_37_of_64_runs_as_env_0_of_1(make_env, hopper_task, alone, threads):
     env = make_env(tasks=[hopper_task()] * 64, env_num=64, sim={'threads': threads}, env_offset_size=333.3)
@@ -135,6 +136,7 @@ def test_links_are_where_the_engine_has_them(make_env, hopper_task):
     assert landed and world.model(0).opt.disableflags == own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('threads', [1, 2])
 def test_neighbours_that_are_reset_meanwhile(make_env, hopper_task, alone, threads):
     scenes = ['floor', 'crates']
@@ -172,6 +174,7 @@ def test_envs_that_have_ended_are_left_out(make_env, hopper_task, alone):
     assert env.runner.world.data(0).time == pytest.approx(7 / 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mass', [2.0, 3.5])
 def test_models_that_differ_in_numbers_only(make_env, make_task, make_robot, models, tmp_path, alone, mass):
     # same structure, other friction, damping and limits: they share a batch that holds the differences per simulation;
@@ -220,6 +223,7 @@ def test_what_was_changed_for_one_env_survives_a_growing_batch(make_env, hopper_
     assert env.runner.world.batch(0)[0] is not batch
 
 
+@pytest.mark.slow
 def test_the_world_against_mj_step(make_env, hopper_task):
     env = make_env(tasks=[hopper_task('crates')] * 3, env_num=3, sim={'substeps': 2})
     env.reset()

@@ -53,6 +53,7 @@ def period(env: Any, dt: float) -> float:
     return float(np.mean(np.diff(crossings)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('scale', [1.0, 2.25])
 def test_period_of_a_pendulum(start, write_model, scale):
     length, mass, inertia, amplitude = 0.4, 1.5, 0.02, 0.2

@@ -38,6 +38,7 @@ def height_of_ball(world: Any, env_id: int) -> float:
     return float(world.data(env_id).qpos[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('once', [True, False], ids=['once', 'each step'])
 def test_a_batch_gives_the_bits_of_a_loop_over_mj_step(tmp_path, monkeypatch, once):
     """Also once everything is at rest, and would be asleep; also after a reset, and in a state that was kept."""

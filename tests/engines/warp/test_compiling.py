@@ -31,6 +31,7 @@ def values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return wp.zeros(3, dtype=float, device='cpu')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('terminal', [True, False])
 def test_a_bar_counts_the_modules_that_are_compiled(
     values: Any, terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any

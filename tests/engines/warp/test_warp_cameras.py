@@ -116,6 +116,7 @@ def drive(world: World, positions: list[float], env_ids: Any = None) -> None:
     world.articulation('scout', int(env_ids[0])).set_joint_positions(env_ids, np.array(values, np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('opengl')
 @pytest.mark.parametrize('path', ['head/eye', 'head/map', 'head/left'])
 def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneSpec, write_model: Any, path: str) -> None:
@@ -136,6 +137,7 @@ def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneSpec, write_mod
     assert np.median(np.abs(colours - others)) < 8.0 and (ours['rgba'][..., 3] == 255).all()
 
 
+@pytest.mark.slow
 def test_full_pictures_have_shadows_and_smooth_edges(make_world: Any, scene: SceneSpec, write_model: Any) -> None:
     lit = """<worldbody>
     <light pos="0 0 4" dir="0 0 -1" directional="true"/><geom type="plane" size="5 5 0.1"/>
@@ -152,6 +154,7 @@ def test_full_pictures_have_shadows_and_smooth_edges(make_world: Any, scene: Sce
     assert len(np.unique(full['rgba'][..., 0])) > len(np.unique(fast['rgba'][..., 0])) + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('apart', [False, True], ids=['shared', 'apart'])
 def test_pictures_follow_the_world(
     make_world: Any, scene: SceneSpec, monkeypatch: pytest.MonkeyPatch, apart: bool
@@ -172,6 +175,7 @@ def test_pictures_follow_the_world(
     assert ahead(world)[1] == pytest.approx(FACE + 1.0 - position[1], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_env_batches_and_envs_that_come_and_go(make_world: Any, scene: SceneSpec, models: dict[str, str]) -> None:
     """Three structures, an env that joins later so that its batch grows, and one that leaves."""
     crates = dataclasses.replace(scene, asset=models['crates'], objects=())
@@ -206,6 +210,7 @@ def test_colours_and_intrinsics_of_scenes_that_share_a_batch(
     assert (look(world)['labels'] == 0).sum(axis=(1, 2)).tolist() == size[[1, 0, 2]].tolist()
 
 
+@pytest.mark.slow
 def test_a_batch_forgets_what_it_captured_for_tracers_that_are_gone(
     make_world: Any, scene: SceneSpec, write_model: Any
 ) -> None:

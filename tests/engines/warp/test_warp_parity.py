@@ -103,6 +103,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('fixed_base', [True, False])
 @pytest.mark.parametrize('targets', slow_but('positions', of=TARGETS))
 def test_joints_and_drives(worlds, arm, targets, fixed_base):
@@ -129,6 +130,7 @@ def test_joints_and_drives(worlds, arm, targets, fixed_base):
     assert_same(cpu.get_gains(), warp.get_gains())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('ground', slow_but('box', of=['plane', 'box']))
 def test_contacts(worlds, write_model, ground):
     """Each shape slides over the ground, a little in it."""
@@ -155,6 +157,7 @@ def test_contacts(worlds, write_model, ground):
             assert_same(cpu.get_velocities(), warp.get_velocities())
 
 
+@pytest.mark.slow
 def test_what_is_measured(worlds, arm, models, write_model):
     """Contact forces and probes, in the first instant and after a step; masses and frictions of each env's own."""
     probes = (
@@ -208,6 +211,7 @@ def test_rays(worlds, arm, models):
     assert distances[0][0, 0] == pytest.approx(0.8) and np.isinf(distances[0][1, 2])
 
 
+@pytest.mark.slow
 def test_scenes_that_differ_in_numbers(worlds, write_model):
     """Envs of one batch, in scenes whose walls stand elsewhere."""
     scenes = []

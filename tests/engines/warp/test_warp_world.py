@@ -64,6 +64,7 @@ def bits(world: WarpWorld, *env_ids: int) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow
 def test_an_env_runs_as_it_does_alone(make_world, hopper):
     """Whatever its neighbours do: reset, end, be joined by others."""
     alone = make_world(hopper)
@@ -129,6 +130,7 @@ def test_the_host_waits_once_per_step(make_world, hopper, monkeypatch):
     assert len(waits) == 1
 
 
+@pytest.mark.slow
 def test_scenes_of_different_structure(make_world, hopper, models):
     """Each forms a batch; an env that changes scenes moves from one to the other."""
     crates = SceneSpec(models['crates'], robots=hopper.robots)
@@ -176,6 +178,7 @@ def test_an_env_that_diverges_is_alone(make_world, hopper, bad):
     assert bits(world, 0, 1) == bits(other, 0, 1)
 
 
+@pytest.mark.slow
 def test_buffers_grow_when_contacts_overflow(make_world, write_model, caplog):
     """A table on 30 feet has 120 contacts; none is left out, and nothing else changes."""
     feet = ''.join(f'<geom type="box" size=".04 .04 .1" pos="{0.1 * (i % 6)} {0.1 * (i // 6)} 0"/>' for i in range(30))
@@ -271,6 +274,7 @@ def test_a_missing_package_is_named(monkeypatch):
         create_world(SimConfig(backend='mujoco_warp'), 1, np.zeros((1, 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('opengl')
 def test_pictures_show_the_state(make_env: Callable[..., Any], make_task, make_block):
     """Drawn by the CPU renderer: the same picture as of the CPU world."""
@@ -303,6 +307,7 @@ RAIL = """
 </body></worldbody>"""
 
 
+@pytest.mark.slow
 def test_self_collisions_are_switched_off_in_one_env(make_world, write_model):
     robot = RobotSpec('r', write_model('rail', RAIL), fixed_base=True, drives=Drives(400.0, 40.0))
     world = make_world(*[SceneSpec(robots=(robot,))] * 2)

@@ -140,6 +140,7 @@ def test_flashes_slide_along_walls_if_they_may(
     assert facing['position'][:2] == pytest.approx(there[-1]['position'][:2], abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_car_that_must_not_slide_ends_its_step_at_a_wall(run: Callable[..., Env], course: str) -> None:
     """It drives into the wall at a flat angle, which pushes it aside."""
     yaw = math.radians(80)

@@ -154,6 +154,7 @@ class TestWhatTheRobotGivesAway:
         with pytest.raises(ValueError, match=r'they would fit as degrees: give radians, \[0, 0.7854, -1.571, 0'):
             self.start(make_env, policy)
 
+    @pytest.mark.slow
     def test_a_default_pose_that_is_possible_but_far_off_is_a_warning(
         self, make_env: Callable[..., Env], describe: Callable[..., str], caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -162,6 +163,7 @@ class TestWhatTheRobotGivesAway:
             self.start(make_env, describe([(np.zeros((3, 12)), [0.0] * 12)], self.fields(ALIENGO_GYM_12, stretched)))
         assert 'default pose is far from the one that the robot stands in: FL_thigh_joint 0.1 (0.8)' in caplog.text
 
+    @pytest.mark.slow
     def test_actions_that_no_joint_can_follow_are_a_warning(
         self, make_env: Callable[..., Env], describe: Callable[..., str], caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -174,6 +176,7 @@ class TestWhatTheRobotGivesAway:
         assert 'standing still it commands joint positions beyond the limits: FL_hip_joint 3' in caplog.text
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_with_the_policies_that_come_with_internutopia(
     make_env: Callable[..., Env], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -189,6 +192,7 @@ def test_nothing_is_wrong_with_the_policies_that_come_with_internutopia(
     assert 'policy' not in caplog.text
 
 
+@pytest.mark.slow
 def test_a_described_policy_is_evaluated_by_its_controller(describe: Callable[..., str]) -> None:
     from internutopia.rl.training.evaluation import evaluate
     from internutopia.rl.training.loading import load_trained

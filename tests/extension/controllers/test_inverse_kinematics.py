@@ -199,6 +199,7 @@ def test_moves_no_faster_than_its_joint_speed(franka: Start) -> None:
     assert 0.4 < fastest < 0.55
 
 
+@pytest.mark.slow
 def test_targets_that_creep_are_met_from_everywhere(franka: Start) -> None:
     """As under a base that sways: the arm, on its way there, may be where the target is not found from."""
     angles = np.deg2rad((-180.0, 0.0, 165.0))
@@ -210,6 +211,7 @@ def test_targets_that_creep_are_met_from_everywhere(franka: Start) -> None:
             assert all(each['success'] for each in seen)
 
 
+@pytest.mark.slow
 def test_a_target_out_of_reach_that_comes_near_is_met(franka: Start) -> None:
     """As from a base that drives there, by a way on which the arm cannot follow it."""
     env = franka()
@@ -219,6 +221,7 @@ def test_a_target_out_of_reach_that_comes_near_is_met(franka: Start) -> None:
     assert drive(env, [[tuple(goal), DOWN]], steps=1)[0]['success']
 
 
+@pytest.mark.slow
 def test_a_target_out_of_reach_is_approached_and_never_finished(franka: Start) -> None:
     env = franka(2)
     far = [[(2.0, 0.0, 0.333), None], [(0.5, 0.0, 0.3), None]]

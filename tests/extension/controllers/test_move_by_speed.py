@@ -136,6 +136,7 @@ class TestWhatItSees:
         assert abs(env.get_observations()[1]['hopper']['position'][2] - 0.3) > 0.05, 'it fell to the ground'
         envs.close()
 
+    @pytest.mark.slow
     def test_results_do_not_depend_on_the_number_of_envs(
         self, start: Start, hopper: Any, write_policy: WritePolicy
     ) -> None:

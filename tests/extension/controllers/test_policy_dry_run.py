@@ -183,6 +183,7 @@ MISTAKES: dict[str, tuple[Callable[[Values], Values], str, str]] = {  # what is 
 QUICK = ('joints of Isaac Sim', 'half the scale', 'a tenth of the gains', 'gravity before the angular velocity')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mistake', slow_but(*QUICK, of=MISTAKES))
 def test_a_mistake_is_named_when_the_policy_is_first_used(
     make_env: Callable[..., Env],
@@ -251,6 +252,7 @@ def test_the_command_proposes_what_would_be_right(
     assert proposed in proposals
 
 
+@pytest.mark.slow
 def test_the_command_has_nothing_to_say_of_a_right_description(
     write: Callable[[Values], Path], aliengo: Values
 ) -> None:
@@ -259,6 +261,7 @@ def test_the_command_has_nothing_to_say_of_a_right_description(
     assert 'AliengoRobot' in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', [name for name, walker in WALKERS.items() if walker.walking is not None])
 def test_packaged_policies_do_as_commanded(write: Callable[[Values], Path], name: str) -> None:
     result = dry_run(write(described(name)), WALKERS[name].config, search=False)

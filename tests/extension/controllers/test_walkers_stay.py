@@ -43,6 +43,7 @@ def until_finished(env: Env, controller: str, action: Any, seconds: float) -> An
     raise AssertionError(f'{controller} did not finish in {seconds:g} s')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('robot', 'seconds'), slow_but(('h1', 9.0), of=[('h1', 9.0), *((r, 60.0) for r in ROBOTS)]))
 def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float) -> None:
     """In an env each. Left to itself, H1's policy drifts by 7 cm/s. In the end the one on its spot is pushed."""
@@ -86,6 +87,7 @@ def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float
         assert away[-1, 2] < math.radians(3.0)
 
 
+@pytest.mark.slow
 def test_h1_stands_upright_and_still(run: Run) -> None:
     """By the policy `upright`; by the other it marches in place, on bent knees."""
     module = import_module(type(WALKERS['h1'].config).__module__)
@@ -113,6 +115,7 @@ def test_h1_stands_upright_and_still(run: Run) -> None:
     still()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_the_end_of_a_path_stays_reached(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_along_path')
@@ -130,6 +133,7 @@ def test_another_goal_is_not_reached_by_the_last_one(run: Run) -> None:
     assert not obs['controllers']['move_to_point']['finished']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', slow_but('g1', of=ROBOTS))
 def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None:
     """G1's policy veers by 14 degrees in 10 s."""
@@ -142,6 +146,7 @@ def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None
     assert obs['position'][0] > 8.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', slow_but('h1', of=[robot for robot in ROBOTS if robot != 'h1_with_hand']))
 def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_by_discrete')
@@ -156,6 +161,19 @@ def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
         assert np.hypot(*(pose(obs)[:2] - due)) < NEAR
         assert abs(wrap_angle(pose(obs)[2] - where[2] - math.radians(angle))) < ALIGNED
         where = pose(obs)
+
+
+@pytest.mark.slow
+def test_a_command_to_stand_lets_a_stride_end(run: Run) -> None:
+    """Another command each quarter of a second; half of them fall if their clock stops in the middle of a stride."""
+    envs = 8
+    env, _ = walk(run, 'aliengo', env_num=envs)
+    commands, rng = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, -1]]), np.random.default_rng(0)
+    for _ in range(60):
+        actions = [{'walker': {'move_by_speed': command}} for command in rng.choice(commands, envs)]
+        for _ in range(RATE // 4):
+            observations = env.step(actions)[0]
+    assert min(each['walker']['position'][2] for each in observations) > 0.8 * WALKERS['aliengo'].root_height
 
 
 @pytest.mark.slow

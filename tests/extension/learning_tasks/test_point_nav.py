@@ -34,6 +34,7 @@ def make_envs() -> Iterator[Callable[..., VectorEnv]]:
         envs.close()
 
 
+@pytest.mark.slow
 def test_rewards_add_up_to_the_distance_that_was_gained(make_envs: Callable[..., VectorEnv]) -> None:
     envs = make_envs(distance=(1.5, 4.0))
     obs, _ = envs.reset()
@@ -81,6 +82,7 @@ def test_reaching_the_goal_succeeds_with_the_spl_of_the_way(make_envs: Callable[
     assert (lengths >= moved - ROUNDING).all() and (lengths < 0.5).all() and lengths.max() > 0.05
 
 
+@pytest.mark.slow
 def test_scenes_run_side_by_side_on_maps_of_their_own(make_envs: Callable[..., VectorEnv]) -> None:
     scenes = ('scenes/rooms.xml', 'scenes/obstacles.usda')
     envs = make_envs(scenes=scenes)

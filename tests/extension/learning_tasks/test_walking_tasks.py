@@ -24,6 +24,7 @@ def made(config: Any) -> VectorEnv:
     return envs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', WALKERS)
 def test_robots_stand_over_their_feet(robot: str) -> None:
     envs = made(velocity.config(num_envs=2, robot=robot, randomize=False, threads=1))
@@ -37,6 +38,7 @@ def test_robots_stand_over_their_feet(robot: str) -> None:
     envs.close()
 
 
+@pytest.mark.slow
 def test_arms_are_held_anywhere_in_their_range_and_hands_are_fixed() -> None:
     envs = made(velocity.config(num_envs=8, robot='gr1', threads=1))
     state = envs.core.state
@@ -47,6 +49,7 @@ def test_arms_are_held_anywhere_in_their_range_and_hands_are_fixed() -> None:
     envs.close()
 
 
+@pytest.mark.slow
 def test_g1_learns_to_see_the_ground_with_still_arms() -> None:
     config = velocity.config(num_envs=2, robot='g1_fixed_arms', terrain='rough', threads=1)
     envs = made(config)

@@ -110,6 +110,7 @@ def cube_at(xy: tuple[float, float]) -> ObjectCfg:
     return DynamicCubeCfg(name='cube', prim_path='/cube', position=position, scale=(EDGE, EDGE, EDGE), mass=0.1)
 
 
+@pytest.mark.slow
 def test_picks_up_a_cube_and_places_it(make_env: Callable[..., Env]) -> None:
     """Two envs at once, the cube elsewhere in each: it is lifted, and ends within 1 cm of its place."""
     tasks = [

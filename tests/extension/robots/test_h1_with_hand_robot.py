@@ -34,6 +34,7 @@ def positions(robot: H1WithHandRobot) -> dict[str, float]:
     return dict(zip(robot.articulation.dof_names, robot.articulation.get_joint_positions().tolist(), strict=True))
 
 
+@pytest.mark.slow
 def test_body_is_driven_and_posed_as_h1(env: Env) -> None:
     robot = robot_of(env)
     names = robot.articulation.dof_names

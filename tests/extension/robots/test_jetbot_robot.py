@@ -17,6 +17,7 @@ CLOSE = 0.02  # of the commanded speed
 RATE = 240  # steps per second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('scale', [1.0, 5.0])
 def test_it_drives_and_turns_as_commanded_at_any_scale(scale: float, make_env):
     robot = JetbotRobotCfg(scale=(scale, scale, scale), controllers=[move_by_speed_cfg])

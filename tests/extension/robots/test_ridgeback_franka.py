@@ -93,6 +93,7 @@ def test_drives_at_the_commanded_speeds(start: Start, command: tuple[float, floa
     assert np.abs(stopped['joint_velocities']).max() < 0.01
 
 
+@pytest.mark.slow
 def test_the_gripper_stays_where_it_is_while_the_base_drives_past(start: Start) -> None:
     """It is behind by 0.12 s, as the arm's drives are (damping / stiffness: 0.1 s), and there once the base stops."""
     env = start(MOVES, ARM)
@@ -124,6 +125,7 @@ def test_targets_in_the_frame_of_the_robot_go_along_with_the_base(start: Start) 
     np.testing.assert_allclose(hand[:2], robot['position'][:2] + ahead, atol=0.006)
 
 
+@pytest.mark.slow
 def test_what_is_too_far_for_the_arm_is_reached_with_the_base(start: Start) -> None:
     env = start(ridgeback_franka.move_to_point_cfg, ARM)
     target, place = (4.0, 0.5, 0.5), (3.35, 0.6, 0.0)
@@ -138,6 +140,7 @@ def test_what_is_too_far_for_the_arm_is_reached_with_the_base(start: Start) -> N
     np.testing.assert_allclose(ik['eef_position'], target, atol=0.002)
 
 
+@pytest.mark.slow
 def test_turns_to_a_heading_and_opens_and_closes_its_gripper(start: Start) -> None:
     env = start(ridgeback_franka.rotate_cfg, ridgeback_franka.gripper_cfg)
     goal = (math.cos(-0.5), 0.0, 0.0, math.sin(-0.5))  # 1 rad to the right of x

@@ -95,6 +95,7 @@ def test_robots_without_feet_collide_with_all_that_is_steep(stand):
     assert not stand('', kind='StatueWithoutFeet')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('robot', 'scene'), slow_but(('aliengo', 'rough'), of=[('aliengo', 'rough'), ('h1', 'rough')]))
 def test_rough_ground_is_ground(make_env: Callable[..., Env], robot: str, scene: str) -> None:
     """A robot that walks over bumps, of which some are steep where a foot meets them."""

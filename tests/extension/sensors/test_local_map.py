@@ -27,6 +27,7 @@ ROOM = """
 RADIUS = 0.1 * math.sqrt(2)  # m: the puck is taken for its box
 
 
+@pytest.mark.slow
 def test_the_map_around_a_robot_is_turned_as_it_looks(
     make_env: Callable[..., Env], write_model: Callable[[str, str], str]
 ) -> None:

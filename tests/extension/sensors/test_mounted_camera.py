@@ -96,6 +96,7 @@ def outline_middle(lens: Lens, ball: np.ndarray) -> tuple[float, float]:
     return ((x + after_x) @ areas / areas.sum() / 3, (y + after_y) @ areas / areas.sum() / 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', LENSES)
 def test_known_points_are_within_a_tenth_of_a_pixel(camera, kind):
     _, obs = camera(lens=LensCfg(**LENSES[kind]), camera_params=True, depth=True, pointcloud=True)
@@ -115,6 +116,7 @@ def test_known_points_are_within_a_tenth_of_a_pixel(camera, kind):
     assert distances == pytest.approx(RADIUS, abs=0.02)  # all points are on a ball; half a pixel is 1 cm there
 
 
+@pytest.mark.slow
 def test_a_camera_in_the_env_stays_and_one_that_follows_does_not_turn(camera):
     where = {
         'env': (0.0, 0.0, 2.0),
@@ -133,6 +135,7 @@ def test_a_camera_in_the_env_stays_and_one_that_follows_does_not_turn(camera):
         env.close()
 
 
+@pytest.mark.slow
 def test_depth_is_clipped_rounded_and_dropped(camera):
     noise = CameraNoiseCfg(depth_step=0.5, depth_dropout=0.3)
     _, obs = camera(depth=True, noise=noise, clipping=(0.1, 4.3))
@@ -145,6 +148,7 @@ def test_depth_is_clipped_rounded_and_dropped(camera):
     assert np.isinf(depth[near]).mean() == pytest.approx(0.3, abs=0.1)
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_the_seed_and_the_episode(camera):
     noise = CameraNoiseCfg(color=5.0, depth=0.01)
     pictures = []
@@ -165,6 +169,7 @@ def test_noise_is_that_of_the_seed_and_the_episode(camera):
     assert error.std() == pytest.approx(0.01, rel=0.1)
 
 
+@pytest.mark.slow
 def test_pose_focal_length_and_exposure_are_sampled_for_each_episode(camera):
     ranges = CameraRandomizationCfg(position=0.1, angle=5.0, zoom=0.2, exposure=1.0)
     found = []
@@ -188,6 +193,7 @@ def test_pose_focal_length_and_exposure_are_sampled_for_each_episode(camera):
         np.testing.assert_array_equal(one['rgba'], again['rgba'])
 
 
+@pytest.mark.slow
 def test_a_late_picture_is_that_of_earlier_steps(camera):
     place = {'mount': 'link', 'prim_path': 'head/eye', 'camera_params': True}
     env, obs = camera(every=2, latency=3, **place)
@@ -218,6 +224,7 @@ def test_a_config_that_cannot_be_is_refused(fields, message):
         MountedCameraCfg(name='eye', prim_path='eye', **fields)
 
 
+@pytest.mark.slow
 def test_a_lens_that_folds_over_is_an_error_that_names_the_camera(camera):
     lens = LensCfg(focal=(120.0, 120.0), distortion='brown_conrady', coefficients=(-0.4,))
     with pytest.raises(ValueError, match="camera 'eye': no ray within 80 degrees"):

@@ -60,6 +60,7 @@ def check(folder: Path, seed: Seed, count: int) -> None:
     assert not faults, json.dumps(faults, indent=1).replace('\\n', '\n')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['mjcf', 'urdf', 'usda'])
 def test_some_mutants_are_read_or_refused(tmp_path, kind):
     check(tmp_path, seed_of(kind, tmp_path), QUICK)

@@ -85,6 +85,7 @@ def ball(radius: float, dent: float, revolved: Callable[..., Mesh]) -> Mesh:
     return revolved([(r * np.sin(a), -r * np.cos(a)) for r, a in zip(wavy, angles, strict=True)], 60, closed=True)
 
 
+@pytest.mark.slow
 def test_what_nearly_fills_its_hull_is_that_with_few_vertices(revolved):
     (part,) = parts(ball(0.3, 0.006, revolved))
     assert len(part.vertices) <= HULL_VERTICES and part.volume == pytest.approx(4 / 3 * np.pi * 0.027, rel=0.15)
@@ -100,6 +101,7 @@ def test_a_hole_through_a_thin_thing_stays_open(revolved):
     assert not isinstance(parts_of(open_little), Solid)
 
 
+@pytest.mark.slow
 def test_what_is_left_to_coacd_is_simple_and_its_tolerance_relative_up_to_a_limit(bowl):
     points, faces = bowl(0.15, 0.012, steps=40, count=100)
     for scale, tolerance in ((1.0, 0.04 * 0.3), (0.01, 0.04 * 0.003), (100.0, TOLERANCE)):
@@ -121,6 +123,7 @@ def test_a_curved_sheet_is_some_plates(revolved):
     assert highest < 0.2 + 1e-6  # they grow inwards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('turned', [False, True])
 def test_simplification_keeps_the_shape_and_its_topology(revolved, turned):
     """A torus stays one."""

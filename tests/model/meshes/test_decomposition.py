@@ -76,6 +76,7 @@ def test_walls_stay_hollow_and_a_doorway_open(cache, room):
     assert sum(part.volume for part in parts) == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_mesh_is_decomposed_once_and_always_in_the_same_way(cache, trough, runs, tmp_path, monkeypatch):
     first, again = decompose([trough, trough])
     (later,) = decompose([trough])
@@ -89,12 +90,14 @@ def test_a_mesh_is_decomposed_once_and_always_in_the_same_way(cache, trough, run
             np.testing.assert_array_equal(part.vertices, same.vertices)
 
 
+@pytest.mark.slow
 def test_those_who_ask_at_the_same_time_share_the_work(cache, trough, runs):
     with ThreadPoolExecutor(3) as pool:
         results = list(pool.map(decompose, [[trough]] * 3))
     assert len(runs) == 1 and len({len(parts) for (parts,) in results}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('damage', [b'nonsense', None])
 def test_a_damaged_file_in_the_cache_is_replaced(cache, trough, runs, damage):
     (parts,) = decompose([trough])
@@ -107,6 +110,7 @@ def test_a_damaged_file_in_the_cache_is_replaced(cache, trough, runs, damage):
     assert len(runs) == 2 and not list(cache.glob('*.part'))
 
 
+@pytest.mark.slow
 def test_without_a_cache_there_is_a_warning(tmp_path, monkeypatch, trough, caplog):
     (tmp_path / 'file').touch()
     monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path / 'file'))
@@ -153,6 +157,7 @@ def use_coacd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     return use
 
 
+@pytest.mark.slow
 def test_what_crashes_coacd_is_preprocessed(cache, trough, use_coacd, runs, caplog):
     use_coacd('return [mesh[0]] * 3 if options["preprocess_mode"] == "auto" else __import__("os").abort()')
     (parts,) = decompose([trough])
@@ -173,6 +178,7 @@ def test_what_is_too_much_work_becomes_plates_that_are_kept(cache, trough, runs,
     assert len(again) == len(parts) and not runs and len(caplog.records) == 1
 
 
+@pytest.mark.slow
 def test_a_mesh_of_many_pieces_has_those_decomposed_that_are_least_work(cache, trough, skewed_room, runs, monkeypatch):
     points, faces = trough
     solids = [parts_of(pieces(*mesh)[0]) for mesh in (trough, skewed_room)]
@@ -193,6 +199,7 @@ def test_work_is_told_from_the_shape(blocks):
     assert Solid(Surface(100 * points, faces), 0.1).work == pytest.approx(72_000)
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_becomes_plates_that_are_not_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
     monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     use_coacd('while True: pass')
@@ -206,6 +213,7 @@ def test_what_takes_too_long_becomes_plates_that_are_not_kept(cache, trough, use
     assert len(decompose([trough])[0]) == 3 and len(runs) == 2 and len(list(cache.glob('*.npz'))) == 1
 
 
+@pytest.mark.slow
 def test_a_process_that_was_too_slow_is_replaced(cache, trough, skewed_room, use_coacd, monkeypatch, caplog):
     monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     monkeypatch.setattr(decomposition, '_core_count', lambda: 1)
@@ -228,6 +236,7 @@ def test_a_mesh_of_too_many_parts_becomes_plates(cache, blocks, runs, monkeypatc
     assert 'as they would have more than 5 convex parts: many (11 x 1 x 1 m, 72 triangles)' in warning
 
 
+@pytest.mark.slow
 def test_plates_are_taken_if_they_are_fewer_than_many_parts(cache, trough, skewed_room, use_coacd, monkeypatch, caplog):
     use_coacd('return [mesh[0]] * 101')
     walls, thing = decompose([skewed_room, trough])
@@ -238,6 +247,7 @@ def test_plates_are_taken_if_they_are_fewer_than_many_parts(cache, trough, skewe
     assert [len(parts) for parts in decompose([skewed_room, trough])] == [100, 100]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'busy',
     [
@@ -358,6 +368,7 @@ def test_a_coarse_tolerance_takes_a_keyboard_for_a_box(cache, blocks, runs):
     assert coarse[0].volume == pytest.approx(0.3 * 0.12 * 0.028, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_coarse_tolerance_keeps_things_hollow(cache, room, trough, revolved):
     tray = revolved(
         [(0.001, 0.0), (0.15, 0.0), (0.15, 0.08), (0.14, 0.08), (0.14, 0.01), (0.001, 0.01)], 32, closed=True
@@ -367,6 +378,7 @@ def test_a_coarse_tolerance_keeps_things_hollow(cache, room, trough, revolved):
         assert len(parts) > 2 and not within(free, parts)
 
 
+@pytest.mark.slow
 def test_the_slowest_mesh_is_named(cache, trough, blocks, caplog):
     caplog.set_level('INFO', logger='internutopia')
     decompose([trough, blocks(CUBE, CUBE, CUBE, SOLID)], ['/World/trough', '/World/cube'])
@@ -374,6 +386,7 @@ def test_the_slowest_mesh_is_named(cache, trough, blocks, caplog):
     assert record.getMessage().startswith('meshes were decomposed (2); the slowest is /World/trough, it took ')
 
 
+@pytest.mark.slow
 def test_an_interruption_keeps_what_was_decomposed(cache, trough, blocks, monkeypatch):
     split, submit, coacd_is_done = decomposition._split, ThreadPoolExecutor.submit, threading.Event()
 

@@ -87,6 +87,7 @@ def test_a_wide_floor_is_looked_at_where_its_parts_meet(monkeypatch):
     assert 0 < looked_at < on_grid / 100
 
 
+@pytest.mark.slow
 def test_what_is_merged_is_the_same_when_every_point_is_looked_at(monkeypatch):
     heights = np.random.default_rng(0).uniform(0.2, 0.26, 30)
     books = [box((0.03 * k, 0, 0), (0.03, 0.2, height)) for k, height in enumerate(heights)]

@@ -102,6 +102,7 @@ def token_of(session: RawSession) -> str:
     return session.caller.http.headers['authorization'].removeprefix('Bearer ')
 
 
+@pytest.mark.slow
 def test_slow_bodies(url: str, tokens: tuple[Path, str, str], ada: RawSession, bob: Raw) -> None:
     with ExitStack() as stack:
         slow = [stack.enter_context(Wire(url, token=tokens[1])) for _ in range(260)]
@@ -116,6 +117,7 @@ def test_slow_bodies(url: str, tokens: tuple[Path, str, str], ada: RawSession, b
     until(lambda: ada.state().status == 200)  # when they have gone
 
 
+@pytest.mark.slow
 def test_pictures_of_a_busy_session(
     url: str, tokens: tuple[Path, str, str], ada: RawSession, bob: Raw, worker_pid: Callable[[str], int]
 ) -> None:
@@ -132,6 +134,7 @@ def test_pictures_of_a_busy_session(
         assert ada.state().status == 200
 
 
+@pytest.mark.slow
 def test_repeated_requests_to_a_busy_session(
     url: str, tokens: tuple[Path, str, str], ada: RawSession, bob: Raw, worker_pid: Callable[[str], int]
 ) -> None:
@@ -157,6 +160,7 @@ def test_repeated_requests_to_a_busy_session(
     assert ada.state().body['steps'] == ENVS
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_client_takes_no_place(
     serve: Callable[..., Any], config: Config, tokens: tuple[Path, str, str]
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_call_that_takes_its_time_is_waited_for(
     Raw(served.url).post('/session/close', {'session_id': session.id})
 
 
+@pytest.mark.slow
 def test_a_reply_that_nobody_takes(served: Any, clock: FakeTime) -> None:
     before = slow(served.url)
     with Wire(served.url) as wire:
@@ -132,6 +133,7 @@ def test_a_reply_that_nobody_takes(served: Any, clock: FakeTime) -> None:
         assert replies < REPLIES
 
 
+@pytest.mark.slow
 def test_a_reply_that_is_taken_slowly(served: Any, clock: FakeTime) -> None:
     """As long as something is taken, the rest is kept."""
     envs, steps = 100, 1000

@@ -22,6 +22,7 @@ from internutopia_extension.configs.robots.generic import GenericRobotCfg
 NAMES = ('franka-arm_ik_controller', 'jetbot-rotate', 'jetbot-move_along_path', 'motors-recover')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', slow_but('franka-arm_ik_controller', of=NAMES))
 def test_no_action_costs_a_session(serve: Callable[..., Any], name: str, tmp_path: Path) -> None:
     config, *_ = config_of(name, tmp_path, 2)

@@ -46,6 +46,7 @@ def test_a_server_that_works(serve: Callable[..., Any], config: Config, tmp_path
     assert Raw(url).http.get('/livez').json() == {'status': 'ok'}
 
 
+@pytest.mark.slow
 def test_a_server_without_room(serve: Callable[..., Any], config: Config, worker_pid: Callable[[str], int]) -> None:
     url = serve(config, in_flight=1).url
     session = Raw(url).session(1)

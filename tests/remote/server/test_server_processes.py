@@ -127,6 +127,7 @@ def test_a_session_closed_in_a_call(raw: Raw, other: RawSession, worker_pid: Cal
     until(lambda: not alive(pid))
 
 
+@pytest.mark.slow
 def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Config) -> None:
     """Meanwhile the server answers: that it is alive, that it is not ready, and that others have to come later."""
     server = serve_process(config)
@@ -182,6 +183,7 @@ def test_no_worker_survives_its_server(serve_process: Callable[..., Any], config
     assert server.process.wait(PATIENCE) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_quietly_and_the_log_has_one_line_a_request(
     serve_process: Callable[..., Any], config: Config
 ) -> None:
@@ -199,6 +201,7 @@ def test_ctrl_c_ends_quietly_and_the_log_has_one_line_a_request(
     assert int(last['received']) > 50 and int(last['sent']) > 50 and last['level'] == 'INFO'
 
 
+@pytest.mark.slow
 def test_a_config_that_does_not_work(config: Config, tmp_path: Path) -> None:
     (task,) = config.task_configs
 

@@ -38,6 +38,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ['token', *arguments])
 
 
+@pytest.mark.slow
 def test_the_commands(file: Path) -> None:
     made = run('add', 'ada', '--file', str(file), '--admin')
     assert made.exit_code == 0

@@ -65,6 +65,7 @@ def with_terms_compiled(config: Config) -> Config:
     return config.model_copy(update={'task_configs': tasks})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_walkers_in_two_scenes(make_vector_env: MakeVectorEnv, mode: AutoresetMode) -> None:
     config = velocity.config(5, 1, max_episode_steps=60, threads=1)
@@ -83,6 +84,7 @@ def test_walkers_in_two_scenes(make_vector_env: MakeVectorEnv, mode: AutoresetMo
     np.testing.assert_allclose([value for _, value in other], [value for _, value in one], atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_repeated_actions(make_vector_env: MakeVectorEnv, caplog: pytest.LogCaptureFixture) -> None:
     config = of_task(*TASKS['InternUtopia/H1-Velocity-v0'])
     learning = config.task_configs[0].learning
@@ -110,6 +112,7 @@ def of_task(module: str, options: dict[str, Any]) -> Config:
     return importlib.import_module(module).config(3, 1, threads=1, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', slow_but('Jetbot-Goal', 'H1-Velocity-Rough', of=READY_MADE))
 def test_ready_made_tasks(make_vector_env: MakeVectorEnv, name: str) -> None:
     config = of_task(*TASKS[f'InternUtopia/{name}-v0'])

@@ -62,6 +62,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('termination', 'object_reached'): [{**TIP, 'body': 'a', 'radius': 0.5}],
     ('termination', 'object_away'): [{'body': 'a', 'distance': 1.0}],
     ('command', 'uniform'): [{'low': [0.0, -1.0], 'high': [1.0, 2.0]}],
+    ('command', 'choice'): [{'rows': [[0.0, 1.0], [2.0, 3.0]]}],
     ('command', 'velocity'): [{}, {'standing': 0.3, 'turning': 0.4}, {'standing': 0.3, 'by_level': True}],
     ('command', 'position'): [{'low': [0.0, -1.0, 0.0], 'high': [1.0, 2.0, 0.5]}],
     ('command', 'goal'): [

@@ -59,6 +59,7 @@ def make_seeing(make_config: Any, make_task: Any, write_model: Any, opengl: None
         envs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'sim, arrays',
     [(OPENGL, 'numpy'), (RAYTRACE, 'numpy'), (RAYTRACE, 'torch'), ({'backend': 'mujoco_warp'}, 'torch')],
@@ -92,6 +93,7 @@ LABELLED = """
 </worldbody>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'sim, arrays',
     [(OPENGL, 'numpy'), (RAYTRACE, 'numpy'), (RAYTRACE, 'torch')],

@@ -40,6 +40,7 @@ def envs() -> Iterator[VectorEnv]:
     envs.close()
 
 
+@pytest.mark.slow
 def test_a_device_has_the_map_of_the_host(envs: VectorEnv) -> None:
     pytest.importorskip('mujoco_warp')
     config = velocity.config(2, 0, robot='aliengo', terrain='rough')

@@ -143,6 +143,7 @@ def test_what_was_randomized_starts_from_the_model_in_every_episode(make_learner
         assert np.array_equal(again[key], first[key]), key
 
 
+@pytest.mark.slow
 def test_another_pose_is_taken_by_a_share_of_the_envs(make_learner: MakeLearner) -> None:
     envs = make_learner(env_num=400)
     envs.reset()

@@ -214,6 +214,7 @@ def test_every_term_says_what_it_is(kind: Any, name: str) -> None:
     assert all(p.annotation is not inspect.Parameter.empty for p in inspect.signature(function).parameters.values())
 
 
+@pytest.mark.slow
 def test_every_observation_reward_and_end_works_on_h1(make_config: Any, make_task: Any) -> None:
     from internutopia_extension.configs.robots.h1 import H1RobotCfg, joint_controller
 

@@ -136,7 +136,7 @@ def test_known_joints_forces_and_postures() -> None:
     assert gait.power == pytest.approx(2.0 * 3.0 * (0 + 1 + 4 + 9) / 4)
     assert gait.cost_of_transport == pytest.approx(gait.power / (MASS * GRAVITY * 0.5))
     assert gait.pitch == pytest.approx(pitch / 2) and gait.roll == pytest.approx(roll / 2)
-    assert gait.lean == pytest.approx((pitch + roll) / 2)
+    assert gait.lean == pytest.approx((pitch + roll) / 2) and gait.steep == 0.0
     assert gait.other_contacts == pytest.approx(1 / 8) and gait.touching == {'trunk': pytest.approx(1 / 8)}
 
 
@@ -169,11 +169,23 @@ def test_known_courses() -> None:
     assert walking.heading_error == pytest.approx(0.05) and walking.stillness() == (None, None)
 
 
+def test_a_roll_beyond_15_degrees_counts_once_in_a_quarter_of_a_second() -> None:
+    state: Any = Moments()
+    meter = GaitMeter(state, PERIOD)
+    rolls = np.radians([(16, 0), (16, -16), (3, 0), (14, -14), (9, 9), (0, 0), (0, 0), (0, 15.5)])  # 2 steps are 0.2 s
+    for roll in rolls:
+        state.at()
+        state.projected_gravity = np.stack([np.zeros(2), -np.sin(roll), -np.cos(roll)], axis=-1)
+        meter.add(BOTH)
+    assert meter.result().steep == pytest.approx(3 / 8)
+
+
 def at_home(observations: Any) -> Any:
     """Aliengo at its home pose: its drives give way, and after a second it kneels on its hind legs."""
     return np.zeros((len(observations), 12), np.float32)
 
 
+@pytest.mark.slow
 def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -> None:
     config = velocity.config(4, 0, robot='aliengo', randomize=False, threads=1)
     result = evaluate(at_home, config, seconds=0.5, push=0.0, command=(0.0, 0.0, 0.0))
@@ -188,6 +200,7 @@ def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -
     assert moving.tracking.velocity_error > result.tracking.velocity_error + 0.3
 
 
+@pytest.mark.slow
 def test_a_policy_that_kneels_fails() -> None:
     config = velocity.config(2, 0, robot='aliengo', randomize=False, threads=1)
     figures = gait_report(at_home, config, stand=8.0)

@@ -58,6 +58,7 @@ def ranks() -> list[BaseProcess]:
     return [each for each in multiprocessing.active_children() if each.name.startswith('rank ')]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_path: Path) -> None:
     folder = tmp_path / 'run'
 
@@ -88,6 +89,7 @@ def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_pat
     assert adam[0] > 0 and adam[1] * done == adam[0] * (done + 1)
 
 
+@pytest.mark.slow
 def test_what_a_rank_raises_says_which_it_was() -> None:
     with pytest.raises(ZeroDivisionError, match='by the broom') as raised:
         run(rank_bodies.raise_in_rank_1)

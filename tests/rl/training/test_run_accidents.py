@@ -18,6 +18,7 @@ from internutopia.rl.training.loading import load_trained
 from internutopia.rl.training.run_folder import locked, read_progress
 
 
+@pytest.mark.slow
 def test_two_processes_cannot_train_in_one_folder(run, tmp_path):
     before = (run / 'progress.csv').read_bytes()
     with locked(run), pytest.raises(ValueError, match='another process trains in .*run'):
@@ -37,6 +38,7 @@ def test_a_run_of_which_no_checkpoint_can_be_read_is_left_as_it_is(run):
     assert len(read_progress(run)) == 2
 
 
+@pytest.mark.slow
 def test_a_run_without_its_checkpoints_begins_anew_with_a_warning(run, caplog):
     for path in run.glob('model_*.pt'):
         path.unlink()
@@ -45,6 +47,7 @@ def test_a_run_without_its_checkpoints_begins_anew_with_a_warning(run, caplog):
     assert 'holds no checkpoint: training begins anew' in caplog.text
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_network_is_named(run):
     import torch
 
@@ -55,6 +58,7 @@ def test_a_checkpoint_of_another_network_is_named(run):
         train_toy(run, resume=True, settings={'iterations': 9})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'garbage', [b'\0' * 400_000, os.urandom(400_000), b'"\xff\xfe,"\n'], ids=['nul', 'random', 'text']
 )
@@ -66,6 +70,7 @@ def test_garbage_in_the_log_is_left_out(run, garbage):
     assert len(train_toy(run, resume=True, settings={'iterations': 3}).progress) == 3
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_without_the_policy_that_it_started_from(finished, tmp_path):
     policy = tmp_path / 'old.onnx'
     policy.write_bytes((finished / 'policy.onnx').read_bytes())
@@ -74,6 +79,7 @@ def test_a_run_goes_on_without_the_policy_that_it_started_from(finished, tmp_pat
     assert train_toy(tmp_path / 'run', resume=True, settings={'iterations': 3}).finished
 
 
+@pytest.mark.slow
 def test_weights_of_normalized_observations_are_for_those(finished, tmp_path):
     settings = {'start_from': str(finished / 'policy.onnx'), 'normalize': False}
     with pytest.raises(ValueError, match='observations are normalized, these are not'):
@@ -95,6 +101,7 @@ def test_an_exported_checkpoint_says_as_much_as_the_policy_file_of_the_run(run, 
     assert training(tmp_path / 'first.onnx')['env_steps'] == read_progress(run)[0].steps
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
     """No file may become larger than 64 KiB."""
     small = ['--env-num', '4', '--iterations', '1', '--threads', '1', '--setting', 'num_steps=4']

@@ -41,6 +41,7 @@ def choices() -> Config:
     return config.update(task_configs=[task.update(learning=task.learning.update(action=pushes))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('make', 'config'),
     [
@@ -77,6 +78,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_an_exported_model_is_the_model(toy: Path, tmp_path: Path) -> None:
     policy_file = tmp_path / 'walk.onnx'
     result = call('export', toy, '--out', policy_file)
@@ -97,6 +99,7 @@ def test_an_exported_model_is_the_model(toy: Path, tmp_path: Path) -> None:
     assert figures[toy] == pytest.approx(figures[policy_file], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_play_shows_a_model(toy: Path) -> None:
     result = call('play', toy, '--seconds', 0.1)
     if 'OpenGL' in result.output:
@@ -104,6 +107,7 @@ def test_play_shows_a_model(toy: Path) -> None:
     assert result.exit_code == 0 and (toy.parent / 'play.png').stat().st_size > 5000, result.output
 
 
+@pytest.mark.slow
 def test_a_checkpoint_can_be_exported_before_the_end(tmp_path: Path) -> None:
     assert call('train', ID, '--iterations', 1, '--out', tmp_path / 'run', '--threads', 1).exit_code == 0
     finished = load_policy(tmp_path / 'run' / 'policy.onnx')
@@ -113,6 +117,7 @@ def test_a_checkpoint_can_be_exported_before_the_end(tmp_path: Path) -> None:
     np.testing.assert_allclose(exported(observations), finished(observations), rtol=0.0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_used_says_why(toy: Path, tmp_path: Path) -> None:
     plain, cart, broken = (tmp_path / f'{name}.zip' for name in ('plain', 'cart', 'broken'))
     with closing(SB3VecEnv(cart_pole.config(2, threads=1))) as envs:

@@ -22,6 +22,7 @@ def train(*arguments: object) -> Result:
     return CliRunner().invoke(app, ['train', ID, '--threads', '1', *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_options_count_more_than_the_file(tmp_path: Path) -> None:
     file = tmp_path / 'settings.yaml'
     file.write_text('iterations: 1\nhidden_dims: [4, 4]\nlearning_rate: 0.01\nenv_num: 2\n')
@@ -31,6 +32,7 @@ def test_options_count_more_than_the_file(tmp_path: Path) -> None:
     assert (training.iterations, training.hidden_dims, training.learning_rate, training.env_num) == (1, (8,), 0.01, 4)
 
 
+@pytest.mark.slow
 def test_a_wrong_file_starts_nothing(tmp_path: Path) -> None:
     file = tmp_path / 'settings.yaml'
     for text, message in [('iteration: 1', 'iteration'), ('- 1', 'mapping'), ('gamma: -1', 'gamma')]:
@@ -41,6 +43,7 @@ def test_a_wrong_file_starts_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / 'run').exists()
 
 
+@pytest.mark.slow
 def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wandb = pytest.importorskip('wandb')
     monkeypatch.setenv('WANDB_MODE', 'offline')
@@ -56,6 +59,7 @@ def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert list((tmp_path / 'run').glob('events.out.tfevents.*'))
 
 
+@pytest.mark.slow
 def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
     """In a process of its own: wandb remembers how it was used first."""
     pytest.importorskip('wandb')
@@ -79,6 +83,7 @@ def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
     assert 'WANDB_MODE=offline, and go on with the run by --resume' in ' '.join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_wandb_is_not_imported_where_nobody_logs_to_it(tmp_path: Path) -> None:
     """It makes folders when it is imported, which stay if the run is killed."""
     (tmp_path / 'wandb').mkdir()
@@ -91,6 +96,7 @@ def test_wandb_is_not_imported_where_nobody_logs_to_it(tmp_path: Path) -> None:
     assert not (tmp_path / 'imported').exists()
 
 
+@pytest.mark.slow
 def test_steps_of_a_run_are_compiled_unless_it_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('llvmlite')
     compiled, evaluate = list[CompiledStep](), CompiledStep.evaluate

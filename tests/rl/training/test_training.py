@@ -30,6 +30,7 @@ CART_POLE = 'InternUtopia/CartPole-v0'
 EXPORT_ERROR = 1e-5  # of actions around 1: other kernels round differently
 
 
+@pytest.mark.slow
 def test_a_run_leaves_record_log_checkpoints_curve_and_policy(finished):
     assert {path.name for path in finished.iterdir() if path.is_file() and 'tfevents' not in path.name} == {
         'run.json', 'progress.csv', 'model_0.pt', 'model_1.pt', 'curve.png', 'policy.onnx',
@@ -44,6 +45,7 @@ def test_a_run_leaves_record_log_checkpoints_curve_and_policy(finished):
     assert (finished / 'curve.png').read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.slow
 def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
     def final_std(share: float) -> float:
         settings = {'iterations': 8, 'entropy': 10.0, 'explore': share}
@@ -53,6 +55,7 @@ def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
     assert never < half < always  # the momentum of the optimizer lasts for some updates
 
 
+@pytest.mark.slow
 def test_updates_in_bfloat16_come_to_nearly_the_same_policy(finished, tmp_path):
     result = train_toy(tmp_path / 'run', seed=3, settings={'mixed_precision': True})
     observations = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
@@ -80,6 +83,7 @@ def test_the_policy_file_is_the_network_and_says_how_to_run_it(finished):
     assert made['wall_seconds'] == read_progress(finished)[-1].seconds and 'mujoco' in made['versions']
 
 
+@pytest.mark.slow
 def test_a_run_starts_as_another_policy_and_lets_the_critic_learn_first(finished, tmp_path):
     policy = finished / 'policy.onnx'
     settings = {'start_from': str(policy), 'critic_first': 2, 'iterations': 2}
@@ -101,6 +105,7 @@ def test_a_run_starts_as_another_policy_and_lets_the_critic_learn_first(finished
     assert not torch.equal(after['mlp.0.weight'], before['mlp.0.weight'])
 
 
+@pytest.mark.slow
 def test_a_policy_that_sees_more_begins_as_if_it_did_not(finished, tmp_path):
     settings = {'start_from': str(finished / 'policy.onnx'), 'critic_first': 1, 'iterations': 1}
     run = train_toy(tmp_path / 'run', {'sees_height': True}, settings=settings)
@@ -133,6 +138,7 @@ def test_a_policy_without_a_layer_cannot_be_started_from(finished, tmp_path):
             train_toy(tmp_path / f'run_{len(options)}', options, settings=settings)
 
 
+@pytest.mark.slow
 def test_a_task_that_robots_cannot_be_given_leaves_a_checkpoint_only(tmp_path):
     small = {'num_envs': 4, 'iterations': 1, 'num_steps': 4}
     result = train(find_task(CART_POLE), tmp_path / 'run', settings=small, threads=1)
@@ -152,6 +158,7 @@ def test_the_cart_pole_task_brings_settings_that_learn(tmp_path):
     assert result.progress[-1].learning_rate == result.settings.learning_rate == 2e-3
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint(run):
     before = read_checkpoint(run / 'model_1.pt')
     first = read_progress(run)
@@ -169,11 +176,13 @@ def test_a_run_goes_on_from_its_checkpoint(run):
     assert load_policy(run / 'policy.onnx').metadata.training['env_steps'] == 96
 
 
+@pytest.mark.slow
 def test_a_run_that_is_done_stays_as_it_is(run):
     result = train_toy(run, resume=True)
     assert result.finished and len(result.progress) == 2 and not (run / 'model_2.pt').exists()
 
 
+@pytest.mark.slow
 def test_broken_checkpoints_are_passed_over_with_a_warning(run, caplog):
     whole = (run / 'model_1.pt').read_bytes()
     (run / 'model_2.pt').write_bytes(whole[: len(whole) // 2])
@@ -188,6 +197,7 @@ def test_broken_checkpoints_are_passed_over_with_a_warning(run, caplog):
     assert [line.iteration for line in train_toy(run, resume=True, settings={'iterations': 3}).progress] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_its_first_checkpoint_starts_anew(run):
     for path in run.glob('model_*.pt'):
         path.unlink()
@@ -220,6 +230,7 @@ def test_kill_and_go_on(tmp_path):
     assert seconds < result.progress[-1].seconds
 
 
+@pytest.mark.slow
 def test_stopping_leaves_a_checkpoint_of_the_last_update(tmp_path):
     seen = []
     result = train_toy(
@@ -234,6 +245,7 @@ def test_stopping_leaves_a_checkpoint_of_the_last_update(tmp_path):
     assert (tmp_path / 'run' / 'curve.png').exists()
 
 
+@pytest.mark.slow
 def test_options_are_remembered(tmp_path):
     result = train_toy(tmp_path / 'run', {'limit': 3, 'forward': [0.2, 0.4]})
     assert len(result.progress) == 3  # the settings of a task may depend on its options
@@ -260,6 +272,7 @@ def test_unknown_tasks_and_options(env_id, options, message):
         find_task(env_id, options)
 
 
+@pytest.mark.slow
 def test_wrong_settings_write_nothing(tmp_path):
     for settings, message in (({'env_nums': 3}, "'env_num'"), ({'gamma': -1.0}, 'gamma')):
         with pytest.raises(ValueError, match=message):
@@ -329,6 +342,7 @@ ENGINES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @ENGINES
 def test_errors_of_commanded_velocities_are_those_of_a_robot_that_does_not_move(engine, arrays):
     config = find_task(ID, {'forward': (0.6, 0.6), 'yaw_rate': (-0.3, -0.3)}).config(4, engine=engine)
@@ -342,6 +356,7 @@ def test_errors_of_commanded_velocities_are_those_of_a_robot_that_does_not_move(
     assert tracking.yaw_rate_error == pytest.approx(0.3, abs=1e-5) == tracking.yaw_rate_error_unaveraged
 
 
+@pytest.mark.slow
 @ENGINES
 def test_pushes_have_their_speed_and_their_time(engine, arrays):
     config = find_task(ID, {'forward': (0.0, 0.0), 'yaw_rate': (0.0, 0.0)}).config(4, engine=engine)
@@ -353,6 +368,7 @@ def test_pushes_have_their_speed_and_their_time(engine, arrays):
     assert result.tracking.velocity_error == pytest.approx(averaged, abs=1e-4)
 
 
+@pytest.mark.slow
 @ENGINES
 def test_who_ends_early_is_counted_once_and_no_longer(engine, arrays):
     config = find_task(ID, {'limit': 0.055, 'forward': (0.0, 0.0), 'yaw_rate': (0.0, 0.0)}).config(4, engine=engine)
@@ -364,6 +380,7 @@ def test_who_ends_early_is_counted_once_and_no_longer(engine, arrays):
     assert result.tracking.velocity_error_unaveraged == pytest.approx(3 / 13, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_commands_are_uniform_and_the_config_stays_as_it_is():
     seen = []
 

@@ -33,6 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_train_prints_a_line_every_tenth_and_what_was_written(run):
     lines = (run.parent / 'printed.txt').read_text().splitlines()
     updates = [line for line in lines if line.startswith('update ')]
@@ -42,6 +43,7 @@ def test_train_prints_a_line_every_tenth_and_what_was_written(run):
     assert lines[-2:] == [str(run / 'policy.onnx'), str(run / 'curve.png')]
 
 
+@pytest.mark.slow
 def test_train_passes_options_and_settings_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, 'argv', ['internutopia', 'train', ID, '--out', 'a b/c', '--seed', '7'])
@@ -55,6 +57,7 @@ def test_train_passes_options_and_settings_on(tmp_path, monkeypatch):
     assert record.commands == [f'internutopia train {ID} --seed 7']
 
 
+@pytest.mark.slow
 def test_a_setting_is_given_once(tmp_path):
     def refused(*options):
         result = call('train', ID, '--out', tmp_path / 'run', *options)
@@ -68,6 +71,7 @@ def test_a_setting_is_given_once(tmp_path):
     assert 'num_steps' in refused('--settings', file, '--envs', 4, '--setting', 'iterations=1')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     folder = tmp_path / 'run'
@@ -95,6 +99,7 @@ def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     assert [line.iteration for line in read_progress(folder)] == list(range(1, done + 2))
 
 
+@pytest.mark.slow
 def test_a_task_without_policy_file_says_so(tmp_path):
     small = ['--envs', 4, '--iterations', 1, '--setting', 'num_steps=4', '--threads', 1]
     result = call('train', 'InternUtopia/CartPole-v0', '--out', tmp_path / 'run', *small)
@@ -104,6 +109,7 @@ def test_a_task_without_policy_file_says_so(tmp_path):
     assert 'terminated' in result.stdout and 'velocity error' not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_called_as_a_command_is(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'nav').symlink_to(run)
@@ -111,6 +117,7 @@ def test_a_folder_that_is_called_as_a_command_is(run, tmp_path, monkeypatch):
     assert result.exit_code == 2 and 'use ./nav' in ' '.join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):
     options = ['--envs', 4, '--seconds', 0.4, '--push', 0.0, '--threads', 1]
     file = tmp_path / 'figures' / 'floater.json'
@@ -133,6 +140,7 @@ def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):
     assert other.exit_code == 0 and json.loads(file.read_text())['tracking'] != pytest.approx(tracking, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_options_change_the_task_that_a_policy_was_trained_for(run, tmp_path):
     folder, file = tmp_path / 'run', tmp_path / 'figures.json'
     quick = ['--envs', 2, '--iterations', 1, '--threads', 1]
@@ -151,6 +159,7 @@ def test_options_change_the_task_that_a_policy_was_trained_for(run, tmp_path):
         assert evaluated(source, '--id', ID, '--option', 'limit=8')['options'] == {'limit': 8}
 
 
+@pytest.mark.slow
 def test_play_draws_a_row_of_pictures_for_each_env(run, tmp_path, opengl):
     result = call('play', run, '--envs', 2, '--seconds', 0.2, '--out', tmp_path / 'two.png')
     assert result.exit_code == 0, result.output
@@ -161,6 +170,7 @@ def test_play_draws_a_row_of_pictures_for_each_env(run, tmp_path, opengl):
     assert os.listdir(tmp_path) == ['two.png']
 
 
+@pytest.mark.slow
 def test_play_draws_in_the_wanted_size_by_the_wanted_camera(run, tmp_path, opengl):
     pictures = []
     for camera in ('top', 'side'):
@@ -173,6 +183,7 @@ def test_play_draws_in_the_wanted_size_by_the_wanted_camera(run, tmp_path, openg
     assert np.abs(pictures[0] - pictures[1]).mean() > 1.0
 
 
+@pytest.mark.slow
 def test_play_makes_a_video_in_real_time(run, tmp_path, opengl):
     file = tmp_path / 'video' / 'floater.gif'
     result = call('play', run / 'policy.onnx', '--seconds', 0.4, '--command', '0.5,0,0', '--out', file)
@@ -182,6 +193,7 @@ def test_play_makes_a_video_in_real_time(run, tmp_path, opengl):
     assert frames * milliseconds == pytest.approx(400, abs=60)
 
 
+@pytest.mark.slow
 def test_play_without_its_libraries(run, tmp_path, monkeypatch, opengl):
     monkeypatch.setitem(sys.modules, 'imageio_ffmpeg', None)
     result = call('play', run, '--out', tmp_path / 'video.mp4')

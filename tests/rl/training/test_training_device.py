@@ -43,6 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_run_says_where_it_was_made(run: Path) -> None:
     record = read_run(run)
     assert (record.backend, record.device, record.training.num_envs) == ('mujoco_warp', DEVICE, 8)
@@ -50,6 +51,7 @@ def test_the_run_says_where_it_was_made(run: Path) -> None:
     assert [line.steps for line in read_progress(run)] == [32, 64]
 
 
+@pytest.mark.slow
 def test_the_policy_file_is_of_the_same_kind_and_runs_everywhere(run: Path, tmp_path: Path) -> None:
     host = train(find_task(ID), tmp_path / 'run', settings={'num_envs': 8}, threads=1)
     assert (host.engine.backend, host.engine.device) == ('mujoco', 'cpu')
@@ -63,6 +65,7 @@ def test_the_policy_file_is_of_the_same_kind_and_runs_everywhere(run: Path, tmp_
     np.testing.assert_allclose(policy(observations), checkpoint, rtol=0.0, atol=KERNEL_ERROR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('source', ['policy.onnx', ''])
 def test_it_is_evaluated_on_both_backends_alike(run: Path, source: str) -> None:
     results = []
@@ -79,6 +82,7 @@ def test_it_is_evaluated_on_both_backends_alike(run: Path, source: str) -> None:
     assert device.tracking.yaw_rate_error == pytest.approx(host.tracking.yaw_rate_error, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_run_changes_its_device_and_goes_on(run: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(run, tmp_path / 'run'))
     train(find_task(ID), folder, settings={'iterations': 3}, threads=1, resume=True)
@@ -94,6 +98,7 @@ def test_a_run_changes_its_device_and_goes_on(run: Path, tmp_path: Path) -> None
     assert adam[0] > 0 and adam[1] == 2 * adam[0]  # two updates on top of two
 
 
+@pytest.mark.slow
 def test_evaluate_and_play_on_a_device(run: Path, tmp_path: Path, opengl: None) -> None:
     file = tmp_path / 'figures.json'
     result = call(

@@ -123,6 +123,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 def test_an_id_in_a_file_imports_nothing(named: Callable[[str], Path], ran: Callable[[], bool]) -> None:
     source = named('evil:Evil/Floater-v0')
     for command, *options in COMMANDS:
@@ -147,6 +148,7 @@ def test_a_module_that_the_user_names_is_imported(named: Callable[[str], Path], 
     assert load_trained(source, trust=True).task.name == 'floater' and ran()
 
 
+@pytest.mark.slow
 def test_evaluate_takes_the_word_of_the_user(run: Path, ran: Callable[[], bool]) -> None:
     record = json.loads((run / 'run.json').read_text())
     (run / 'run.json').write_text(json.dumps({**record, 'id': 'evil:Evil/Floater-v0'}))
@@ -156,6 +158,7 @@ def test_evaluate_takes_the_word_of_the_user(run: Path, ran: Callable[[], bool])
     assert result.exit_code == 0 and ran(), result.output
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_the_task_that_the_user_names(run: Path, ran: Callable[[], bool]) -> None:
     record = json.loads((run / 'run.json').read_text())
     for env_id in ('evil:Evil/Floater-v0', f'evil:{KNOWN}'):
@@ -167,6 +170,7 @@ def test_a_run_goes_on_as_the_task_that_the_user_names(run: Path, ran: Callable[
     assert result.finished and not ran()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_not_unpickled(run: Path, ran: Callable[[], bool], caplog: pytest.LogCaptureFixture) -> None:
     torch.save(Evil(), run / 'model_9.pt')
     assert load_trained(run).file == run / 'model_1.pt' and 'model_9.pt cannot be read' in caplog.text
@@ -174,6 +178,7 @@ def test_a_checkpoint_is_not_unpickled(run: Path, ran: Callable[[], bool], caplo
     assert not ran()
 
 
+@pytest.mark.slow
 def test_no_option_in_a_file_runs_a_program(run: Path, tmp_path: Path, ran: Callable[[], bool]) -> None:
     torch.jit.save(torch.jit.script(torch.nn.Identity()), tmp_path / 'walk.pt')
     (tmp_path / 'walk.yaml').write_text('network: walk.pt')
@@ -189,6 +194,7 @@ def test_no_option_in_a_file_runs_a_program(run: Path, tmp_path: Path, ran: Call
     assert find_task(ID).options == {} and not ran()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('entry', ['policy_class', 'observation_space', 'policy_kwargs'])
 def test_a_model_unpickles_what_is_known(entry: str, model: Path, tmp_path: Path, ran: Callable[[], bool]) -> None:
     file = tmp_path / 'model.zip'

@@ -123,6 +123,7 @@ def test_a_bowl_holds_a_ball(place, bowl, radius):
     assert ball.model.ngeom < 70
 
 
+@pytest.mark.slow
 def test_a_bowl_without_an_inside_holds_a_ball(place, revolved):
     """Only the outer surface: it grows inwards."""
     angles = np.linspace(0.001, np.pi / 2, 14)

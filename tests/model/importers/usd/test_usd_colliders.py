@@ -117,6 +117,7 @@ def test_meshes_of_a_stage_without_colliders_stay_hollow_too(stage, add_mesh, tr
     assert len(colliders(model, '/trough')) == 3
 
 
+@pytest.mark.slow
 def test_copies_share_the_meshes_and_one_decomposition(stage, add_mesh, trough, monkeypatch, tmp_path):
     """At other places, turned, larger and mirrored; skewed, so that it needs CoACD."""
     monkeypatch.setenv('INTERNUTOPIA_CACHE_PATH', str(tmp_path))

@@ -178,6 +178,7 @@ def test_of_what_moves_the_first_frame_is_read(stage):
     np.testing.assert_allclose([*geom.pos, *geom.size], [1, 0, 0, 0.5, 0.5, 0.5])
 
 
+@pytest.mark.slow
 def test_no_threads_are_started_where_few_are_allowed(tmp_path):
     (tmp_path / 'stage.usda').write_text('#usda 1.0\ndef Sphere "ball" {}\n')
     script = """

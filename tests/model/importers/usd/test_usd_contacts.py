@@ -198,6 +198,7 @@ def test_only_what_could_touch_becomes_a_pair(load):
     assert pairs == {frozenset(pair) for pair in ('da', 'db', 'dc', 'ac', 'bc')}  # 'd': the ground
 
 
+@pytest.mark.slow
 def test_too_many_pairs_are_told_and_the_greater_counts(write):
     count = MAX_PAIRS + 1
     text = ground('slippery') + ''.join(thing(f'b{i}', 0.0, 'rough', x=i) for i in range(count))

@@ -25,6 +25,7 @@ WALLS = 0.05  # of the extent, that floors may reach into walls
 FEWEST_PIXELS = 50  # of an object that is compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('links', 'layout'), [('symlink', 'grscenes'), ('text', 'grscenes'), ('symlink', 'reorganised')]
 )
@@ -54,6 +55,7 @@ def test_materials_of_a_home_look_as_they_should(tmp_path, links, layout):
     assert seen == {look.kind for look in home.materials.values()} >= KINDS
 
 
+@pytest.mark.slow
 def test_a_home_in_centimetres_is_as_large_as_it_should(tmp_path):
     """Converted by its unit, or, as 2.x has it, by a scale that takes the place of the unit."""
     home = write_home(tmp_path / 'home', 'small')

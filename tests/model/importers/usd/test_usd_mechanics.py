@@ -104,6 +104,7 @@ def test_collision_groups(load):
     assert colliding(model) == pairs('ad', 'bd', 'cd')
 
 
+@pytest.mark.slow
 def test_groups_of_many_models(load, warnings):
     """Two parts of each of 40 models pass through each other and the wall: more groups than there are bits."""
     ends = [f'{letter}{i}' for i in range(40) for letter in 'ab']

@@ -62,6 +62,7 @@ placements = triples(
 )
 
 
+@pytest.mark.slow
 @given(
     outer=placements,
     inner=placements,
