@@ -85,6 +85,7 @@ class _Motion:
         if self.count < 3:
             raise ValueError(f'motion file {file!r} of {self.duration:.2f} s is shorter than three steps')
         self.joints = state.dof_indices(motion.joint_names)
+        self.joint_list = [state.articulation.get_dof_index(name) for name in motion.joint_names]
         self.link_names = motion.link_names
         q, p, x = (
             _resampled(values, motion.rate, state.step_dt, self.count)
@@ -110,13 +111,14 @@ def motion_start(state: RobotState, env_ids: Any, file: str, latest: float = 0.7
     """
     motion, xp, n = _motion(state, file), state.xp, len(env_ids)
     frames = xp.astype(state.rng.uniform(0.0, latest * (motion.count - 1), n), xp.int64)
-    state.episode_value(_START)[env_ids] = xp.astype(frames, xp.float32)
+    start = state.episode_value(_START)  # on a device `env_ids` are all envs, of which these have made no step yet
+    start[env_ids] = xp.where(state.steps[env_ids] == 0, xp.astype(frames, xp.float32), start[env_ids])
     robot, noise = state.articulation, state.rng.uniform(-joint_offset, joint_offset, (n, len(motion.joints)))
     robot.set_pose(motion.base_positions[frames], motion.base_orientations[frames], env_ids=env_ids)
-    robot.set_joint_positions(motion.joint_positions[frames] + noise, motion.joints, env_ids)
+    robot.set_joint_positions(motion.joint_positions[frames] + noise, motion.joint_list, env_ids)
     robot.set_linear_velocity(motion.linear[frames], env_ids=env_ids)
     robot.set_angular_velocity(motion.angular[frames], env_ids=env_ids)
-    robot.set_joint_velocities(motion.joint_velocities[frames], motion.joints, env_ids)
+    robot.set_joint_velocities(motion.joint_velocities[frames], motion.joint_list, env_ids)
 
 
 @term('observation')

@@ -71,7 +71,7 @@ def test_a_pusher_moves_the_t_as_far_as_it_goes(envs: VectorEnv) -> None:
 
 
 def test_the_policy_pushes_it_home() -> None:
-    trained = load_trained(Path('robots/push_t/push_t.onnx'))
+    trained = load_trained(Path('robots/push_t/push.onnx'))
     assert evaluate(trained.act, trained.config(32, seed=3, threads=1)).metrics['success'] > 0.8
 
 

@@ -59,6 +59,9 @@ class SameNumbers:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         return self._arrays.asarray(self._rng.uniform(to_host(low), to_host(high), size))
 
+    def normal(self, size: Any = None) -> Any:
+        return self._arrays.asarray(self._rng.normal(size=size))
+
 
 def mirrored(host: RobotState, arrays: ArrayMaker, rng: Any) -> tuple[RobotState, list[Any]]:
     """The same state in arrays of another kind, and what setters are called with."""
@@ -79,7 +82,7 @@ def mirrored(host: RobotState, arrays: ArrayMaker, rng: Any) -> tuple[RobotState
 
 def outcome(kind: Any, function: Callable[..., Any], state: RobotState, calls: list[Any]) -> Any:
     """What a term of any kind says about all envs, or does to them."""
-    if kind in ('observation', 'reward', 'termination'):
+    if kind in ('observation', 'reward', 'termination', 'metric'):
         return function(state)
     env_ids = state.xp.arange(ENVS, device=state.levels.device)
     calls.clear()
