@@ -66,13 +66,13 @@ def squat(duration: float = 8.0, period: float = 4.0, deepest: float = 1.0) -> N
     time = np.arange(int(duration * RATE) + 1) / RATE
     share = 0.5 - 0.5 * np.cos(2.0 * np.pi * time / period)
     bend = 0.2 + (deepest - 0.2) * share
-    pose: dict[str, Frames] = {
+    pose: dict[str, Any] = {
         **{f'{side}_hip_pitch_joint': -bend for side in ('left', 'right')},
         **{f'{side}_knee_joint': 2.0 * bend for side in ('left', 'right')},
         **{f'{side}_ankle_joint': -bend for side in ('left', 'right')},
         **{f'{side}_shoulder_pitch_joint': -1.3 * share for side in ('left', 'right')},
     }
-    columns = [pose[name] if name in pose else 0.0 * time + H1Robot.home.get(name, 0.0) for name in H1_19]
+    columns = [pose.get(name, 0.0 * time + H1Robot.home.get(name, 0.0)) for name in H1_19]
     joints = np.stack(columns, axis=-1)
     height = SOLE + 0.1742 + 0.8 * np.cos(bend)  # of the pelvis: its hips are 0.1742 m below it
     positions = np.stack([0.0 * time, 0.0 * time, height], axis=-1)

@@ -181,7 +181,7 @@ def _pusher(state: RobotState) -> Array:
 
 def _distance(state: RobotState) -> Array:
     (position, yaw), xp = _tee(state), state.xp
-    total = xp.zeros_like(yaw)
+    total: Any = 0.0
     for x, y in _CORNERS:  # in the frame of the place
         c, s = np.cos(GOAL_YAW), np.sin(GOAL_YAW)
         dx, dy = xp.cos(yaw) * x - xp.sin(yaw) * y - x, xp.sin(yaw) * x + xp.cos(yaw) * y - y

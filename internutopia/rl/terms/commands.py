@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from internutopia.config.base import Range
 from internutopia.engines.views import EnvIds
-from internutopia.rl.state import RobotState
+from internutopia.rl.state import Array, RobotState
 from internutopia.rl.terms.registry import term
 
 SAMPLES = 16  # of a goal among objects
@@ -22,7 +22,7 @@ def uniform(state: RobotState, env_ids: EnvIds, low: Sequence[float], high: Sequ
 
 
 @term('command')
-def choice(state: RobotState, env_ids: EnvIds, rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+def choice(state: RobotState, env_ids: EnvIds, rows: Sequence[Sequence[float]]) -> Array:
     """One of these rows of numbers `(k,)`, each as likely."""
     picks = (state.rng.uniform(0.0, len(rows), len(env_ids))).clip(max=len(rows) - 0.5)
     return state.constant(tuple(map(tuple, rows)), state.arrays.double)[state.xp.astype(picks, state.xp.int64)]

@@ -109,7 +109,8 @@ def test_wrong_motions_are_refused(tmp_path: Path) -> None:
         ('shapes', {'base_positions': values['base_positions'][:5]}, r'must be .*got .*\(5, 3\)'),
     ):
         file = tmp_path / f'{name}.npz'
-        np.savez(file, **{key: value for key, value in (values | change).items() if value is not None})
+        kept: Any = {key: value for key, value in (values | change).items() if value is not None}
+        np.savez(file, **kept)
         with pytest.raises(ValueError, match=message):
             read_motion(str(file))
     values['joint_names'] = ['knee', *values['joint_names'][1:]]
