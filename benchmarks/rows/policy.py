@@ -71,7 +71,7 @@ def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = Tr
     mapper = ArmMapper(_mapping(side, pictures), suite.arm)
     tasks = suite.task_configs(['stack'], cameras=mapper.cameras, every=_HORIZON)
     config = Config(
-        simulator=suite.simulator(None),
+        simulator=suite.simulator(None).update(render_quality='plain'),
         env_num=env_num,
         task_configs=(tasks * 2)[:env_num],
         metrics_save_path='none',

@@ -138,7 +138,7 @@ def evaluate_nav(
     setup = NavigationSetup(robot, moves, sliding, mapping if is_mapped else None, asked.horizon, threads)
     chosen = FunctionPolicy(_policy(policy, seed)) if client is None else setup.policy(client)
     rule = on_policy_error or ('skip' if client is None else 'fail')
-    evaluated = {'policy': policy, 'seed': seed}  # a part of what a result is of
+    evaluated = {'policy': asked.policy_name or policy, 'seed': seed}  # a part of what a result is of
     if is_mapped:
         evaluated |= {'mapping': mapping.model_dump(mode='json'), 'horizon': asked.horizon}
     conditions = {'episodes_file': str(source), 'robot': robot, 'moves': setup.moves, **evaluated}
@@ -176,9 +176,8 @@ def evaluate_nav(
     report = evaluation.report(counted, {**conditions, 'unreachable': without_way, **unknown})
     files = [evaluation_run.write_report(report)]
     if measured:
-        _print(
-            summarize(counted), f'{policy}, {robot}, {setup.moves}: {source}', described(run.times) if is_mapped else []
-        )
+        title = f'{evaluated["policy"]}, {robot}, {setup.moves}: {source}'
+        _print(summarize(counted), title, described(run.times) if is_mapped else [])
         if distance == 'geodesic':
             files += evaluation.draw_paths(tasks, measured, folder).values()
     print(*files, sep='\n')

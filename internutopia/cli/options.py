@@ -199,6 +199,14 @@ class ClientOptions:
     policy_timeout: Annotated[
         float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each answer of the policy, in seconds.')
     ] = 60.0
+    policy_name: Annotated[
+        str | None,
+        typer.Option(
+            help='Name of the policy in results, such as its checkpoint; default: as --policy. With it, a run can be '
+            'resumed with the policy at another address.',
+            metavar='NAME',
+        ),
+    ] = None
 
     @property
     def place(self) -> str:

@@ -40,7 +40,8 @@ _STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _STILL, _MOVING = int(mujoco.mjtCatBit.mjCAT_STATIC), int(mujoco.mjtCatBit.mjCAT_DYNAMIC)
 _CATEGORIES: dict[Layer, int] = {'all': _STILL | _MOVING, 'still': _STILL, 'moving': _MOVING}
 _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
-_PLAIN_DETAIL = 12, 6  # faces of round things around and along their axis: half the pictures' time
+_PLAIN_DETAIL = 12, 6, 1  # faces of round things around and along their axis, and of boxes along their edges
+_FLOOR_CELLS = 40  # of an infinite plane along its edges; the engine's 200 are most of a picture's time
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
@@ -348,21 +349,34 @@ class _ModelScene:
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
     """Create the OpenGL context of a model; changes its rendering settings meanwhile, which physics does not read."""
     extent, detail = model.vis.global_, model.vis.quality
+    floors = _floors(model) if quality == 'plain' else []
     with _far_floor(model):
+        reach = 1.05 * model.vis.map.zfar * model.stat.extent  # the engine has them follow the camera in steps
+        sizes = model.geom_size[floors].copy()
         kept = extent.offwidth, extent.offheight
-        fine = detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks
+        fine = detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks, detail.numquads
         extent.offwidth, extent.offheight = size
         if quality != 'full':
             detail.offsamples = detail.shadowsize = 0
         if quality == 'plain':
-            detail.numslices, detail.numstacks = _PLAIN_DETAIL
+            detail.numslices, detail.numstacks, detail.numquads = _PLAIN_DETAIL
+            model.geom_size[floors] = reach, reach, 2.0 * reach / _FLOOR_CELLS
         try:
             context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         finally:
             extent.offwidth, extent.offheight = kept
-            detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks = fine
+            detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks, detail.numquads = fine
+            model.geom_size[floors] = sizes
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
     return context
+
+
+def _floors(model: mujoco.MjModel) -> NDArray[np.intp]:
+    """Return the infinite planes; none if a lamp lights them, as light is computed at the corners of cells."""
+    if (model.light_type != mujoco.mjtLightType.mjLIGHT_DIRECTIONAL).any():
+        return np.zeros(0, np.intp)
+    planes = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
+    return planes[(model.geom_size[planes, :2] <= 0.0).all(axis=1)]
 
 
 @contextmanager

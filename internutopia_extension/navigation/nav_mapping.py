@@ -124,7 +124,8 @@ class NavMappingCfg(NamedMappingCfg):
         name = self.observation.instruction
         lacking = [] if name is None else [task for task in tasks if not (task.episode.instruction or '').strip()]
         if lacking:
+            others = f' ({len(lacking)} episodes)' if len(lacking) > 1 else ''
             raise ValueError(
-                f'{file}: observation.instruction: {episode_name(lacking[0])} has none ({len(lacking)} episodes); '
+                f'{file}: observation.instruction: {episode_name(lacking[0])} has none{others}; '
                 'for a policy that needs no instructions, set it to null'
             )

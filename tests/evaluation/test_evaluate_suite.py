@@ -39,8 +39,10 @@ def report(folder: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_envs_and_are_resumed(short: Suite, serve: Callable[..., str]):
-    remote = ['--mapping', 'mapping.yaml', '--policy', serve('http'), '--horizon', 3]
+    named = ['--mapping', 'mapping.yaml', '--horizon', 3, '--policy-name', 'still']
+    remote = [*named, '--policy', serve('http')]
     one, three = (evaluate('--envs', envs, '--out', f'out{envs}', *remote) for envs in (1, 3))
+    assert 'Test/Short: still' in one.stdout and report('out1')['policy'] == 'still'
     assert report('out1')['episodes'] == report('out3')['episodes']
     assert report('out1')['times']['calls'] == 12 and report('out3')['times']['calls'] == 4  # asked together
     assert report('out1')['times']['requests'] == report('out3')['times']['requests'] == 12
@@ -52,7 +54,7 @@ def test_results_do_not_depend_on_the_number_of_envs_and_are_resumed(short: Suit
         app, ['evaluate', 'policy', 'Test/Short', *FIXED, '--policy', 'expert', '--out', 'out3']
     )
     assert refused.exit_code == 2 and 'resume it with --resume' in refused.stderr
-    evaluate('--envs', 3, '--out', 'out3', *remote, '--resume')
+    evaluate('--envs', 3, '--out', 'out3', *named, '--policy', serve('http'), '--resume')  # it is elsewhere now
     assert report('out3')['episodes'] == report('out1')['episodes']
     assert results.read_text().startswith(first)
 

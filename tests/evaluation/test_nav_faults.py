@@ -133,6 +133,8 @@ def test_an_episode_without_the_instruction_that_the_policy_is_sent_is_named(fol
     assert result.exit_code == 2 and not Path('out/results.jsonl').exists()
     message = f"http.yaml: observation.instruction: episode 'b' of {folder}/hall.xml has none (2 episodes); "
     assert message + 'for a policy that needs no instructions, set it to null' in result.stderr
+    Path('e.yaml').write_text(yaml.safe_dump({'episodes': episodes[:2]}))
+    assert message.replace(' (2 episodes)', '') in evaluate(serve('http')).stderr
 
 
 def test_only_the_episodes_that_were_added_are_run(folder: Path, serve: Callable[..., str]):
