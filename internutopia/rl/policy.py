@@ -378,7 +378,10 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
             stateless = True
         return actions
 
-    return extra[f'{METADATA_KEY}.json'] or None, network if device is None else infer_on_device
+    text: Any = extra[f'{METADATA_KEY}.json']  # bytes, whatever torch's types say
+    if isinstance(text, bytes):
+        text = text.decode(errors='replace')
+    return text or None, network if device is None else infer_on_device
 
 
 LOADERS: dict[str, Callable[[Path, str | None], tuple[str | None, Infer]]] = {
