@@ -28,7 +28,7 @@ from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.observations import StepResult
 from internutopia.core.robot.env_scene import EnvJoints
-from internutopia.core.runner.framing import Camera, union
+from internutopia.core.runner.framing import Box, Camera, union
 from internutopia.core.runner.grid import merge_tiles
 from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Question, StepWatcher, WorkerEnvs
 from internutopia.core.runner.snapshot import rows_of
@@ -160,7 +160,10 @@ class RayRunner(EnvRunner):
         """Render the envs, except those whose worker has died."""
         shown = [i for i, env in enumerate(self.envs) if env is not None and env.lost is None]
         group = self._group_of_camera(camera)
-        box = union([box for box in self._call_all('box', lambda group: (), range(len(self.groups))).values() if box])
+        box: Box | None = None
+        if camera is None or camera == 'top':  # which show all envs
+            boxes = self._call_all('box', lambda group: (), range(len(self.groups)))
+            box = union([each for each in boxes.values() if each])
         try:
             camera_pose = self._pool.call(group, 'camera_pose', camera, size, box)
         except WorkerDiedError:

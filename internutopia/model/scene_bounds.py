@@ -24,6 +24,7 @@ _SKY = re.compile(r'(^|[/_])sky[_-]?(dome|box|sphere)?\d*$', re.IGNORECASE)  # n
 _LEVEL = 0.1  # upward component of the normal from which on a plane is a ground
 _DOWN = np.array([0.0, 0.0, -1.0])
 _SHOWN = mujoco.MjvOption().geomgroup.astype(bool)  # geom groups that pictures show
+_BACKDROP = 100.0  # m, size from which on a geom is one, such as a dome or a terrain far around
 _FLAT = 0.05  # height of a ground, relative to its width
 _FARTHEST = 10.0  # m, of what is shown from the middle of the robots
 _TRAVEL = 0.5  # m, of a slide that is more than a part of an arm or a hand
@@ -55,7 +56,7 @@ def geom_boxes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[Array, Array
 def box_at_start(scene: CompiledScene, spec: SceneSpec, cell: float, alone: bool) -> tuple[Array, Array] | None:
     """Return the lowest and highest corner `(3,)` of a box around what is seen of a scene when an episode starts.
 
-    Planes, skies, and a flat ground below other things do not count.
+    Planes, skies, a flat ground below other things, and a backdrop behind others do not count.
 
     Args:
         scene: the scene.
@@ -71,6 +72,9 @@ def box_at_start(scene: CompiledScene, spec: SceneSpec, cell: float, alone: bool
     low, high = geom_boxes(model, data)
     seen = _SHOWN[model.geom_group] & (model.geom_type != mjtGeom.mjGEOM_PLANE)
     seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
+    large = (high - low).max(axis=1) > _BACKDROP
+    if (seen & ~large).any():
+        seen &= ~large
     boxes: list[tuple[Array, Array]] = []
     for robot in scene.robots.values():
         own = seen & (model.body_rootid[model.geom_bodyid] == model.body_rootid[robot.root.body])

@@ -7,6 +7,7 @@ import pytest
 
 from internutopia.core import gym_env
 from internutopia.rendering.camera import CameraPose, Intrinsics, half_angle
+from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg
 
 SIZE = 96, 72
@@ -65,6 +66,7 @@ def test_the_default_camera_is_as_near_as_it_can_be(grid, camera):
 
 
 def test_a_fixed_arm_fills_the_picture(make_env, make_task):
+    import_extensions()
     env = make_env(tasks=[make_task('scenes/empty.xml', robots=[FrankaRobotCfg()])] * 4, env_num=4)
     env.reset()
     pose = env.runner.camera_pose(None, SIZE)
@@ -74,6 +76,17 @@ def test_a_fixed_arm_fills_the_picture(make_env, make_task):
     low, high = alone.runner.world.articulation('franka', 0).box(0)
     places, _ = alone.runner.camera_pose(None, SIZE).project(np.array([low, high]))
     assert (np.abs(places) < 1.0).all() and np.ptp(places, axis=0).max() > 0.7
+
+
+def test_a_backdrop_does_not_count(make_env, make_task, write_model):
+    block = '<geom type="box" size="0.5 0.5 0.5"/>'
+    bodies = {'bare': block, 'painted': f'{block}<geom type="sphere" size="150" contype="0" conaffinity="0"/>'}
+    poses = []
+    for name, geoms in bodies.items():
+        env = make_env(tasks=[make_task(write_model(name, f'<worldbody>{geoms}</worldbody>'), robots=[])], env_num=1)
+        env.reset()
+        poses.append(env.runner.camera_pose(None, SIZE).position)
+    np.testing.assert_array_equal(*poses)
 
 
 def test_through_the_camera_of_an_env(grid):
