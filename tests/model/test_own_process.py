@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from internutopia.model.scene_cache import SceneCache
 from internutopia.model.spec import ObjectSpec, RobotSpec, SceneSpec
 
 LONG = 600.0  # [s], for machines that are busy
+STACK = 8 * 2**20  # bytes, as most machines have it: with a stack without limit no depth is too deep
 ENDLESS = '<worldbody><replicate count="40000"><body><geom size="1"/></body></replicate></worldbody>'
 
 
@@ -51,8 +54,11 @@ def test_errors_are_those_of_the_file(tmp_path, write_model):
 
 
 @pytest.mark.slow
-def test_a_file_that_crashes_a_reader_is_an_error(tmp_path):
+def test_a_file_that_crashes_a_reader_is_an_error(tmp_path, request):
     pytest.importorskip('pxr')
+    stack = resource.getrlimit(resource.RLIMIT_STACK)
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_STACK, stack))
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK, stack[1]))
     path, depth = tmp_path / 'deep.usda', 100_000
     path.write_text('#usda 1.0\n' + 'def "p" {\n' * depth + '}\n' * depth)
     limits = AssetLimitsCfg(time=LONG, memory=4 * 2**30, depth=10**9)
