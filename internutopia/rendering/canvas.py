@@ -43,6 +43,7 @@ _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
 _PLAIN_DETAIL = 12, 6, 1  # faces of round things around and along their axis, and of boxes along their edges
 _FLOOR_CELLS = 40  # of an infinite plane along its edges; the engine's 200 are most of a picture's time
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
+_SHADOWS = 4.0  # m, at least: within this radius around what a camera sees, directional lights cast shadows
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
 _GROUPS_SHOWN = 3  # the first ones
@@ -344,6 +345,19 @@ class _ModelScene:
             camera.frustum_bottom = (intrinsics.centre[1] - intrinsics.half_height) * unit
             camera.frustum_near, camera.frustum_far = NEAR, FAR
         mujoco.mjv_makeLights(self._model, self._data, self._scene)
+        self._centre_shadows(camera_pose)
+
+    def _centre_shadows(self, camera_pose: CameraPose) -> None:
+        """Move directional lights, which cast shadows within a radius around their axis, above what the camera sees."""
+        forward, drop = -camera_pose.rotation[:, 2], camera_pose.position[2] - self._model.stat.center[2]
+        distance = self._context.shadowClip / max(math.hypot(forward[0], forward[1]), 1e-6)
+        if forward[2] * drop < 0.0:  # at most to where its axis meets the height of the scene's centre
+            distance = min(distance, -drop / forward[2])
+        seen = camera_pose.position + distance * forward
+        for light in self._scene.lights[: self._scene.nlight]:
+            if light.castshadow and light.type == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL:
+                offset = seen - light.pos
+                light.pos += offset - (offset @ light.dir) * light.dir
 
 
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
@@ -368,6 +382,7 @@ def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mu
             detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks, detail.numquads = fine
             model.geom_size[floors] = sizes
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
+    context.shadowClip = max(context.shadowClip, _SHADOWS)
     return context
 
 
