@@ -119,7 +119,7 @@ def write_run_file(file: Path, start_from: str | None = None) -> None:
     source = _TEMPLATES / 'my_run.yaml' if start_from is None else demo_file(start_from)
     text = source.read_text().replace(source.name, file.name)  # in the commands that it names
     if file.exists():
-        raise ValueError(f'{file} is there already: use another name')
+        raise ValueError(f'{file} already exists: use another name')
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
 
@@ -130,7 +130,7 @@ def write_package(folder: Path) -> None:
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         raise ValueError(f'--package {name}: a package is named in lower case letters, digits and _, such as my_robots')
     if folder.exists():
-        raise ValueError(f'{folder} is there already: use another name')
+        raise ValueError(f'{folder} already exists: use another name')
     if importlib.util.find_spec(name) is not None:
         raise ValueError(f'--package {name}: a module of this name is installed already')
     prefix = ''.join(part.capitalize() for part in name.split('_'))

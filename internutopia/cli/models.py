@@ -137,16 +137,16 @@ def _collider_text(collider: ColliderFacts) -> str:
 @command('show {source}')
 def show(
     source: Annotated[str, typer.Argument(help='Scene or robot file (USD, URDF, MJCF), or run file.', metavar='SCENE')],
-    out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>.png.')] = None,
+    out: Annotated[Path | None, typer.Option(help='Image file; default: out/<file name>.png.')] = None,
     size: Annotated[
         tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
     ] = (1280, 960),
 ) -> int:
-    """Draw a scene, a robot, or the envs of a run at its start."""
+    """Render a scene, a robot, or the envs of a run at its start."""
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f'a picture needs pillow ({error}): {install_hint("cli")}') from error
+        raise ImportError(f'an image needs pillow ({error}): {install_hint("cli")}') from error
     from internutopia.cli.run_file import read_run_file
     from internutopia.core.vec_env import Env
 

@@ -53,7 +53,7 @@ def play(
     ] = None,
     velocity: Velocity = None,
     out: Annotated[
-        Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
+        Path | None, typer.Option(help='Image (.png) or video (.mp4, .gif); default: play.png next to the policy.')
     ] = None,
     size: Annotated[
         tuple[int, int] | None,
@@ -153,7 +153,7 @@ def export(
     env_id: TaskId = None,
     trust: Trust = False,
     out: Annotated[
-        Path | None, typer.Option(help='Policy file (.onnx); default: policy.onnx beside the source.')
+        Path | None, typer.Option(help='Policy file (.onnx); default: policy.onnx next to the source.')
     ] = None,
 ) -> int:
     """Export a policy as an ONNX file with the metadata needed to run it."""

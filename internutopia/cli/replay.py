@@ -39,7 +39,7 @@ def replay(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help='Write all episodes to a new dataset with newly rendered pictures.', metavar='NEW'),
+        typer.Option(help='Write all episodes to a new dataset with newly rendered images.', metavar='NEW'),
     ] = None,
     video: Annotated[
         Path | None, typer.Option(help='Write a real-time video of the episode (.mp4, .gif).', metavar='FILE')
@@ -58,7 +58,7 @@ def replay(
         )
     for option, given in (('--camera', camera), ('--augment', appearance)):
         if given is not None and video is None and out is None:
-            raise ValueError(f'{option} is for pictures: add --video FILE, or --out NEW')
+            raise ValueError(f'{option} applies to images: add --video FILE, or --out NEW')
     if actions and (video is not None or address is not None):
         raise ValueError('--actions compares states and shows nothing: leave out --video and --viewer')
     looks = None if appearance is None else Looks.read(appearance)

@@ -67,7 +67,7 @@ def teleop(
     resume: Annotated[bool, typer.Option('--resume', help='Run the episodes without a result.')] = False,
     overwrite: Overwrite = False,
 ) -> int:
-    """Steer a robot through the episodes of a run file, and mark those that succeeded."""
+    """Control a robot through the episodes of a run file, and mark the successful ones."""
     from internutopia.cli.run_file import read_run_file
     from internutopia.core.vec_env import Env
     from internutopia.teleoperation import Session

@@ -119,7 +119,7 @@ class RecordedEpisode:
             ImportError: they are a video, and PyAV is missing.
         """
         if leaf not in self.streams:
-            raise KeyError(f'{self.path} has no pictures {leaf!r}; {did_you_mean(leaf, self.streams)}')
+            raise KeyError(f'{self.path} has no images {leaf!r}; {did_you_mean(leaf, self.streams)}')
         stream = self.streams[leaf]
         if stream['kind'] == 'raw':
             return self.raw_frames(leaf)[frames]

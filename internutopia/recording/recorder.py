@@ -209,7 +209,7 @@ def _check_folder(folder: Path, resume: bool) -> None:
     if Dataset.exists(folder):
         if not resume:
             raise ValueError(
-                f'{folder} holds a dataset: record to another folder, or, with a run that has --resume, go on with it'
+                f'{folder} already has a dataset: record to another folder, or continue it with --resume'
             )
     elif any(folder.iterdir()):
         raise ValueError(f'{folder} holds other files: record to a folder of its own')

@@ -70,7 +70,7 @@ def check_choice() -> None:
     if _choice() not in (*names, *_SWITCHED_ON, *_SWITCHED_OFF):
         raise ValueError(
             f'the environment variable MUJOCO_GL is {os.environ["MUJOCO_GL"]!r}: expected '
-            f"{', '.join(map(repr, names))}, 'disable' (no pictures), or that it is not set"
+            f"{', '.join(map(repr, names))}, 'disable' (no rendering), or that it is not set"
         )
 
 
@@ -85,5 +85,5 @@ def _candidates() -> tuple[str, ...]:
         return ('glfw',)
     wanted = _choice()
     if wanted in _SWITCHED_OFF:
-        raise NoOpenGLError(f'rendering is switched off by MUJOCO_GL={wanted}. {_HELP}')
+        raise NoOpenGLError(f'rendering is disabled by MUJOCO_GL={wanted}. {_HELP}')
     return (wanted,) if wanted in _LINUX else _LINUX

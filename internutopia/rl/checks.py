@@ -138,7 +138,7 @@ def checked_controller(batch: BatchedRobot, name: str) -> tuple[BaseController, 
 def _learning_of(config: Config) -> LearningCfg:
     first = config.task_configs[0].learning
     if first is None:
-        raise ValueError('task_configs[0].learning is missing: it defines what is learned')
+        raise ValueError('task_configs[0].learning is missing: it defines the task to learn')
     for index, task in enumerate(config.task_configs):
         if task.learning is not first and task.learning != first:
             raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')

@@ -222,7 +222,7 @@ def _carrying(
     text, infer = _network(file, digest, device)
     if text is None:
         raise ValueError(
-            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; describe others in a '
+            f'policy {file}: it has no metadata. Policies of `internutopia train` have it; describe others in a '
             'YAML file, or write a `PolicyMetadata` into them (`internutopia.rl.policy.write_metadata`)'
         )
     if kind is None:
@@ -374,7 +374,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
             before = [] if stateless else [buffer.clone() for buffer in module.buffers()]
             actions = module(observations)
             if not all(map(torch.equal, before, module.buffers())):
-                raise ValueError(f'policy {file} keeps a state: on a device, recurrent networks cannot be run')
+                raise ValueError(f'policy {file} has a hidden state: on a device, recurrent networks cannot be run')
             stateless = True
         return actions
 

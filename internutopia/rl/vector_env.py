@@ -97,7 +97,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         distributed = isinstance(config, DistributedConfig) and config.distribution_config is not None
         on_device = arrays == 'torch' and config.simulator.has_tensors and not distributed
         if distributed and render_mode is not None:
-            raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
+            raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv does not support rendering; use None')
         self.core: ArrayRunner
         if distributed:
             self.core = load_entry_point('internutopia.array_runners', 'ray')(config, learning, probe)

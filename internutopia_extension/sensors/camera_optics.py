@@ -88,7 +88,7 @@ class Lens:
             v, u = np.argwhere(~shown)[0]
             raise ValueError(
                 f'no ray within 80 degrees of the axis is shown at pixel ({u}, {v}) of {width} x {height}: '
-                'the distortion folds over there, or the picture is too wide'
+                'the distortion folds over there, or the image is too wide'
             )
         return rays
 

@@ -274,14 +274,14 @@ def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
     ('name', 'content', 'messages'),
     [
         ('e.yaml', b'', ['e.yaml: expected a mapping', 'got NoneType']),
-        ('e.yaml', b'episodes: []', ['e.yaml: it holds no episode']),
+        ('e.yaml', b'episodes: []', ['e.yaml: it has no episodes']),
         ('e.yaml', b'episodes:\n- episode_id: 0\n  sce', ['not a YAML file', '"e.yaml", line 3']),
         (
             'e.json',
             b'{"episodes": [{"episode_id": 1, "scene_id": "a"}]}',
             ['e.json: no episode is right', "it has no 'goals'"],
         ),
-        ('e.json.gz', gzip.compress(b'{"episodes": []}', mtime=0), ['e.json.gz: it holds no episode']),
+        ('e.json.gz', gzip.compress(b'{"episodes": []}', mtime=0), ['e.json.gz: it has no episodes']),
     ],
 )
 def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages):

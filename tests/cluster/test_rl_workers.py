@@ -324,7 +324,7 @@ def test_stable_baselines3_takes_workers(config: Config, envs: VectorEnv) -> Non
 
 
 def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="^render_mode='rgb_array': a distributed VectorEnv has no pictures"):
+    with pytest.raises(ValueError, match="^render_mode='rgb_array': a distributed VectorEnv does not support rendering"):
         VectorEnv(over_workers(config), render_mode='rgb_array')
     with pytest.raises(RuntimeError, match='are in its workers, not here$'):
         _ = envs.core.runner

@@ -96,7 +96,7 @@ def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
         (('run', 'survey.yaml', '--format', 'hdf5'), 'they need --record FOLDER'),
         (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'holds other files'),
         (('replay', '.'), 'holds no recorded dataset'),
-        (('replay', '.', '--camera', 'camera.yaml'), '--camera is for pictures: add --video FILE, or --out NEW'),
+        (('replay', '.', '--camera', 'camera.yaml'), '--camera applies to images: add --video FILE, or --out NEW'),
         (('replay', '.', '--out', 'new', '--episode', '1'), 'leave out --episode'),
         (('convert', '.'), 'holds no recorded dataset'),
     ],

@@ -106,7 +106,7 @@ class AnnotatorRegistry:
         """Return an annotator. NotImplementedError naming those there are."""
         if name not in _ANNOTATORS:
             hint = did_you_mean(name, _ANNOTATORS)
-            raise NotImplementedError(f'there is no annotator {name!r} here; {hint}; RepCamera has others')
+            raise NotImplementedError(f'there is no annotator {name!r}; {hint}; RepCamera has others')
         return Annotator(name)
 
 

@@ -212,7 +212,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
         if resume != 'force':
             raise ValueError(
                 f'{text}. Resume with the config of that run, or {_ELSEWHERE}; '
-                "resume='force' (internutopia run --resume=force) goes on in spite of it, and mixes results of both"
+                "resume='force' (internutopia run --resume=force) continues anyway, and mixes results of both"
             )
         log.warning("resume='force': %s", text)
     return frozenset(lines), size

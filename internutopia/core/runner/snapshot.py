@@ -175,7 +175,7 @@ def _write(runner: SimulatorRunner, env_id: int, saved: EnvState) -> EnvSlot:
 def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Mapping[str, str], env: EnvSlot) -> None:
     where = f'set_state: env {env_id}'
     if wrong := [name for name, fits in _FIELDS.items() if not fits(getattr(saved, name))]:
-        raise EnvValueError(env_id, f'{where}: the state is none that get_state returned, look at {", ".join(wrong)}')
+        raise EnvValueError(env_id, f'{where}: the state was not returned by get_state; see {", ".join(wrong)}')
     if not 0 <= saved.step <= _MOST_STEPS or not 0 <= saved.noise_key < 2**64:
         raise EnvValueError(env_id, f'{where}: step={saved.step}, noise_key={saved.noise_key} is none of an episode')
     different = [name for name in {**task, **saved.task} if task.get(name) != saved.task.get(name)]

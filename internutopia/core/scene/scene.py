@@ -137,7 +137,7 @@ class IScene:
             raise KeyError(f'prim path {prim_path!r} is in no loaded env (expected /World/env_<id>/...)')
         if len(places) > 1:
             raise AmbiguousPathError(
-                f'prim path {prim_path!r} is in {len(places)} Envs of this process: ask the one that is meant, by '
+                f'prim path {prim_path!r} is in {len(places)} Envs of this process: select one with '
                 'env.runner.get_obj(name, env_id) or the robots of its env.runner.current_tasks, or close the others'
             )
         return places[0].loaded[env_id]

@@ -35,7 +35,7 @@ class LeRobotPolicy:
         if Path(path).is_dir() and not (Path(path) / 'config.json').exists():
             raise ValueError(f'policy {address}: the folder has no config.json; LeRobot calls it `pretrained_model`')
         if not (Path(path).is_dir() or re.fullmatch(r'[\w.-]+(/[\w.-]+)?', path)):
-            raise ValueError(f'policy {address}: there is no such folder, and no such name can be on the Hub')
+            raise ValueError(f'policy {address}: there is no such folder, and it is not a valid name on the Hub')
         config = PreTrainedConfig.from_pretrained(path)
         if getattr(config, 'n_obs_steps', 1) > 1:
             raise ValueError(

@@ -153,7 +153,7 @@ def tested_learning(config: Config, command: TestCommand) -> tuple[LearningCfg, 
     """
     learning = config.task_configs[0].learning
     if learning is None:
-        raise ValueError('task_configs[0].learning is missing: it defines what the policy observes and does')
+        raise ValueError('task_configs[0].learning is missing: it defines observations and actions')
     name = velocity_command(learning)
     if name is not None:
         return walking_test(learning, command), name

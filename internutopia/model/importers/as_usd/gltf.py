@@ -205,7 +205,7 @@ class _Scene:
         matrix = np.reshape(node['matrix'], (4, 4)).T if 'matrix' in node else _matrix(node)
         path = self._writer.xform(parent, name, matrix)
         if 'skin' in node:
-            self._writer.warn('skinned meshes stand still as they are modelled', path)
+            self._writer.warn('skinned meshes are static, in their bind pose', path)
         if 'mesh' in node:
             mesh = self._mesh(node['mesh'])
             for place in self._instances(node):

@@ -104,7 +104,7 @@ class _Builder:
         if self._spec.lights or self._spec.cameras:
             return
         if warnings := self._warnings.lines():
-            raise ValueError(f'nothing is left of it: {"; ".join(warnings)}')
+            raise ValueError(f'nothing in it could be read: {"; ".join(warnings)}')
         if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
             self._warnings.add('it has no shapes, bodies, lights or cameras', '/')
 

@@ -91,7 +91,7 @@ def test_many_missing_layers_share_a_line_in_one_message(tmp_path, caplog):
 
 def test_a_stage_of_which_nothing_is_left_is_an_error(tmp_path):
     path = write(tmp_path / 'a.usda', f'{HEADER}def Xform "World" (references = @gone.usda@)\n{{\n}}\n')
-    with pytest.raises(ValueError, match=r'a\.usda: nothing is left of it: reference.*gone\.usda@ at </World>'):
+    with pytest.raises(ValueError, match=r'a\.usda: nothing in it could be read: reference.*gone\.usda@ at </World>'):
         load_spec(path)
 
 
