@@ -114,7 +114,9 @@ def evaluate_nav(
     ] = None,
     video: Annotated[
         int,
-        number_option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes per scene to render as videos.'),
+        number_option(
+            min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes per scene to render as videos.'
+        ),
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -318,7 +320,7 @@ def sample_episodes(
     from internutopia_extension.navigation.robots import built_in_robot
 
     if category and task != 'objectnav':
-        raise ValueError('--category is for --task objectnav')
+        raise ValueError('--category applies to --task objectnav')
     ranges = navigation.Ranges(distance, ratio)
     agent = navigation.Agent.of(built_in_robot(robot), step_height)
     found: list[NavigationEpisode] = []

@@ -83,7 +83,8 @@ def evaluate_suite(
         typer.Option(help='Folder for results.jsonl, report.json and videos; default: out/<suite>.'),
     ] = None,
     video: Annotated[
-        int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes per task and axis to render as videos.')
+        int,
+        number_option(min=0, max=MAX_COUNT, help='Number of failed episodes per task and axis to render as videos.'),
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,

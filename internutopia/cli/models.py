@@ -188,7 +188,7 @@ def list_names(
     """List the names that configs can use: robots, scenes, controllers, learning tasks, their terms, demos, ..."""
     if name is not None:
         if kind != 'terms':
-            raise ValueError(f'only terms have parameters to show, not {kind}: `internutopia list terms {name}`')
+            raise ValueError(f'only terms have parameters, not {kind}: `internutopia list terms {name}`')
         return _show_terms(name)
     names = _names(kind)
     width = max(map(len, names), default=0)
@@ -234,8 +234,7 @@ def _names(kind: Kind) -> dict[str, str]:
             builtin = {name: ' '.join(text.split()) for name, text in texts.items()}
             return {**builtin, **dict.fromkeys(assets.scenes, assets.folder)}
         case 'tasks':
-            modules = {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
-            return {env_id: f'{_summary(import_module(name))} ({name})' for env_id, name in modules.items()}
+            return {env_id: _task_summary(**gymnasium.registry[env_id].kwargs) for env_id in list_tasks()}
         case 'suites':  # with their tasks
             from internutopia.evaluation.suites import suites
 
@@ -246,6 +245,12 @@ def _names(kind: Kind) -> dict[str, str]:
             return {
                 name: _summary(cls) for name, cls in REGISTRIES['task' if kind == 'task-types' else kind[:-1]].items()
             }
+
+
+def _task_summary(task: str, **options: Any) -> str:
+    """Return the first line of a task module's docstring, with the options that tell its ids apart."""
+    given = [f'{name}={value}' for name, value in options.items() if isinstance(value, str | int | float)]
+    return f'{_summary(import_module(task))} ({", ".join([task, *given])})'
 
 
 def _summary(thing: Any) -> str:

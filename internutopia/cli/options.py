@@ -282,7 +282,7 @@ def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
         try:
             values[name] = load_yaml(value)
         except yaml.YAMLError as error:
-            raise ValueError(f'{option} {text}: the value is no YAML: {error}') from None
+            raise ValueError(f'{option} {text}: the value is not valid YAML: {error}') from None
     return values
 
 

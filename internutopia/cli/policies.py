@@ -78,7 +78,7 @@ def play(
     config = trained.config(envs, seed, engine=engine)
     if viewer or viewer_address:
         if out is not None or size is not None or camera is not None:
-            raise ValueError('--out, --size and --camera are for files, --viewer shows it live: give one of them')
+            raise ValueError('--out, --size and --camera write a file, --viewer shows it live: use one or the other')
         show = functools.partial(open_viewer, address=viewer_address or LOOPBACK)
         run(trained.act, config, show, seconds=seconds, command=speeds, arrays=trained.arrays)
         return 0
@@ -273,11 +273,11 @@ def evaluate_fit(
         print(f'  {what}: it {describe(trial)}')
     print('\n'.join(result.faults) or 'It does as commanded.')
     if result.proposals:
-        print('It does as commanded with one of these changes, the best first:')
+        print('The policy follows commands with one of these changes, the best first:')
         for name, trials in result.proposals:
             print(f'  {name}\n    it then {describe(trials.walked)}')
     elif result.fails:
-        print('No single change of those that were tried makes it do so: there may be two mistakes.')
+        print('None of the tested changes fixes it: there may be two mistakes.')
     return int(bool(result.faults))
 
 

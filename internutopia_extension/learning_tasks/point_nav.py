@@ -1,4 +1,4 @@
-"""Point goal navigation: go around obstacles to a place of which only distance and direction are observed."""
+"""Point-goal navigation: reach a goal around obstacles, from its distance and direction."""
 
 from __future__ import annotations
 

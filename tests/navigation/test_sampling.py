@@ -154,7 +154,7 @@ def test_commands(home: str, tmp_path: Path) -> None:
     ('arguments', 'message'),
     [
         (['--robot', 'jetbott'], "there is no built-in robot 'jetbott'; did you mean 'jetbot' or 'JetbotRobot'?"),
-        (['--category', 'table'], '--category is for --task objectnav'),
+        (['--category', 'table'], '--category applies to --task objectnav'),
         (['--distance', '3', '1'], 'distance must be a range'),
         (['--step-height', '5'], 'step_height = 5.0 m must be below height'),
     ],

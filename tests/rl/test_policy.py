@@ -200,7 +200,7 @@ class TestErrors:
 
         path = tmp_path / 'model_100.pt'
         torch.save({'actor_state_dict': torch.nn.Linear(3, 2).state_dict(), 'iter': 100}, path)
-        with pytest.raises(ValueError, match=r'model_100\.pt is no TorchScript file \(a checkpoint cannot be run\)'):
+        with pytest.raises(ValueError, match=r'model_100\.pt is not a TorchScript file \(a checkpoint cannot be run\)'):
             load_policy(path)
 
     def test_wrong_metadata(self, write_policy: WritePolicy) -> None:

@@ -120,7 +120,7 @@ class _Create:
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(
-            f'rep.create.{name}: Replicator adds nothing to an env; objects are in the task config or come by '
+            f'rep.create.{name}: Replicator adds nothing to an env; objects are in the task config, or added with '
             'env.runner.add_object, cameras are in the files of robots and scenes, randomization is that of LearningCfg'
         )
 

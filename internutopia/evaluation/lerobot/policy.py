@@ -50,13 +50,13 @@ class LeRobotPolicy:
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=device)
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Return the chunk of actions of each request. PolicyError if the policy wants other observations."""
+        """Return the chunk of actions of each request. PolicyError if the policy expects other observations."""
         batch = stacked([request.content for request in requests])
         inputs = {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
         sent = {name: tuple(value.shape[1:]) for name, value in inputs.items() if isinstance(value, Tensor)}
         for name, shape in self._shapes.items():
             if sent.get(name) != shape:
-                raise PolicyError(f'the policy wants {name!r} of shape {shape}; the mapping sends {sent}')
+                raise PolicyError(f'the policy expects {name!r} of shape {shape}; the mapping sends {sent}')
         with inference_mode():
             chunk = self._policy.predict_action_chunk(self._before(inputs))
             rows = stack([self._after(chunk[:, step]) for step in range(chunk.shape[1])], dim=1)

@@ -158,7 +158,7 @@ def tested_learning(config: Config, command: TestCommand) -> tuple[LearningCfg, 
     if name is not None:
         return walking_test(learning, command), name
     if command is not None:
-        raise ValueError('this task takes no velocity command: leave --command out')
+        raise ValueError('this task has no velocity command: omit --command')
     return learning, None
 
 

@@ -198,7 +198,7 @@ def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Conf
     assert learning is not None
     name = velocity_command(learning)
     if name is None:
-        raise ValueError(f'policy {file} walks at commanded velocities, and this task commands none')
+        raise ValueError(f'policy {file} needs a velocity command, which this task does not have')
     walk = ControllerCfg.model_validate(
         {
             'name': 'walk',

@@ -128,7 +128,7 @@ def check_new(folder: Path) -> None:
     if (folder / RUN).exists():
         raise ValueError(f'{folder} already has a training run: continue it with --resume, or use another --out')
     if folder.exists() and (not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())):
-        raise ValueError(f'{folder} is not empty and holds no training run: use another --out')
+        raise ValueError(f'{folder} is not empty and is not a training run: use another --out')
 
 
 def check_same(folder: Path, record: RunRecord, requested: Mapping[str, Any]) -> None:

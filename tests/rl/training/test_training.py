@@ -303,7 +303,7 @@ def test_folders_that_are_taken(run, tmp_path):
         train_toy(tmp_path / 'elsewhere', resume=True)
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'diary.txt').write_text('dear diary')
-    with pytest.raises(ValueError, match='not empty and holds no training run'):
+    with pytest.raises(ValueError, match='not empty and is not a training run'):
         train_toy(tmp_path / 'mine')
     assert os.listdir(tmp_path / 'mine') == ['diary.txt']
     (run / 'run.json').write_text('{"id": ')

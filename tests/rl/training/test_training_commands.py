@@ -231,7 +231,7 @@ def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wron
         (['train', ID, '--option', 'limit'], ['--option limit: expected name=value']),
         (['train', ID, '--option', 'limt=3'], ["no option 'limt'", "'limit'"]),
         (['train', ID, '--option', 'limit=far'], ["option 'limit'", 'number']),
-        (['train', ID, '--option', 'limit=[1'], ['--option limit=[1: the value is no YAML']),
+        (['train', ID, '--option', 'limit=[1'], ['--option limit=[1: the value is not valid YAML']),
         (['train', ID, '--setting', 'gama=0.9'], ["no field 'gama'", "'gamma'"]),
         (['train', ID, '--setting', 'mini_batches=1000'], ['mini_batches=1000', 'samples between two updates']),
         (['train', ID, '--setting', 'hidden_dims=[]'], ['hidden_dims']),

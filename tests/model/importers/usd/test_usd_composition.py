@@ -128,7 +128,7 @@ def test_an_up_axis_that_is_none_is_taken_for_z(tmp_path, axis):
     path = write(tmp_path / 'a.usda', HEADER.replace('"Z"', f'"{axis}"') + box)
     spec, warnings = usd.load_with_warnings(path)
     np.testing.assert_allclose(spec.geom('/box').pos, [1, 2, 3])
-    assert warnings == [f'upAxis must be Y or Z, taken for Z: {axis!r}']
+    assert warnings == [f'upAxis must be Y or Z; Z is assumed: {axis!r}']
 
 
 @pytest.mark.parametrize('unit', ['0', '-0.01', 'nan', 'inf'])
