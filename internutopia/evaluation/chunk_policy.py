@@ -70,7 +70,7 @@ class ChunkPolicy(ClientPolicy):
 
     def __init__(self, client: Client, mapper: ArmMapper, horizon: int | None = None, ensemble: float | None = None):
         if horizon is not None and ensemble is not None:
-            raise ValueError('a policy with temporal ensembling is asked in every step: leave the horizon out')
+            raise ValueError('with temporal ensembling, the policy is called in every step: omit the horizon')
         super().__init__(client)
         self._mapper = mapper
         self._horizon, self._ensemble = horizon, ensemble

@@ -144,9 +144,9 @@ class ActionMappingCfg(BaseCfg):
     @classmethod
     def _check_names(cls, names: list[str]) -> list[str]:
         if not names:
-            raise ValueError('an answer needs at least one array of actions')
+            raise ValueError('a reply needs at least one array of actions')
         if len(set(names)) < len(names):
-            raise ValueError(f'each array is a part of a row once, got {names}')
+            raise ValueError(f'each array can be part of a row only once, got {names}')
         return names
 
 

@@ -1,4 +1,4 @@
-"""Carrying together, for two learners or a team: two Frankas lift a bar by its ends, and keep it level."""
+"""Carrying together: two Frankas lift a bar by its ends and keep it level, as two learners or as a team."""
 
 from __future__ import annotations
 

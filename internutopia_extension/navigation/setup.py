@@ -42,7 +42,7 @@ class NavigationSetup:
         """The robot is teleported, or walks or drives. ValueError if it is to be teleported along waypoints."""
         if not self.is_discrete and self.given_moves == 'flash':
             assert self.mapping is not None
-            raise ValueError(f'--moves flash is for discrete actions: the mapping has {self.mapping.action.kind}')
+            raise ValueError(f'--moves flash needs discrete actions: the mapping has {self.mapping.action.kind}')
         return self.given_moves or ('flash' if self.is_discrete else 'discrete')
 
     @cached_property

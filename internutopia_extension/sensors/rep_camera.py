@@ -207,7 +207,7 @@ class RepCamera(BaseSensor):
     def camera(self) -> ICamera:
         """The handle to the camera in this env. RuntimeError on the object for all envs."""
         if self._camera is None:
-            raise RuntimeError(f'camera {self.name!r} has poses in each env: ask task.robots[name].sensors[...]')
+            raise RuntimeError(f'camera {self.name!r} has a pose in each env: use task.robots[name].sensors[...]')
         return self._camera
 
     @staticmethod

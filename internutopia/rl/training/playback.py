@@ -110,7 +110,7 @@ def contact_sheet(policy: ActFn, config: Config, out: Path, *, arrays: Arrays = 
     """
     learning, name = tested_learning(config, None)
     if name is None:
-        raise ValueError('this task takes no velocity command: there is no gait to show')
+        raise ValueError('this task has no velocity command, so there is no gait to show')
     speed = min(1.0, learning.commands[name].params['forward'][1])
     step_dt = step_length(config)
     rows: list[list[tuple[str, Image]]] = []
@@ -189,7 +189,7 @@ def _draw(path: Path, rows: Sequence[Sequence[tuple[str, Image]]]) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f'a picture needs matplotlib ({error}): {install_hint("cli")}') from error
+        raise ImportError(f'an image needs matplotlib ({error}): {install_hint("cli")}') from error
     height, width, _ = rows[0][0][1].shape
     columns, line, gap = len(rows[0]), 30, 2  # pixels: titles, and between frames
     across, down = columns * width, len(rows) * (height + line)

@@ -284,7 +284,7 @@ class LidarCfg(SensorCfg):
         if self.max_range <= self.min_range:
             raise ValueError(f'max_range must be above min_range, got {self.max_range:g} and {self.min_range:g}')
         if not self.geom_groups:
-            raise ValueError('geom_groups is empty: the lidar could see nothing')
+            raise ValueError('geom_groups is empty: the lidar would detect nothing')
         return self
 
     @override

@@ -107,7 +107,7 @@ def test_without_an_env_no_time_passes():
     try:
         timeline = module('omni.timeline').get_timeline_interface()
         assert (timeline.is_playing(), timeline.is_stopped(), timeline.get_current_time()) == (False, True, 0.0)
-        with pytest.raises(RuntimeError, match=r'make one by Env\(config\) first'):
+        with pytest.raises(RuntimeError, match=r'create one with Env\(config\) first'):
             timeline.play()
     finally:
         simulation.SimulationContext._runner = before
