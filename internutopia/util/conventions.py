@@ -80,6 +80,9 @@ class Conventions:
     def start_results(self, runner: Any) -> None:
         """Prepare the results of a list API run, `runner.results`."""
 
+    def end(self, runner: Any) -> None:
+        """Release a list API run that is being closed."""
+
     def check_available(self, call: str) -> None:
         """Raise NotImplementedError for a call of the list API that this run lacks."""
 

@@ -90,6 +90,12 @@ class Conventions2x(Conventions):
             raise
 
     @override
+    def end(self, runner: EnvRunner) -> None:
+        from internutopia.compat.omni.simulation import leave_runner
+
+        leave_runner(runner)
+
+    @override
     def check_available(self, call: str) -> None:
         if getattr(self._config, 'distribution_config', None) is not None:
             raise NotImplementedError(f'{call}: not in a distributed run with {self.label}, as in 2.x')

@@ -93,7 +93,8 @@ class LookingRobot(BaseRobot):
     """Reads its camera in each step, by the sensor and by the camera's handle."""
 
     def get_obs(self) -> Any:
-        depths = self.sensors['eye'].get_data()['depth'], self.sensors['eye'].camera.get_distance_to_image_plane()
+        eye: Any = self.sensors['eye']
+        depths = eye.get_data()['depth'], eye.camera.get_distance_to_image_plane()
         return {**super().get_obs(), 'seen': [float(depth.min()) for depth in depths]}
 
 
