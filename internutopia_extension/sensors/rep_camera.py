@@ -156,9 +156,9 @@ class RepCamera(BaseSensor):
     def get_camera_data(self) -> dict[str, Any]:
         """Return the current data of the camera in this env, arrays of the caller's own."""
         world = self._scene.world
-        if self._version != world.version:
+        if self._version != world.picture_version:
             self._now.take(np.array([self._scene.env_id]), np.array([0]))
-            self._version = world.version
+            self._version = world.picture_version
         return self._only_row(self._now)
 
     def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
