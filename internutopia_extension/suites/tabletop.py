@@ -20,7 +20,7 @@ from internutopia.config.robot import SensorCfg
 from internutopia.evaluation.suites import NONE, Arm, EpisodeSpec, Suite
 from internutopia.model.importers.transforms import to_quat
 from internutopia.rendering.camera import rotation_towards
-from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.controllers import ChunkControllerCfg, JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
 from internutopia_extension.configs.objects import DynamicCubeCfg, StaticCubeCfg, UsdObjCfg, VisualCubeCfg
@@ -49,7 +49,7 @@ COLORS = {
     'black': (0.08, 0.08, 0.08),
 }
 DISTRACTORS = 'orange_cube', 'white_cube', 'black_cube'
-ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04, 1.4)
+ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, 'chunk', len(FRANKA_ARM_7), 0.04, 1.4)
 
 _PHYSICS_DT, _SUBSTEPS = 1 / 240, 12  # 20 steps per second
 _REACH = (0.36, -0.22), (0.60, 0.22)  # lowest and highest x and y of what the arm has to reach
@@ -305,6 +305,7 @@ def _of(choices: Sequence[ChoiceT], number: int) -> ChoiceT:
 def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     in_base = arm_ik_cfg.update(reference='arm_base')
     joints = JointControllerCfg(name=ARM.joint_controller, joint_names=list(FRANKA_ARM_7))
+    chunk = ChunkControllerCfg(name=ARM.chunk_controller)
     fronts = _FRONT_MOVED if spec.perturbation == 'camera' else (_FRONT,)
     front, centre = _of(fronts, spec.number)
     wrist = 0.07, 0.0, 0.0
@@ -319,12 +320,13 @@ def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
             translation=mounts[name][1],
             orientation=tuple(to_quat(mounts[name][2]).tolist()),
             resolution=size,
-            every=spec.every,
+            every=1,
+            after_actions=True,
         )
         for name, size in spec.cameras.items()
     ]
     return FrankaRobotCfg(
-        position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg], sensors=cameras
+        position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg, chunk], sensors=cameras
     )
 
 
