@@ -13,7 +13,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.compat.omni.handles import SingleArticulation, SingleGeometryPrim, SingleRigidPrim, SingleXFormPrim
+from internutopia.compat.omni.handles import (
+    Ready,
+    SingleArticulation,
+    SingleGeometryPrim,
+    SingleRigidPrim,
+    SingleXFormPrim,
+)
 from internutopia.compat.omni.prims import find_matching_prim_paths
 from internutopia.util import did_you_mean
 
@@ -41,7 +47,7 @@ S = TypeVar('S', bound=SingleXFormPrim)
 T = TypeVar('T')
 
 
-class _View(Generic[S]):
+class _View(Ready, Generic[S]):
     """Handles of the prims whose paths match one or several patterns.
 
     Args:
@@ -91,12 +97,6 @@ class _View(Generic[S]):
     def initialized(self) -> bool:
         """True: handles are ready when they are made."""
         return True
-
-    def initialize(self, physics_sim_view: Any = None) -> None:
-        """Do nothing: handles are ready when they are made."""
-
-    def post_reset(self) -> None:
-        """Do nothing: `Env.reset` restores what an env starts with."""
 
     def is_valid(self, indices: Any = None) -> bool:
         """Return True if all the prims are still there."""

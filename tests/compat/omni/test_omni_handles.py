@@ -356,8 +356,8 @@ def test_what_means_nothing_is_refused(env, call, error, message):
 @pytest.mark.parametrize(
     ('values', 'message'),
     [
-        ({'position': [0, 0, np.nan]}, "^env 0: position of 'cube' must be finite"),
-        ({'orientation': [0, 0, 1]}, r'orientation: expected 4 numbers'),
+        ({'position': [0, 0, np.nan]}, 'position must be 3 finite numbers, got'),
+        ({'orientation': [0, 0, 1]}, r"orientation of 'cube' must have shape \(4,\)"),
         ({'scale': [0, 1, 1]}, "^env 0: scale of 'cube' must be positive"),
         ({'mass': -1}, "^env 0: mass of 'cube' must be positive, got -1"),
     ],
