@@ -204,7 +204,7 @@ get_physx_interface, acquire_physx_interface, get_physx_scene_query_interface = 
 def _world() -> SimulationContext:
     world = SimulationContext.instance()
     if world is None:
-        raise RuntimeError('there is no Env to pass time in: make one by Env(config) first')
+        raise RuntimeError('there is no Env to step: create one with Env(config) first')
     return world
 
 

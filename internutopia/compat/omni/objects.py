@@ -196,7 +196,9 @@ def _getter(dimension: str) -> Callable[[Shape], float]:
 
 def _refuse(self: Shape, value: float) -> None:
     """Raise a NotImplementedError: a shape keeps its dimensions."""
-    raise NotImplementedError(f'{self.prim_path}: a shape keeps its dimensions: remove it and add another one')
+    raise NotImplementedError(
+        f'{self.prim_path}: the dimensions of a shape cannot change: remove it and add another one'
+    )
 
 
 for _shape, (_, _dimensions, _edges) in _SHAPES.items():

@@ -107,7 +107,7 @@ class AnnotatorRegistry:
         """Return an annotator. NotImplementedError naming those there are."""
         if name not in _ANNOTATORS:
             hint = did_you_mean(name, _ANNOTATORS)
-            raise NotImplementedError(f'there is no annotator {name!r} here; {hint}; RepCamera has others')
+            raise NotImplementedError(f'there is no annotator {name!r}; {hint}; RepCamera has others')
         return Annotator(name)
 
 
@@ -121,7 +121,7 @@ class _Create:
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(
-            f'rep.create.{name}: Replicator adds nothing to an env; objects are in the task config or come by '
+            f'rep.create.{name}: Replicator adds nothing to an env; objects are in the task config, or added with '
             'env.runner.add_object, cameras are in the files of robots and scenes, randomization is that of LearningCfg'
         )
 

@@ -48,7 +48,7 @@ class SimulationContext:
         **options: Any,
     ):
         if SimulationContext._runner is None:
-            raise RuntimeError(f'{type(self).__name__} is that of an Env: make one by Env(config) first')
+            raise RuntimeError(f'{type(self).__name__} belongs to an Env: create one with Env(config) first')
         self._own = SimulationContext._runner
         self._callbacks: dict[str, Callable[[float], None]] = {}
         self._times = np.zeros(self._own.env_num)

@@ -219,7 +219,7 @@ class EnvScene(IScene):
         known = [each.path for each in self.model.joints if not each.broken]
         if joint is None and path not in known:
             hint = did_you_mean(path, known)
-            raise EnvValueError(self.env_id, f'env {self.env_id} has no joint {path!r} to take back; {hint}')
+            raise EnvValueError(self.env_id, f'env {self.env_id} has no joint {path!r} to remove; {hint}')
         joints = [replace(each, broken=True) if each.path == path else each for each in self.model.joints]
         if joint is not None:
             joints.append(in_env_frame(joint, self.world.env_origins[self.env_id]))

@@ -281,7 +281,7 @@ class LocalRunner:
                 mistake.add_note(f'in env {env_id}, at the end of episode {slot.episode.id}')
                 raise
             for name in [name for name, value in info['metrics'].items() if not is_finite(value)]:
-                warn_once('metric %r gave numbers that are not finite: results have null in their place', name)
+                warn_once('metric %r returned numbers that are not finite: results contain null instead', name)
             if error is not None:
                 info['failed'], info['error'] = True, error
             ends = bool(terminated), bool(truncated), info['metrics'], error

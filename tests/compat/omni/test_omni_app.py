@@ -111,7 +111,7 @@ def test_no_time_passes_once_the_env_is_closed(env):
     assert (timeline.is_playing(), timeline.is_stopped(), timeline.get_current_time()) == (False, True, 0.0)
     assert module('omni.isaac.core').World.instance() is None and world.is_stopped()
     world.step(render=False)
-    with pytest.raises(RuntimeError, match=r'make one by Env\(config\) first'):
+    with pytest.raises(RuntimeError, match=r'create one with Env\(config\) first'):
         timeline.play()
 
 
