@@ -87,6 +87,28 @@ def test_a_ray_finds_what_it_meets_first_in_any_env(env):
             cast(*ray)
 
 
+@pytest.mark.parametrize('backend', ['physx', 'mujoco_warp'])
+@pytest.mark.slow
+def test_rays_and_shapes_on_other_engines(make_env, arm_crate_and_box, backend):
+    env = make_env(
+        tasks=[arm_crate_and_box] * 2, env_num=2, env_offset_size=4.0, compat='2.x', sim={'backend': backend}
+    )
+    env.reset()
+    cast = module('omni.physx').get_physx_scene_query_interface().raycast_closest
+    hit = cast((0, 5, 9), (0, 0, -1), 99.0)
+    assert hit['rigidBody'] == '/World/env_1/objects/box' and hit['distance'] == pytest.approx(9 - 2.3)
+    env.step([None, None])
+    assert cast((0, 5, 9), (0, 0, -1), 99.0)['distance'] > hit['distance']
+    add = module('omni.isaac.core.objects').FixedCuboid
+    if backend == 'mujoco_warp':
+        with pytest.raises(NotImplementedError, match="only backends 'mujoco' and 'physx' add and remove objects"):
+            add('/World/env_1/objects/shelf', 'shelf', position=[0, 5, 4], size=0.5)
+    else:
+        add('/World/env_1/objects/shelf', 'shelf', position=[0, 5, 4], size=0.5)
+        hit = cast((0, 5, 9), (0, 0, -1), 99.0)
+        assert hit['rigidBody'] == '/World/env_1/objects/shelf' and hit['position'].z == pytest.approx(4.25)
+
+
 def test_colliders_of_objects_are_taken_and_given_back_while_the_env_runs(env):
     box, other = (env.runner.get_obj('box', i) for i in range(2))
     module('omni.isaac.core.objects').GroundPlane('/World/ground', z_position=1.0)
