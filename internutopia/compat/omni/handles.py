@@ -7,6 +7,7 @@ of `IRigidBody` and `IArticulation`: world poses are in the world, quaternions `
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -223,9 +224,19 @@ class SingleArticulation(SingleXFormPrim):
         """Set targets `(k,)` of the drives; `kind` is that field of an `ArticulationAction`."""
         self._body.apply_action(ArticulationAction(**{kind: targets}, joint_indices=joint_indices))
 
+    def get_joints_state(self) -> SimpleNamespace:
+        """Return `positions`, `velocities` and `efforts` of the joints `(dof,)`."""
+        return joints_state(self)
+
     def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
         """Return the forces of the drives `(k,)` [N·m or N]."""
         return self._body.get_joint_efforts(joint_indices)
+
+
+def joints_state(robots: Any) -> SimpleNamespace:
+    """Return the state of the joints of a robot, or of those of a view."""
+    positions, velocities = robots.get_joint_positions(), robots.get_joint_velocities()
+    return SimpleNamespace(positions=positions, velocities=velocities, efforts=robots.get_measured_joint_efforts())
 
 
 def _given(values: tuple[Any, Any], now: tuple[Any, Any]) -> tuple[Any, Any]:

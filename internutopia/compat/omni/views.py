@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from internutopia.compat.omni.handles import (
     SingleGeometryPrim,
     SingleRigidPrim,
     SingleXFormPrim,
+    joints_state,
 )
 from internutopia.compat.omni.prims import find_matching_prim_paths
 from internutopia.util import did_you_mean
@@ -252,6 +254,12 @@ class Articulation(_Moving[SingleArticulation]):
         if body_name not in self.body_names:
             raise KeyError(f'no link {body_name!r}; {did_you_mean(body_name, self.body_names)}')
         return self.body_names.index(body_name)
+
+    get_link_index = get_body_index
+
+    def get_joints_state(self) -> SimpleNamespace:
+        """Return `positions`, `velocities` and `efforts` of the joints `(n, dof)`."""
+        return joints_state(self)
 
     def get_dof_limits(self) -> Array:
         """Return joint limits `(n, dof, 2)` [rad or m]."""
