@@ -360,6 +360,7 @@ class Env:
         """Free everything; twice is fine, any other call afterwards is an error."""
         if not self.closed:
             self.closed = True
+            self.conventions.end(self._runner)
             self._runner.close()
 
     def _start(self, env_ids: Sequence[int]) -> tuple[list[Any], list[Any]]:

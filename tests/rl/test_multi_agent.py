@@ -1,5 +1,9 @@
 """Several learners in an env: two Jetbots that play tag, alone, side by side, and as one policy's."""
 
+import os
+import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
+from markers import need_packages
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from internutopia.rl import VectorEnv
@@ -18,6 +23,20 @@ from internutopia_extension.learning_tasks import carry, tag
 import_extensions()
 LIMIT = 12  # steps of an episode
 CHASER, RUNNER = tag.CHASER, tag.RUNNER
+SUPERSUIT = """
+import supersuit
+from stable_baselines3 import PPO
+from internutopia.rl.pettingzoo import ParallelEnv
+from internutopia_extension import import_extensions
+from internutopia_extension.learning_tasks import tag
+
+import_extensions()
+rows = supersuit.pettingzoo_env_to_vec_env_v1(ParallelEnv(tag.config(max_episode_steps=12, threads=1), tag.agents()))
+envs = supersuit.concat_vec_envs_v1(rows, 2, base_class='stable_baselines3')
+model = PPO('MlpPolicy', envs, n_steps=32, batch_size=64, n_epochs=1, device='cpu').learn(256)
+print(envs.num_envs, model.num_timesteps)
+envs.close()
+"""
 
 
 def game(num_envs: int = 3, **fields: Any) -> Any:
@@ -186,14 +205,49 @@ def test_wrong_agents_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_arms_carry_together_as_a_team() -> None:
+def test_two_h1_carry_a_box_as_a_team() -> None:
+    """Both are commanded the same speed; a box that is let go lies on the ground, 0.9 m below."""
     envs = MultiAgentEnv(carry.config(2, 0, threads=1), carry.agents())
     obs, _ = envs.reset(seed=0)
-    ways = {arm: own[:, 18:24].reshape(2, 2, 3) for arm, own in obs.items()}  # to the own end, to the other one
-    np.testing.assert_allclose(ways['left_arm'][:, 1] - ways['left_arm'][:, 0], [[0.4, 0.0, 0.0]] * 2, atol=1e-3)
-    np.testing.assert_allclose(ways['left_arm'], ways['right_arm'], atol=0.1)  # they stand face to face
+    left, right = carry.CARRIERS
+    ends = obs[left][:, 3:9].reshape(2, 2, 3)  # the own one, the other one
+    np.testing.assert_allclose(ends[:, 0] - ends[:, 1], [[0.0, 1.2, 0.0]] * 2, atol=1e-3)
+    np.testing.assert_allclose(obs[right][:, 9:12], [[0.0, 1.2, 0.0]] * 2, atol=1e-3)
     team = Team(envs)
-    assert team.single_observation_space.shape == (66,) and team.single_action_space.shape == (18,)
-    _, rewards, *_ = team.step(np.zeros((2, 18), np.float32))
-    assert 0.0 < rewards.min()
+    assert team.single_observation_space.shape == (42,) and team.single_action_space.shape == (6,)
+    team_obs: Any = None
+    for step in range(16):
+        speeds = [0.4 if step > 2 else 0.0, 0.0, 0.0]
+        team_obs, rewards, terminated, *_ = team.step(np.tile(speeds * 2, (2, 1)).astype(np.float32))
+        assert not terminated.any()
+    assert (team_obs[:, 0] < 3.3).all() and (team_obs[:, 21] < 3.3).all(), 'they have come nearer'
+    assert (team_obs[:, 5] > 0.25).all() and (team_obs[:, 26] > 0.25).all(), 'the ends are above the pelvis'
     envs.close()
+
+
+@pytest.mark.slow
+def test_ppo_plays_by_supersuit(tmp_path: Any) -> None:
+    """SuperSuit's vector env of `ParallelEnv`, in a process that has SuperSuit besides."""
+    folder = tmp_path / 'packages'
+    need_packages(
+        [sys.executable, '-m', 'pip'], '--no-deps', '--target', str(folder), 'supersuit==3.11.0', 'tinyscaler'
+    )
+    script = tmp_path / 'script.py'
+    script.write_text(SUPERSUIT)
+    environment = {**os.environ, 'PYTHONPATH': str(folder)}
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ['4', '256']
+
+
+def test_an_env_that_was_not_reset_yet_can_be_copied() -> None:
+    env = ParallelEnv(game(1), tag.agents())
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.possible_agents == env.possible_agents
+    first, _ = env.reset(seed=3)
+    again, _ = copy.reset(seed=3)
+    np.testing.assert_array_equal(first[CHASER], again[CHASER])
+    with pytest.raises(TypeError, match='can be neither pickled nor copied, as it is running'):
+        pickle.dumps(env)
+    env.close()
+    copy.close()

@@ -32,7 +32,8 @@ class Orchestrator:
         """Let all cameras of all envs show the present when they are read next; physics does not advance.
 
         Without this, observations hold the picture of the last frame (`SimConfig.rendering_interval`); a camera that is
-        read itself (`robot.sensors[name].get_data()`, `ICamera`) always shows the present.
+        read itself (`robot.sensors[name].get_data()`, `ICamera`) shows the present, with the conventions of 2.x the
+        last frame, too.
 
         Args:
             rt_subframes: Accepted: each picture here is complete.

@@ -218,6 +218,13 @@ def use_runner(runner: Any) -> None:
     simulator.add_collider, simulator.remove_collider = (partial(_set_collider, on) for on in (True, False))
 
 
+def leave_runner(runner: Any) -> None:
+    """Let there be no `World` if it is that of this Env, which is being closed."""
+    runner.is_stopped = True
+    if SimulationContext._runner is runner:
+        SimulationContext._runner = None
+
+
 def _set_collider(collider: bool, prim_path: str) -> None:
     """Let the object at a prim path collide, or not, until its episode ends. NotImplementedError for what is none."""
     scene = IScene.at(prim_path)

@@ -152,6 +152,7 @@ class LocalRunner:
                 if failed := sorted(failures.errors):
                     simulator.steps[failed] += 1  # the step that they failed in
                     self._evaluate(failed, failures)
+            simulator.world.frame_due = True
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """Render all envs that hold an episode."""
