@@ -63,7 +63,7 @@ class GripperCfg(BaseCfg):
 
 
 class PictureFormCfg(BaseCfg):
-    """Form of a picture that a policy is sent."""
+    """Format of an image that is sent to a policy."""
 
     size: Resolution = (224, 224)
     """Width and height, pixels."""
@@ -84,7 +84,7 @@ class PictureFormCfg(BaseCfg):
 
 
 class PictureCfg(PictureFormCfg):
-    """A picture of a camera of a suite."""
+    """Image of a camera of a suite."""
 
     camera: str
     """Camera of the suite."""
@@ -170,7 +170,7 @@ class NamedMappingCfg(BaseCfg):
 
 
 class MappingCfg(NamedMappingCfg):
-    """Names and forms of what a policy of an arm is sent, and of what it answers."""
+    """Names and formats of the observations that a policy of an arm is sent, and of its replies."""
 
     observation: ObservationMappingCfg = ObservationMappingCfg()
     """What it is sent."""

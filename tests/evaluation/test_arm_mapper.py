@@ -154,7 +154,7 @@ def test_several_arrays_make_up_a_row():
         ({'action': {'rotation': 'euler'}}, "no field 'rotation'"),
         ({'observation': {'state': {'s': ['pose']}}}, "there is no part 'pose'; known: 'eef_axis_angle'"),
         ({'action': {'names': []}}, 'at least one array'),
-        ({'action': {'names': ['actions', 'actions']}}, 'a part of a row once'),
+        ({'action': {'names': ['actions', 'actions']}}, 'part of a row only once'),
         ({'observation': {'state': {'prompt': ['gripper']}}}, "'prompt' is the name of several"),
     ],
 )
