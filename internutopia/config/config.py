@@ -158,7 +158,7 @@ class Config(BaseCfg):
         except ValidationError as error:
             error.add_note(f'in {path}')
             if 'actions' in values:
-                error.add_note('actions are for `internutopia run`; a script gives them to `Env.step`')
+                error.add_note('actions are for `internutopia run`; a script passes them to `Env.step`')
             raise
 
     def to_yaml(self, path: str | os.PathLike[str]) -> None:

@@ -122,7 +122,7 @@ class ActionCfg(BaseCfg):
         if self.choices is None:
             return self
         if self.scale is not None:
-            raise ValueError('choices are what the controller gets and cannot be scaled: leave `scale` away')
+            raise ValueError('choices are passed to the controller unscaled: omit `scale`')
         lengths = [len(choice) for choice in self.choices]
         if len(set(lengths)) > 1:
             raise ValueError(f'choices must all have the same length, got {lengths}')

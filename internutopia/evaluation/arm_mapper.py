@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,45 +14,49 @@ from internutopia.evaluation.mapping import OBJECTS, SIZES, MappingCfg, Orientat
 from internutopia.evaluation.policy import PolicyError, array_of
 from internutopia.evaluation.suites import DOWN, Arm
 from internutopia.util import did_you_mean
+from internutopia.util.rotations import quat_to_matrix
 
 Array = NDArray[Any]
 
+_INVERSE = np.array([1.0, -1.0, -1.0, -1.0])  # of a unit quaternion, factors
 _SHORT = 1e-6  # length of vectors of an orientation that have no direction
 
 
 def in_form(quaternion: Array, form: Orientation) -> Array:
-    """Return an orientation (w, x, y, z) in one of the forms of `internutopia.evaluation.mapping`."""
-    from scipy.spatial.transform import Rotation
-
-    rotation = Rotation.from_quat(quaternion, scalar_first=True)
+    """Return an orientation `(4,)` (w, x, y, z) in one of the forms of `internutopia.evaluation.mapping`."""
     match form:
         case 'quaternion' | 'quaternion_xyzw':
-            return rotation.as_quat(canonical=True, scalar_first=form == 'quaternion')
+            scalar_first = _unit(quaternion, quaternion, form) * (1.0 if quaternion[0] >= 0.0 else -1.0)
+            return scalar_first if form == 'quaternion' else np.roll(scalar_first, -1)
         case 'euler':
-            return rotation.as_euler('xyz')
+            from scipy.spatial.transform import Rotation
+
+            return Rotation.from_quat(quaternion, scalar_first=True).as_euler('xyz')
         case 'axis_angle':
-            return rotation.as_rotvec()
+            vector = np.empty(3)
+            mujoco.mju_quat2Vel(vector, quaternion, 1.0)
+            return vector
         case 'rotation_6d':
-            return rotation.as_matrix()[..., :2].swapaxes(-1, -2).reshape(*quaternion.shape[:-1], 6)
+            return quat_to_matrix(quaternion)[:, :2].T.reshape(6)
 
 
 def from_form(values: Array, form: Orientation) -> Array:
     """Return an orientation in one of the forms as a unit quaternion (w, x, y, z). PolicyError if it is none."""
-    from scipy.spatial.transform import Rotation
-
+    quaternion = np.empty(4)
     match form:
         case 'euler':
-            return Rotation.from_euler('xyz', values).as_quat(scalar_first=True)
+            mujoco.mju_euler2Quat(quaternion, values, 'XYZ')
         case 'axis_angle':
-            return Rotation.from_rotvec(values).as_quat(scalar_first=True)
+            angle = float(np.linalg.norm(values))
+            mujoco.mju_axisAngle2Quat(quaternion, values / (angle or 1.0), angle)
         case 'rotation_6d':
             first, second = _unit(values[:3], values, form), values[3:]
             second = _unit(second - (first @ second) * first, values, form)
-            matrix = np.stack([first, second, np.cross(first, second)], axis=-1)
-            return Rotation.from_matrix(matrix).as_quat(scalar_first=True)
+            mujoco.mju_mat2Quat(quaternion, np.stack([first, second, np.cross(first, second)], axis=-1).ravel())
         case _:
-            quaternion = _unit(values, values, form)
-            return quaternion if form == 'quaternion' else np.roll(quaternion, 1)
+            unit = _unit(values, values, form)
+            quaternion = unit if form == 'quaternion' else np.roll(unit, 1)
+    return quaternion
 
 
 def _unit(vector: Array, values: Array, form: Orientation) -> Array:
@@ -60,6 +65,14 @@ def _unit(vector: Array, values: Array, form: Orientation) -> Array:
     if length < _SHORT:
         raise PolicyError(f'{form} {values.tolist()} is no orientation')
     return vector / length
+
+
+def _turned(turn: Array, orientation: Array) -> Array:
+    """Return an orientation (w, x, y, z) after a turn about fixed axes, as a unit quaternion."""
+    turned = np.empty(4)
+    mujoco.mju_mulQuat(turned, turn, orientation)
+    mujoco.mju_normalize4(turned)
+    return turned
 
 
 def _object(obs: Mapping[str, Any], name: str) -> Array:
@@ -210,14 +223,11 @@ class ArmMapper:
 
     def _pose_values(self, new: Array, pose: Array) -> Array:
         """Return the numbers of a row that bring a pose `(7,)` to a new one: the inverse of `_moved_pose`."""
-        from scipy.spatial.transform import Rotation
-
         action, form = self._action, self._action.orientation
         moved, turned = new[:3], new[3:]
         if action.mode == 'delta':
             moved = (moved - pose[:3]) / action.position_scale
-            turn = Rotation.from_quat(turned, scalar_first=True) * Rotation.from_quat(pose[3:], scalar_first=True).inv()
-            turned = turn.as_quat(scalar_first=True)
+            turned = _turned(turned, pose[3:] * _INVERSE)
         if form is None:
             return moved
         scale = action.orientation_scale if action.mode == 'delta' and form in ('axis_angle', 'euler') else 1.0
@@ -231,8 +241,6 @@ class ArmMapper:
 
     def _moved_pose(self, values: Array, pose: Array) -> Array:
         """Return a pose `(7,)` after a command."""
-        from scipy.spatial.transform import Rotation
-
         action, form = self._action, self._action.orientation
         if action.mode == 'absolute':
             return np.concatenate([values[:3], DOWN if form is None else from_form(values[3:], form)])
@@ -240,9 +248,7 @@ class ArmMapper:
         if form is None:
             return np.concatenate([position, DOWN])
         change = values[3:] * (action.orientation_scale if form in ('axis_angle', 'euler') else 1.0)
-        turn = Rotation.from_quat(from_form(change, form), scalar_first=True)
-        turned = turn * Rotation.from_quat(pose[3:], scalar_first=True)
-        return np.concatenate([position, turned.as_quat(scalar_first=True)])
+        return np.concatenate([position, _turned(from_form(change, form), pose[3:])])
 
     def _part(self, obs: Mapping[str, Any], part: str) -> Array:
         if part.startswith(OBJECTS):

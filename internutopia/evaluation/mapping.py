@@ -78,8 +78,9 @@ class PictureFormCfg(BaseCfg):
 
     def colors(self, rgba: NDArray[Any]) -> NDArray[Any]:
         """Return the colours of a picture `(height, width, 4)` in the form of the policy."""
-        pixels = np.asarray(rgba)[..., :3]
-        return self.laid_out(pixels if self.dtype == 'uint8' else pixels.astype(np.float32) / 255.0)
+        # channel by channel: numpy takes four times as long to copy three bytes of four at a time
+        pixels = np.stack([np.asarray(rgba)[..., k] for k in range(3)], axis=-1 if self.layout == 'hwc' else 0)
+        return pixels if self.dtype == 'uint8' else pixels.astype(np.float32) / 255.0
 
 
 class PictureCfg(PictureFormCfg):
@@ -144,9 +145,9 @@ class ActionMappingCfg(BaseCfg):
     @classmethod
     def _check_names(cls, names: list[str]) -> list[str]:
         if not names:
-            raise ValueError('an answer needs at least one array of actions')
+            raise ValueError('a reply needs at least one array of actions')
         if len(set(names)) < len(names):
-            raise ValueError(f'each array is a part of a row once, got {names}')
+            raise ValueError(f'each array can be part of a row only once, got {names}')
         return names
 
 

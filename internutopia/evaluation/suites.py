@@ -32,6 +32,7 @@ class Arm:
             `eef_orientation`, in the frame of its targets.
         joint_controller: controller of the arm's joints.
         gripper_controller: controller that opens and closes the gripper; it observes `gripper_pos`.
+        chunk_controller: controller that is commanded the number of steps for which no pictures are needed.
         joints: number of the arm's joints, which come first among the robot's.
         stroke: way of a finger between closed and open [m].
         reach: distance from its base within which all poses of the gripper lie [m].
@@ -41,6 +42,7 @@ class Arm:
     pose_controller: str
     joint_controller: str
     gripper_controller: str
+    chunk_controller: str
     joints: int
     stroke: float
     reach: float
@@ -55,14 +57,12 @@ class EpisodeSpec:
         perturbation: axis along which it differs from how the task was meant.
         number: its number among the episodes of the task, which is the seed of all that is random in it.
         cameras: cameras that are rendered: width and height [pixels] by name.
-        every: number of steps from one picture to the next.
     """
 
     task: str
     perturbation: str
     number: int
     cameras: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    every: int = 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,6 @@ class Suite:
         perturbations: Iterable[str] = (NONE,),
         episodes: int | None = None,
         cameras: Mapping[str, tuple[int, int]] | None = None,
-        every: int = 1,
         first: int = 0,
     ) -> list[TaskCfg]:
         """Return the task configs of episodes, in the order of their numbers: more episodes come after those of fewer.
@@ -116,7 +115,6 @@ class Suite:
             perturbations: names of the axes, each once.
             episodes: number of episodes of each task and axis; None: all.
             cameras: see `EpisodeSpec`.
-            every: see `EpisodeSpec`.
             first: number of the first one. Those from `self.episodes` on are for training: as many as one likes.
 
         Raises:
@@ -138,7 +136,7 @@ class Suite:
                 f'{self.episodes} on are for training'
             )
         return [
-            self.task_config(EpisodeSpec(task, axis, number, cameras or {}, every))
+            self.task_config(EpisodeSpec(task, axis, number, cameras or {}))
             for number in range(first, first + count)
             for task in chosen
             for axis in axes

@@ -246,7 +246,7 @@ class Replay:
         self._world.set_state(0, state)
         self.runner.batches.forget(0)
         if not _same(self._world.get_state(0), state):
-            raise ValueError(f'{self.episode.path}, state {step}: the engine does not take it back to the bit')
+            raise ValueError(f'{self.episode.path}, state {step}: the engine does not restore it bit for bit')
 
     def states(self) -> Iterator[int]:
         """Iterate over all states; yields the number of steps before each. Watchers of the runner see them as steps."""
@@ -265,7 +265,7 @@ class Replay:
         ValueError if its actions could not be recorded.
         """
         if not self.episode.facts['actions']['complete']:
-            raise ValueError(f'{self.episode.path}: its actions are more than numbers and text, and were not recorded')
+            raise ValueError(f'{self.episode.path}: its actions are not only numbers and text, and were not recorded')
         self._start()
         self.put(0)
         reached: list[tuple[PhysicsState, NDArray[np.float64]]] = []

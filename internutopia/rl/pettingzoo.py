@@ -73,7 +73,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
         self._made_from = None
         observations, infos = self._envs.reset(seed=seed)
         if not infos[self.possible_agents[0]]['active'][0]:
-            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
+            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' never end")
         self.agents = list(self.possible_agents)
         return _first_env(observations), _infos(infos)
 

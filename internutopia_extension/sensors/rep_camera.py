@@ -37,6 +37,7 @@ from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
+from internutopia_extension.controllers.chunk_controller import ChunkController
 from internutopia_extension.controllers.discrete_controllers import DiscreteController
 from internutopia_extension.sensors.camera_frames import Pictures
 from internutopia_extension.sensors.camera_optics import OpticsView, widest
@@ -156,9 +157,9 @@ class RepCamera(BaseSensor):
     def get_camera_data(self) -> dict[str, Any]:
         """Return the current data of the camera in this env, arrays of the caller's own."""
         world = self._scene.world
-        if self._version != world.version:
+        if self._version != world.picture_version:
             self._now.take(np.array([self._scene.env_id]), np.array([0]))
-            self._version = world.version
+            self._version = world.picture_version
         return self._only_row(self._now)
 
     def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
@@ -207,7 +208,7 @@ class RepCamera(BaseSensor):
     def camera(self) -> ICamera:
         """The handle to the camera in this env. RuntimeError on the object for all envs."""
         if self._camera is None:
-            raise RuntimeError(f'camera {self.name!r} has poses in each env: ask task.robots[name].sensors[...]')
+            raise RuntimeError(f'camera {self.name!r} has a pose in each env: use task.robots[name].sensors[...]')
         return self._camera
 
     @staticmethod
@@ -299,11 +300,11 @@ class MountedCamera(RepCamera):
             self._frame.adopt(shot, env_ids[shown % slots == slot])
 
     def _acted(self) -> NDArray[np.bool_]:
-        """Return True for envs in which all discrete actions of the robot have come to their end `(env_num,)`."""
+        """Return True for envs in which all discrete actions and chunks have come to their end `(env_num,)`."""
         acted = np.ones(len(self._seen), bool)
         assert self._robot.batch is not None
         for controller in self._robot.batch.robot.controllers.values():
-            if isinstance(controller, DiscreteController):
+            if isinstance(controller, DiscreteController | ChunkController):
                 acted &= controller.finished()
         return acted
 

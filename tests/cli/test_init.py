@@ -54,8 +54,8 @@ def test_nothing_is_overwritten(folder: Path):
         (('run.txt',), 'a run file ends in .yaml'),
         (('--package', 'my_robots'), 'my_robots is there already'),
         (('--package', 'my-robots'), 'such as my_robots'),
-        (('--package', 'numpy'), 'a module of this name is installed already'),
-        (('--package', 'robots', '--from', 'demo'), '--from is for run files'),
+        (('--package', 'numpy'), 'a module with this name is already installed'),
+        (('--package', 'robots', '--from', 'demo'), '--from applies to run files'),
         ((), 'MY_RUN.yaml to write a run file, or --package NAME'),
         (('a.yaml', '--package', 'b'), 'MY_RUN.yaml to write a run file, or --package NAME'),
     ]:

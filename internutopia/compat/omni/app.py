@@ -229,7 +229,7 @@ def get_physx_scene_query_interface() -> SceneQuery:
 def _world() -> SimulationContext:
     world = SimulationContext.instance()
     if world is None:
-        raise RuntimeError('there is no Env to pass time in: make one by Env(config) first')
+        raise RuntimeError('there is no Env to step: create one with Env(config) first')
     return world
 
 

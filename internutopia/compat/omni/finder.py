@@ -161,7 +161,7 @@ def install() -> bool:
         return True
     found = next(filter(_is_there, _SIGNS_OF_ISAAC_SIM), None)
     if found is not None:
-        log.warning('Isaac Sim is installed (module %s): its own modules are used, there are no stand-ins', found)
+        log.warning('Isaac Sim is installed (module %s): its own modules are used', found)
         return False
     sys.meta_path.append(_FINDER)
     return True

@@ -95,7 +95,7 @@ class SingleXFormPrim:
         if self._body is not None:
             self._body.set_world_pose(position, orientation)
             return
-        warn_once('%s is no body of physics: only the stage shows that it is moved', self.prim_path)
+        warn_once('%s is not a physics body: it only moves on the stage', self.prim_path)
         now = self.get_world_pose()
         set_local_matrix(self.prim, *_given((position, orientation), now), in_world=True)
 
@@ -133,7 +133,7 @@ class SingleXFormPrim:
         from pxr import UsdGeom
 
         if not visible:
-            warn_once('%s is hidden on the stage alone: pictures show it all the same', self.prim_path)
+            warn_once('%s is only hidden on the stage: images still show it', self.prim_path)
         image = UsdGeom.Imageable(self.prim)
         image.MakeVisible() if visible else image.MakeInvisible()
 
@@ -188,7 +188,7 @@ class SingleRigidPrim(SingleXFormPrim):
                 'are; omni.isaac.core.objects.DynamicCuboid adds one'
             )
         if density is not None:
-            raise NotImplementedError(f'{prim_path}: give a mass; densities are those of configs and files')
+            raise NotImplementedError(f'{prim_path}: set a mass; densities are set in configs and files')
         if mass is not None:
             self.set_mass(mass)
         if linear_velocity is not None:

@@ -39,7 +39,7 @@ class Settings:
 
     def set(self, path: str, value: Any) -> None:
         """Keep a setting, with one warning that it changes nothing."""
-        warn_once('carb setting %s is ignored: it is one of Isaac Sim', path)
+        warn_once('carb setting %s is ignored: it only affects Isaac Sim', path)
         _settings[path] = value
 
     get_as_string = get_as_bool = get_as_int = get_as_float = get
@@ -86,7 +86,7 @@ def log_verbose(message: str) -> None:
 
 def enable_extension(extension_name: str) -> bool:
     """Warn once that there are no extensions of Kit; returns False."""
-    warn_once('extension %s of Isaac Sim is not here', extension_name)
+    warn_once('extension %s of Isaac Sim is not available', extension_name)
     return False
 
 

@@ -168,7 +168,7 @@ def create_joint(
     )
     joints = EnvJoints.current()
     if joints is None:
-        raise RuntimeError(f'{call}: there is no Env whose scene could get it; call it after Env(config)')
+        raise RuntimeError(f'{call}: there is no Env to add it to; call it after Env(config)')
     try:
         joints.assign(env_id, prim_path, joint if enabled else None)
     except ValueError as error:

@@ -81,7 +81,7 @@ def _policy(config: Any) -> dict[str, Any]:
     except (ImportError, ValueError) as error:
         if packaged is None:
             raise
-        warn_once('%s: the packaged policy %s takes its place', error, packaged)
+        warn_once('%s: the packaged policy %s is used instead', error, packaged)
         return {'policy_weights_path': str(packaged), 'policy': None}
     hint = '' if packaged is None else f'; for the packaged one say policy_weights_path={str(packaged)!r}'
     warn_once('policy %s of 2.x was trained for another model of the robot and another simulator%s', file, hint)

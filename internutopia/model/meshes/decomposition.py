@@ -155,7 +155,7 @@ class _Fallbacks:
             more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
             warn(
                 'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
-                'scale; else simplify or split them, or give those that need not be hollow '
+                'scale; otherwise simplify or split them, or set, for those that need not be hollow, '
                 'physics:approximation = "convexHull"',
                 *(reason, ', '.join(meshes[:_NAMED]), more),
                 lasting=reason in self.plates,
@@ -304,7 +304,7 @@ def _split(job: _Job) -> list[list[ConvexPart] | Solid]:
     """Return a mesh as one part, or else the parts of each of its connected pieces."""
     vertices, faces = job.in_metres()
     if len(faces) > MAX_TRIANGLES:
-        warn('%s: %d triangles are simplified to %d, to be decomposed', job.name, len(faces), MAX_TRIANGLES)
+        warn('%s: %d triangles are simplified to %d for decomposition', job.name, len(faces), MAX_TRIANGLES)
         surface = simplified(vertices, faces, MAX_TRIANGLES)
         vertices, faces = surface.vertices, surface.faces
     whole = Surface(vertices, np.asarray(faces, np.int64))

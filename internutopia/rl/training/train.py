@@ -151,7 +151,7 @@ def train(
         if not resume:
             check_new(folder)  # another one may just have begun there
         elif checkpoint is None and read_progress(folder):
-            log.warning('%s holds no checkpoint: training begins anew', folder)
+            log.warning('%s holds no checkpoint: training starts from scratch', folder)
         if record.nproc == 1:
             rest = (folder, checkpoint, threads, workers, engine)
             return train_rank(0, record, task.named, *rest, report=report_progress, stopped=stopped)
@@ -163,7 +163,7 @@ def train(
         try:
             return run_ranks(devices, train_rank, arguments, report=report_progress, stopped=stopped)
         except ChildProcessError as error:
-            error.add_note('all have ended; --resume goes on from the last checkpoint')
+            error.add_note('all have ended; --resume continues from the last checkpoint')
             raise
 
 
@@ -231,14 +231,14 @@ def _title(record: RunRecord) -> str:
 
 def _distributed(config: Config, workers: int) -> Config:
     if config.env_num % workers:
-        raise ValueError(f'env_num={config.env_num} envs cannot be shared out evenly to {workers} workers')
+        raise ValueError(f'env_num={config.env_num} envs cannot be divided evenly among {workers} workers')
     return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
 
 
 def _compiled(config: Config, engine: Engine, compiled: bool) -> Config:
     """Return the same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
     if compiled and engine.backend != 'mujoco':
-        raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: leave that setting out")
+        raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: omit that setting")
     return with_learning(config, compiled=compiled)
 
 

@@ -188,6 +188,12 @@ class FlashControllerCfg(DiscreteControllerCfg):
     in the way, by the part of the step in that direction. Either way it has collided."""
 
 
+class ChunkControllerCfg(ControllerCfg):
+    """Counter of the steps of a chunk of actions that are still to come, for cameras that wait for its end."""
+
+    type: str = 'ChunkController'
+
+
 class RecoverControllerCfg(ControllerCfg):
     """Recovery of a fallen robot at a given position; needs a joint controller below it."""
 

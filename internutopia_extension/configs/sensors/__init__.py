@@ -116,8 +116,8 @@ class MountedCameraCfg(RepCameraCfg):
     """Number of steps from one picture to the next, counted from the start of the episode; None means that it takes
     pictures when `SimConfig.rendering_interval` says so."""
     after_actions: bool = False
-    """True: of these steps, it takes pictures only in those in which no discrete action of the robot is under way; with
-    `every` only."""
+    """True: of these steps, it takes pictures only in those in which no discrete action of the robot and no chunk is
+    under way (`ChunkControllerCfg`); with `every` only."""
     latency: Count | None = None
     """Number of steps from the moment that a picture shows to the observation that has it, with `every` only. At the
     start of an episode it is the first one. None is none."""
@@ -284,7 +284,7 @@ class LidarCfg(SensorCfg):
         if self.max_range <= self.min_range:
             raise ValueError(f'max_range must be above min_range, got {self.max_range:g} and {self.min_range:g}')
         if not self.geom_groups:
-            raise ValueError('geom_groups is empty: the lidar could see nothing')
+            raise ValueError('geom_groups is empty: the lidar would detect nothing')
         return self
 
     @override

@@ -101,13 +101,21 @@ def test_colliders_of_objects_are_taken_and_given_back_while_the_env_runs(env):
         env.runner.remove_collider('/World/env_0/robots/arm')
 
 
-def test_without_an_env_no_time_passes():
-    simulation = module('internutopia.compat.omni.simulation')
-    before, simulation.SimulationContext._runner = simulation.SimulationContext._runner, None
-    try:
-        timeline = module('omni.timeline').get_timeline_interface()
-        assert (timeline.is_playing(), timeline.is_stopped(), timeline.get_current_time()) == (False, True, 0.0)
-        with pytest.raises(RuntimeError, match=r'make one by Env\(config\) first'):
-            timeline.play()
-    finally:
-        simulation.SimulationContext._runner = before
+def test_no_time_passes_once_the_env_is_closed(env):
+    timeline, world = module('omni.timeline').get_timeline_interface(), env.runner._world
+    env.step([None, None])
+    assert timeline.is_playing() and timeline.get_current_time() > 0
+    env.close()
+    assert (timeline.is_playing(), timeline.is_stopped(), timeline.get_current_time()) == (False, True, 0.0)
+    assert module('omni.isaac.core').World.instance() is None and world.is_stopped()
+    world.step(render=False)
+    with pytest.raises(RuntimeError, match=r'create one with Env\(config\) first'):
+        timeline.play()
+
+
+def test_closing_an_env_leaves_the_time_of_a_later_one(env, make_env, arm_crate_and_box):
+    other = make_env(tasks=[arm_crate_and_box], env_num=1, compat='2.x')
+    other.reset()
+    env.close()
+    assert module('omni.isaac.core').World.instance() is other.runner._world
+    assert module('omni.timeline').get_timeline_interface().is_playing()

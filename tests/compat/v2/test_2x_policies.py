@@ -275,7 +275,7 @@ def test_the_packaged_policy_takes_the_place_of_a_file_that_cannot_be_run(
 
 def test_without_the_switch_such_a_file_is_an_error(tmp_path: Path):
     write_policy('g1', tmp_path)
-    with pytest.raises(ValueError, match='does not say how to run it'):
+    with pytest.raises(ValueError, match='it has no metadata'):
         make_env('g1', controller_cfg('g1', tmp_path))
 
 

@@ -131,10 +131,10 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         r"'push': expected arrays",
     ),
     'no attributes': (with_object(PUSH, lambda s: [1, 2]), r"'push': expected its attributes by name, got list"),
-    'no data': (with_object(PUSH, lambda s: {**s, 'x': object()}), r"'push': 'x' is no attribute that is saved"),
+    'no data': (with_object(PUSH, lambda s: {**s, 'x': object()}), r"'push': 'x' is not a saved attribute"),
     'of the place': (
         with_object('task', lambda s: {**s, 'env_id': 7}),
-        r"task: 'env_id' is no attribute that is saved",
+        r"task: 'env_id' is not a saved attribute",
     ),
     'a hook objects': (with_object(METRIC, lambda s: 'many'), r"metric 'Fussy': 'many' is no number of steps"),
     'type of an attribute': (
@@ -188,7 +188,7 @@ def test_what_does_not_fit_one_env_changes_none(
         ({'env_ids': (0, '1')}, 'taken from env 1, here are 2 envs'),
         ({'env_ids': (1, 1)}, r'names an env twice: \[1, 1\]'),
         ({'env_ids': (1,)}, 'is that of 2 envs, but env_ids names 1'),
-        ({'step_count': -3}, 'step_count=-3 of the state is no number of steps'),
+        ({'step_count': -3}, 'step_count=-3 of the state is not a number of steps'),
     ],
 )
 def test_what_does_not_fit_at_all_changes_nothing(

@@ -302,7 +302,7 @@ def test_folders_that_are_taken(run, tmp_path):
         train_toy(tmp_path / 'elsewhere', resume=True)
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'diary.txt').write_text('dear diary')
-    with pytest.raises(ValueError, match='not empty and holds no training run'):
+    with pytest.raises(ValueError, match='not empty and is not a training run'):
         train_toy(tmp_path / 'mine')
     assert os.listdir(tmp_path / 'mine') == ['diary.txt']
     (run / 'run.json').write_text('{"id": ')
@@ -317,12 +317,12 @@ def test_policies_that_say_too_little(run):
     metadata['training'] = {}
     entry.value = json.dumps(metadata)
     onnx.save(model, run / 'policy.onnx')
-    with pytest.raises(ValueError, match='does not say what task it was trained for: .*--id'):
+    with pytest.raises(ValueError, match='does not name the task it was trained for: .*--id'):
         load_trained(run / 'policy.onnx')
     assert load_trained(run / 'policy.onnx', ID).task.id == ID
     del model.metadata_props[:]
     onnx.save(model, run / 'bare.onnx')
-    with pytest.raises(ValueError, match='does not say how to run it'):
+    with pytest.raises(ValueError, match='it has no metadata'):
         load_trained(run / 'bare.onnx', ID)
     with pytest.raises(ValueError, match='no checkpoint'):
         write_run(run / 'new', RunRecord(id=ID, training=find_task(ID).settings()))
