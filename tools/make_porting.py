@@ -73,6 +73,10 @@ DIFFERS = {
     'AliengoMoveBySpeedController': _SPEEDS,
     'G1MoveBySpeedController': _HEIGHT,
     'GR1MoveBySpeedController': _HEIGHT,
+    **dict.fromkeys(
+        ('MoveToPointBySpeedController', 'MoveAlongPathPointsController', 'RotateController'),
+        'attributes such as `goal_position` are arrays with a row per env; `get_obs` is of one env',
+    ),
     'RecoverController': 'works (2.x raised AttributeError)',
     'DynamicCube': '`mass`, `density` and `collider` count',
     'VisualCube': '`orientation` counts',

@@ -69,7 +69,7 @@ def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = Tr
     """Run some chunks in all envs, and one before them, whose time with that of the start does not count."""
     suite = find_suite(_SUITE)
     mapper = ArmMapper(_mapping(side, pictures), suite.arm)
-    tasks = suite.task_configs(['stack'], cameras=mapper.cameras, every=_HORIZON)
+    tasks = suite.task_configs(['stack'], cameras=mapper.cameras)
     config = Config(
         simulator=suite.simulator(None).update(render_quality='plain'),
         env_num=env_num,
@@ -78,7 +78,7 @@ def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = Tr
     )
     client = connect(address, 60.0)
     with closing(Env(config)) as env, closing(client):
-        run = PolicyRun(env, ChunkPolicy(client, mapper, _HORIZON), episode_name)
+        run = PolicyRun(env, ChunkPolicy(client, mapper, chunk_controller=suite.arm.chunk_controller), episode_name)
         warm = RunTimes()
 
         def on_step(ended: int) -> bool:

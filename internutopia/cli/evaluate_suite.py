@@ -80,10 +80,11 @@ def evaluate_suite(
     threads: Threads = None,
     out: Annotated[
         Path | None,
-        typer.Option(help='Folder for results.jsonl, report.json and films; default: out/<suite>.'),
+        typer.Option(help='Folder for results.jsonl, report.json and videos; default: out/<suite>.'),
     ] = None,
     video: Annotated[
-        int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
+        int,
+        number_option(min=0, max=MAX_COUNT, help='Number of failed episodes per task and axis to render as videos.'),
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -107,12 +108,12 @@ def evaluate_suite(
     try:
         if horizon is None and ensemble is None:
             horizon = getattr(client, 'horizon', None)
-        chosen = _policy(policy, suite, client, mapper, horizon, ensemble)
-        every = 1 if recording.record is not None or horizon is None else horizon
+        unseen = suite.arm.chunk_controller if recording.record is None else None
+        chosen = _policy(policy, suite, client, mapper, horizon, ensemble, unseen)
         axes = suite.perturbations if perturbations == 'all' else _names(perturbations)
         shown = client is not None or mapping is not None or recording.record is not None
         cameras = mapper.cameras if shown else {}
-        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, every, first)
+        configs = suite.task_configs(None if tasks is None else _names(tasks), axes, episodes, cameras, first)
         evaluated = {
             'policy': asked.policy_name or policy,
             'mapping': mapped.model_dump(mode='json'),
@@ -153,16 +154,14 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(',')]
 
 
-def _policy(
-    text: str, suite: Suite, client: Client | None, mapper: Any, horizon: int | None, ensemble: float | None
-) -> Policy:
+def _policy(text: str, suite: Suite, client: Client | None, mapper: Any, *options: Any) -> Policy:
     """Return the policy of an option."""
     from internutopia.evaluation.chunk_policy import ChunkPolicy
     from internutopia.evaluation.policy import FunctionPolicy, named_function
     from internutopia.evaluation.suites import random_policy
 
     if client is not None:
-        return ChunkPolicy(client, mapper, horizon, ensemble)
+        return ChunkPolicy(client, mapper, *options)
     if text in ('expert', 'random'):
         return FunctionPolicy(suite.expert if text == 'expert' else random_policy(suite.arm))
     if ':' not in text:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,45 +14,50 @@ from internutopia.evaluation.mapping import OBJECTS, SIZES, MappingCfg, Orientat
 from internutopia.evaluation.policy import PolicyError, array_of
 from internutopia.evaluation.suites import DOWN, Arm
 from internutopia.util import did_you_mean
+from internutopia.util.rotations import quat_to_matrix, yaw_of
 
 Array = NDArray[Any]
 
+_INVERSE = np.array([1.0, -1.0, -1.0, -1.0])  # of a unit quaternion, factors
+_BASE = 3  # numbers of the speeds of a base
 _SHORT = 1e-6  # length of vectors of an orientation that have no direction
 
 
 def in_form(quaternion: Array, form: Orientation) -> Array:
-    """Return an orientation (w, x, y, z) in one of the forms of `internutopia.evaluation.mapping`."""
-    from scipy.spatial.transform import Rotation
-
-    rotation = Rotation.from_quat(quaternion, scalar_first=True)
+    """Return an orientation `(4,)` (w, x, y, z) in one of the forms of `internutopia.evaluation.mapping`."""
     match form:
         case 'quaternion' | 'quaternion_xyzw':
-            return rotation.as_quat(canonical=True, scalar_first=form == 'quaternion')
+            scalar_first = _unit(quaternion, quaternion, form) * (1.0 if quaternion[0] >= 0.0 else -1.0)
+            return scalar_first if form == 'quaternion' else np.roll(scalar_first, -1)
         case 'euler':
-            return rotation.as_euler('xyz')
+            from scipy.spatial.transform import Rotation
+
+            return Rotation.from_quat(quaternion, scalar_first=True).as_euler('xyz')
         case 'axis_angle':
-            return rotation.as_rotvec()
+            vector = np.empty(3)
+            mujoco.mju_quat2Vel(vector, quaternion, 1.0)
+            return vector
         case 'rotation_6d':
-            return rotation.as_matrix()[..., :2].swapaxes(-1, -2).reshape(*quaternion.shape[:-1], 6)
+            return quat_to_matrix(quaternion)[:, :2].T.reshape(6)
 
 
 def from_form(values: Array, form: Orientation) -> Array:
     """Return an orientation in one of the forms as a unit quaternion (w, x, y, z). PolicyError if it is none."""
-    from scipy.spatial.transform import Rotation
-
+    quaternion = np.empty(4)
     match form:
         case 'euler':
-            return Rotation.from_euler('xyz', values).as_quat(scalar_first=True)
+            mujoco.mju_euler2Quat(quaternion, values, 'XYZ')
         case 'axis_angle':
-            return Rotation.from_rotvec(values).as_quat(scalar_first=True)
+            angle = float(np.linalg.norm(values))
+            mujoco.mju_axisAngle2Quat(quaternion, values / (angle or 1.0), angle)
         case 'rotation_6d':
             first, second = _unit(values[:3], values, form), values[3:]
             second = _unit(second - (first @ second) * first, values, form)
-            matrix = np.stack([first, second, np.cross(first, second)], axis=-1)
-            return Rotation.from_matrix(matrix).as_quat(scalar_first=True)
+            mujoco.mju_mat2Quat(quaternion, np.stack([first, second, np.cross(first, second)], axis=-1).ravel())
         case _:
-            quaternion = _unit(values, values, form)
-            return quaternion if form == 'quaternion' else np.roll(quaternion, 1)
+            unit = _unit(values, values, form)
+            quaternion = unit if form == 'quaternion' else np.roll(unit, 1)
+    return quaternion
 
 
 def _unit(vector: Array, values: Array, form: Orientation) -> Array:
@@ -60,6 +66,14 @@ def _unit(vector: Array, values: Array, form: Orientation) -> Array:
     if length < _SHORT:
         raise PolicyError(f'{form} {values.tolist()} is no orientation')
     return vector / length
+
+
+def _turned(turn: Array, orientation: Array) -> Array:
+    """Return an orientation (w, x, y, z) after a turn about fixed axes, as a unit quaternion."""
+    turned = np.empty(4)
+    mujoco.mju_mulQuat(turned, turn, orientation)
+    mujoco.mju_normalize4(turned)
+    return turned
 
 
 def _object(obs: Mapping[str, Any], name: str) -> Array:
@@ -91,8 +105,9 @@ class ArmMapper:
         turned = SIZES[self._action.orientation] if self._action.orientation else 0
         moved = 3 + turned if self._action.space == 'end_effector' else arm.joints
         self._moved = moved
-        self.size = moved + (self._action.gripper is not None)
-        """Length of a row of actions."""
+        self._driven = moved + (self._action.gripper is not None)
+        self.size = self._driven + _BASE * (arm.base_controller is not None)
+        """Length of a row of actions; of a robot that drives, the last 3 numbers are the speeds of its base."""
         self.out_of_reach = 0
         """Number of targets of the end effector so far that are too far away for any arm of its kind."""
 
@@ -110,7 +125,13 @@ class ArmMapper:
     @property
     def state_sizes(self) -> dict[str, int]:
         """Length of each vector that the policy is sent, by name."""
-        sizes = {'eef_position': 3, 'gripper': 1, 'finger_positions': 2, 'joint_positions': self._arm.joints}
+        sizes = {
+            'eef_position': 3,
+            'base_pose': 3,
+            'gripper': 1,
+            'finger_positions': 2,
+            'joint_positions': self._arm.joints,
+        }
         sizes |= {part: SIZES[form] for part, form in _FORMS.items()}
         return {name: sum(sizes.get(part, 7) for part in parts) for name, parts in self._observation.state.items()}
 
@@ -174,8 +195,11 @@ class ArmMapper:
             self.out_of_reach += bool(np.linalg.norm(target[:3]) > arm.reach)
             command = {arm.pose_controller: [target[:3].tolist(), target[3:].tolist()]}
         if action.gripper is not None:
-            opens = abs(row[-1] - action.gripper.open) < abs(row[-1] - action.gripper.closed)
+            number = row[self._moved]
+            opens = abs(number - action.gripper.open) < abs(number - action.gripper.closed)
             command[arm.gripper_controller] = [1.0 if opens else -1.0]  # datasets have numbers, and no text
+        if arm.base_controller is not None:
+            command[arm.base_controller] = row[self._driven :].tolist()
         return command, target
 
     def row(self, command: Mapping[str, Any], obs: Mapping[str, Any], target: Array | None) -> tuple[Array, Array]:
@@ -197,10 +221,12 @@ class ArmMapper:
             values = new if action.mode == 'absolute' else (new - target) / action.position_scale
         else:
             values = self._pose_values(new, target)
-        if action.gripper is None:
-            return values, new
-        opens = self._commanded(command, self._arm.gripper_controller)[0] > 0.0
-        return np.append(values, action.gripper.open if opens else action.gripper.closed), new
+        if action.gripper is not None:
+            opens = self._commanded(command, self._arm.gripper_controller)[0] > 0.0
+            values = np.append(values, action.gripper.open if opens else action.gripper.closed)
+        if self._arm.base_controller is not None:
+            values = np.append(values, self._commanded(command, self._arm.base_controller))
+        return values, new
 
     def _reference(self, obs: Mapping[str, Any], target: Array | None) -> Array:
         """Return the pose `(7,)` or joint positions `(k,)` that changes are relative to."""
@@ -210,14 +236,11 @@ class ArmMapper:
 
     def _pose_values(self, new: Array, pose: Array) -> Array:
         """Return the numbers of a row that bring a pose `(7,)` to a new one: the inverse of `_moved_pose`."""
-        from scipy.spatial.transform import Rotation
-
         action, form = self._action, self._action.orientation
         moved, turned = new[:3], new[3:]
         if action.mode == 'delta':
             moved = (moved - pose[:3]) / action.position_scale
-            turn = Rotation.from_quat(turned, scalar_first=True) * Rotation.from_quat(pose[3:], scalar_first=True).inv()
-            turned = turn.as_quat(scalar_first=True)
+            turned = _turned(turned, pose[3:] * _INVERSE)
         if form is None:
             return moved
         scale = action.orientation_scale if action.mode == 'delta' and form in ('axis_angle', 'euler') else 1.0
@@ -231,8 +254,6 @@ class ArmMapper:
 
     def _moved_pose(self, values: Array, pose: Array) -> Array:
         """Return a pose `(7,)` after a command."""
-        from scipy.spatial.transform import Rotation
-
         action, form = self._action, self._action.orientation
         if action.mode == 'absolute':
             return np.concatenate([values[:3], DOWN if form is None else from_form(values[3:], form)])
@@ -240,9 +261,7 @@ class ArmMapper:
         if form is None:
             return np.concatenate([position, DOWN])
         change = values[3:] * (action.orientation_scale if form in ('axis_angle', 'euler') else 1.0)
-        turn = Rotation.from_quat(from_form(change, form), scalar_first=True)
-        turned = turn * Rotation.from_quat(pose[3:], scalar_first=True)
-        return np.concatenate([position, turned.as_quat(scalar_first=True)])
+        return np.concatenate([position, _turned(from_form(change, form), pose[3:])])
 
     def _part(self, obs: Mapping[str, Any], part: str) -> Array:
         if part.startswith(OBJECTS):
@@ -252,6 +271,8 @@ class ArmMapper:
                 return self._pose(obs)[:3]
             case 'joint_positions':
                 return self._joints(obs)
+            case 'base_pose':
+                return np.append(obs['position'][:2], yaw_of(np.asarray(obs['orientation'])))
             case 'finger_positions':
                 return self._fingers(obs)
             case 'gripper':
@@ -266,7 +287,8 @@ class ArmMapper:
         return np.concatenate([seen['eef_position'], seen['eef_orientation']]).astype(np.float64)
 
     def _joints(self, obs: Mapping[str, Any]) -> Array:
-        return np.asarray(obs['joint_positions'], np.float64)[: self._arm.joints]
+        first = self._arm.first_joint
+        return np.asarray(obs['joint_positions'], np.float64)[first : first + self._arm.joints]
 
     def _fingers(self, obs: Mapping[str, Any]) -> Array:
         return np.asarray(obs['controllers'][self._arm.gripper_controller]['gripper_pos'], np.float64)

@@ -66,21 +66,30 @@ class ChunkPolicy(ClientPolicy):
             that all its chunks have for the step, with weights exp(-m i), i = 0 for the oldest (Zhao et al. 2023,
             Learning Fine-Grained Bimanual Manipulation with Low-Cost Hardware). None: no ensembling. Rows are averaged
             as they are: with `orientation: rotation_6d` or small changes that is sound.
+        chunk_controller: controller that is commanded the number of steps until the policy is asked again, so that
+            cameras render no pictures which nobody sees; None: they are needed in each step.
     """
 
-    def __init__(self, client: Client, mapper: ArmMapper, horizon: int | None = None, ensemble: float | None = None):
+    def __init__(
+        self,
+        client: Client,
+        mapper: ArmMapper,
+        horizon: int | None = None,
+        ensemble: float | None = None,
+        chunk_controller: str | None = None,
+    ):
         if horizon is not None and ensemble is not None:
-            raise ValueError('a policy with temporal ensembling is asked in every step: leave the horizon out')
+            raise ValueError('with temporal ensembling, the policy is called in every step: omit the horizon')
         super().__init__(client)
         self._mapper = mapper
-        self._horizon, self._ensemble = horizon, ensemble
+        self._horizon, self._ensemble, self._chunk_controller = horizon, ensemble, chunk_controller
 
     def start(self, task: TaskCfg) -> Actor:
         """Start an episode of a suite."""
         instruction: str = getattr(task, 'instruction')  # noqa: B009  # task configs keep fields of their own
         if self._ensemble is not None:
             return _EnsemblingActor(self._mapper, instruction, self._ensemble)
-        return _OpenLoopActor(self._mapper, instruction, self._horizon)
+        return _OpenLoopActor(self._mapper, instruction, self._horizon, self._chunk_controller)
 
 
 class _MappedActor:
@@ -101,9 +110,9 @@ class _MappedActor:
 class _OpenLoopActor(_MappedActor):
     """Actor that executes the rows of a chunk one after the other."""
 
-    def __init__(self, mapper: ArmMapper, instruction: str, horizon: int | None):
+    def __init__(self, mapper: ArmMapper, instruction: str, horizon: int | None, chunk_controller: str | None):
         super().__init__(mapper, instruction)
-        self._horizon = horizon
+        self._horizon, self._chunk_controller = horizon, chunk_controller
         self._rows: list[NDArray[Any]] = []
 
     def request(self, obs: Observe) -> Any | None:
@@ -113,7 +122,10 @@ class _OpenLoopActor(_MappedActor):
         self._rows = list(self._mapper.rows(answer, self._horizon or 1)[: self._horizon])
 
     def action(self, obs: Observe) -> dict[str, Any]:
-        return self._commanded(self._rows.pop(0), obs)
+        action = self._commanded(self._rows.pop(0), obs)
+        if self._chunk_controller is not None:
+            action[self._chunk_controller] = [len(self._rows)]
+        return action
 
 
 class _EnsemblingActor(_MappedActor):

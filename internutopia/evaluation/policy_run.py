@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from internutopia.config import TaskCfg
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.vec_env import Env
 from internutopia.evaluation.policy import Actor, Policy, PolicyError, PolicyGoneError, Request
@@ -85,6 +84,7 @@ class PolicyRun:
         self._answered = False  # True once the policy gave an answer that can be made an action of
         self._tries: Counter[int] = Counter()  # of episodes that failed
         self._obs: list[Any] = [None] * env.num_envs
+        self._tasks: list[Any] = [None] * env.num_envs
         self._actors: dict[int, Actor] = {}  # of envs that run
         self._steps: Counter[int] = Counter()  # of their episodes
         self._asked: set[int] = set()  # envs whose policy was asked in this episode
@@ -150,8 +150,8 @@ class PolicyRun:
             start = self._clock()
             observations, tasks = self._env.reset(env_ids)
             self.times.env += self._clock() - start
-            for env_id, obs in zip(env_ids, observations, strict=True):
-                self._obs[env_id] = obs
+            for env_id, obs, task in zip(env_ids, observations, tasks, strict=True):
+                self._obs[env_id], self._tasks[env_id] = obs, task
                 self._asked.discard(env_id)
                 for known in (self._actors, self._actions, self._steps):
                     known.pop(env_id, None)
@@ -194,7 +194,7 @@ class PolicyRun:
             except PolicyError as error:  # rows are made actions of when it is their turn
                 failed[env_id] = error
             else:
-                self._actions[env_id] = {self._task(env_id).robots[0].name: action}
+                self._actions[env_id] = {self._tasks[env_id].robots[0].name: action}
                 self._answered = True
         return failed
 
@@ -217,7 +217,7 @@ class PolicyRun:
         again = []
         for env_id, error in failed.items():
             episode = self._env.active_episodes[env_id]
-            failure = f'{self._name(self._task(env_id))}: {_text(error)}'
+            failure = f'{self._name(self._tasks[env_id])}: {_text(error)}'
             shown = self.failures or self._tries or isinstance(error, PolicyError | EnvValueError | EnvKeyError)
             log.warning('the policy fails in %s', failure, exc_info=None if shown else error)
             if self._on_error == 'stop' or not (self._answered or self._on_error == 'skip'):
@@ -230,8 +230,8 @@ class PolicyRun:
                 continue
             self.failures.append(failure)
             if self._on_error != 'skip':
-                task, steps = self._task(env_id).type, self._steps[env_id]
-                metrics = self._failed(self._task(env_id))
+                task, steps = self._tasks[env_id].type, self._steps[env_id]
+                metrics = self._failed(self._tasks[env_id])
                 record = EpisodeRecord.of(
                     episode, task, env_id, steps, False, True, metrics, POLICY_ERROR + _text(error)
                 )
@@ -241,10 +241,7 @@ class PolicyRun:
             self._env.task_config_manager.put_back(again)
 
     def _observation(self, env_id: int) -> Any:
-        return self._obs[env_id][self._task(env_id).robots[0].name]
-
-    def _task(self, env_id: int) -> TaskCfg:
-        return self._env.active_task_configs[env_id]
+        return self._obs[env_id][self._tasks[env_id].robots[0].name]
 
 
 def _text(error: Exception) -> str:

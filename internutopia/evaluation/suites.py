@@ -20,6 +20,7 @@ NONE = 'none'
 DOWN = (0.0, 1.0, 0.0, 0.0)
 """Orientation (w, x, y, z) of a gripper that points to the floor."""
 _STRIDE = 0.03  # m, of the random policy in a step, along each axis
+_SPEEDS = np.array([0.5, 0.5, 1.0])  # m/s and rad/s, of its base, at most
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,13 @@ class Arm:
             `eef_orientation`, in the frame of its targets.
         joint_controller: controller of the arm's joints.
         gripper_controller: controller that opens and closes the gripper; it observes `gripper_pos`.
-        joints: number of the arm's joints, which come first among the robot's.
+        joints: number of the arm's joints.
         stroke: way of a finger between closed and open [m].
         reach: distance from its base within which all poses of the gripper lie [m].
+        first_joint: index of the first of the arm's joints among the robot's, which are in a row.
+        base_controller: controller of the speeds of a base that drives: forward and left [m/s], turn to the left
+            [rad/s]; None: the base is fixed.
+        chunk_controller: controller that is commanded the number of steps for which no pictures are needed.
     """
 
     robot: str
@@ -44,6 +49,9 @@ class Arm:
     joints: int
     stroke: float
     reach: float
+    first_joint: int = 0
+    base_controller: str | None = None
+    chunk_controller: str = 'chunk'
 
 
 @dataclass(frozen=True)
@@ -55,14 +63,12 @@ class EpisodeSpec:
         perturbation: axis along which it differs from how the task was meant.
         number: its number among the episodes of the task, which is the seed of all that is random in it.
         cameras: cameras that are rendered: width and height [pixels] by name.
-        every: number of steps from one picture to the next.
     """
 
     task: str
     perturbation: str
     number: int
     cameras: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    every: int = 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,6 @@ class Suite:
         perturbations: Iterable[str] = (NONE,),
         episodes: int | None = None,
         cameras: Mapping[str, tuple[int, int]] | None = None,
-        every: int = 1,
         first: int = 0,
     ) -> list[TaskCfg]:
         """Return the task configs of episodes, in the order of their numbers: more episodes come after those of fewer.
@@ -116,7 +121,6 @@ class Suite:
             perturbations: names of the axes, each once.
             episodes: number of episodes of each task and axis; None: all.
             cameras: see `EpisodeSpec`.
-            every: see `EpisodeSpec`.
             first: number of the first one. Those from `self.episodes` on are for training: as many as one likes.
 
         Raises:
@@ -138,7 +142,7 @@ class Suite:
                 f'{self.episodes} on are for training'
             )
         return [
-            self.task_config(EpisodeSpec(task, axis, number, cameras or {}, every))
+            self.task_config(EpisodeSpec(task, axis, number, cameras or {}))
             for number in range(first, first + count)
             for task in chosen
             for axis in axes
@@ -168,10 +172,13 @@ def random_policy(arm: Arm) -> StartFunction:
 
         def act(obs: Observe) -> dict[str, Any]:
             position = obs['controllers'][arm.pose_controller]['eef_position'] + rng.uniform(-_STRIDE, _STRIDE, 3)
-            return {
+            action: dict[str, Any] = {
                 arm.pose_controller: [position.tolist(), list(DOWN)],
                 arm.gripper_controller: [float(rng.uniform(-1.0, 1.0))],
             }
+            if arm.base_controller is not None:
+                action[arm.base_controller] = rng.uniform(-_SPEEDS, _SPEEDS).tolist()
+            return action
 
         return act
 

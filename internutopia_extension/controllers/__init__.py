@@ -1,6 +1,7 @@
 """Built-in controllers; importing this package registers them."""
 
 from internutopia_extension.controllers import (
+    chunk_controller,
     discrete_controllers,
     ground_controllers,
     inverse_kinematics_controller,
@@ -13,6 +14,7 @@ from internutopia_extension.controllers import (
 )
 
 __all__ = [
+    'chunk_controller',
     'discrete_controllers',
     'ground_controllers',
     'inverse_kinematics_controller',

@@ -1,4 +1,4 @@
-"""Opening: pull a drawer or a door of the suite `InternUtopia/Tabletop` open by its handle, with a Franka."""
+"""Opening: pull a drawer or a door of `InternUtopia/Tabletop` open by its handle, with a Franka."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from internutopia_extension.configs.robots.franka import FrankaRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless
 from internutopia_extension.learning_tasks.reach import TIP
-from internutopia_extension.suites import tabletop
+from internutopia_extension.suites.tabletop import opened
+from internutopia_extension.suites.things import MODELS
 
 PHYSICS_DT, SUBSTEPS = 1 / 160, 8  # 20 control steps per second
 STROKE = 0.04  # m, of a finger
@@ -66,7 +67,7 @@ def config(
     if part not in PARTS:
         raise ValueError(f'there is no part {part!r}; {did_you_mean(part, PARTS)}')
     furniture, aside = PARTS[part]
-    opened = {'body': furniture, 'joint': part, 'low': 0.0, 'high': tabletop.opened(part)}
+    goal = {'body': furniture, 'joint': part, 'low': 0.0, 'high': opened(part)}
     handle = {'link': TIP, 'body': f'{furniture}/{part}'}
     closing = handle | {'joints': FRANKA_FINGERS, 'opening': STROKE, 'radius': 0.03}
     learning = LearningCfg(
@@ -85,11 +86,11 @@ def config(
             RewardTermCfg(term='object_near', params=handle | {'tolerance': 0.2}),
             RewardTermCfg(term='object_near', params=handle | {'tolerance': 0.03}, weight=2.0),
             RewardTermCfg(term='grip', params=closing, weight=2.0),
-            RewardTermCfg(term='object_joint_moved', params=opened, weight=10.0),
+            RewardTermCfg(term='object_joint_moved', params=goal, weight=10.0),
             RewardTermCfg(term='action_rate_cost', weight=-0.02),
             RewardTermCfg(term='joint_velocity_cost', weight=-0.01),
         ],
-        metrics={'opened': TermCfg(term='object_joint_moved', params=opened)},
+        metrics={'opened': TermCfg(term='object_joint_moved', params=goal)},
         randomizations=[
             RandomizationTermCfg(
                 term='place_object',
@@ -103,7 +104,7 @@ def config(
     table = StaticCubeCfg(
         name='table', prim_path='/table', position=(FRONT + 0.15, 0.0, TABLE / 2), scale=(0.4, 0.6, TABLE)
     )
-    model = str(tabletop.MODELS / f'{furniture}.xml')
+    model = str(MODELS / f'{furniture}.xml')
     stand = UsdObjCfg(
         name=furniture, prim_path=f'/{furniture}', position=(FRONT, aside, TABLE), usd_path=model, fixed=True
     )

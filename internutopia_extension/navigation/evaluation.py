@@ -116,7 +116,7 @@ def _check_way(task: NavigationTaskCfg) -> None:
     start = np.array([task.episode.start_position])
     if not np.isfinite(goal_distance(task)(start)).all():
         map_of(task).shortest_path(start, task.episode.goal_points)  # raises if the start has no room
-        raise ValueError(f'no way leads from the start {task.episode.start_position} to a goal')
+        raise ValueError(f'there is no path from the start {task.episode.start_position} to a goal')
 
 
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

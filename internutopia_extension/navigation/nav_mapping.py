@@ -13,6 +13,7 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveFloat
 from internutopia.evaluation.mapping import NamedMappingCfg, PictureFormCfg, check_names
+from internutopia.util import did_you_mean
 from internutopia.util.bounds import MAX_SECONDS
 from internutopia_extension.configs.tasks import NavigationTaskCfg
 from internutopia_extension.navigation.evaluation import episode_name
@@ -51,7 +52,7 @@ class NavPictureCfg(PictureFormCfg):
     @model_validator(mode='after')
     def _check_range(self) -> Self:
         if self.range[0] >= self.range[1]:
-            raise ValueError(f'range: expected the least depth, then a greater one, got {self.range}')
+            raise ValueError(f'range: expected the minimum and maximum depth, got {self.range}')
         if self.shows == 'depth' and self.dtype != 'float32':
             raise ValueError(f'dtype: depth is sent as float32, got {self.dtype}')
         return self
@@ -93,12 +94,16 @@ class NavActionCfg(BaseCfg):
 
     name: str = 'actions'
     """Name of the array of actions."""
-    kind: Literal['discrete', 'waypoints', 'velocities'] = 'discrete'
-    """Discrete: numbers `(k,)`, 0 stop, 1 forward (0.25 m), 2 left, 3 right (15 degrees), -1 nothing. Waypoints
-    `(k, 2)`: points of a way, x and y in the robot's frame, with a yaw of the robot in it `(k, 3)`. Velocities: forward
-    and turning rate to the left `(k, 2)`, or forward, to the left and turning rate `(k, 3)`, m/s and rad/s."""
+    kind: Literal['discrete', 'text', 'pixel', 'waypoints', 'velocities'] = 'discrete'
+    """Discrete: numbers `(k,)`, 0 stop, 1 forward (0.25 m), 2 left, 3 right (15 degrees), -1 nothing. Text: such moves
+    in words, see `internutopia_extension.navigation.text_actions`. Pixel: row and column `(2,)` of the place to go to,
+    in a straight line by discrete actions; a negative row stops. Waypoints `(k, 2)`: points of a way, x and y in the
+    robot's frame, with a yaw of the robot in it `(k, 3)`. Velocities: forward and turning rate to the left `(k, 2)`, or
+    forward, to the left and turning rate `(k, 3)`, m/s and rad/s."""
     period: PositiveFloat = Field(default=0.5, le=MAX_SECONDS)
     """Time that a velocity is held, or that waypoints are followed before the policy is asked again, s."""
+    picture: str | None = None
+    """Name of the picture that pixels are of; of texts, None if they name none."""
     stop: str = 'stop'
     """Name of the number with which waypoints and velocities end the episode, if it is above 0.5; may be missing."""
 
@@ -106,7 +111,16 @@ class NavActionCfg(BaseCfg):
     def _check_names(self) -> Self:
         if self.name == self.stop:
             raise ValueError(f'name and stop are both {self.name!r}: they need different names')
+        if self.kind == 'pixel' and self.picture is None:
+            raise ValueError('picture: kind pixel needs the name of the picture that pixels are of')
+        if self.kind not in ('pixel', 'text') and self.picture is not None:
+            raise ValueError(f'picture: it is for the kinds pixel and text, not {self.kind}')
         return self
+
+    @property
+    def is_discrete(self) -> bool:
+        """True if what is answered is made discrete actions of."""
+        return self.kind not in ('waypoints', 'velocities')
 
 
 class NavMappingCfg(NamedMappingCfg):
@@ -118,6 +132,13 @@ class NavMappingCfg(NamedMappingCfg):
     """What it answers."""
     agent: dict[str, Any] = {}
     """Settings with which a server of InternNav starts its agent: `model_name`, `ckpt_path`, `model_settings`."""
+
+    @model_validator(mode='after')
+    def _check_picture(self) -> Self:
+        name, known = self.action.picture, self.observation.cameras
+        if name is not None and name not in known:
+            raise ValueError(f'action.picture: there is no picture {name!r} in cameras; {did_you_mean(name, known)}')
+        return self
 
     def check_instructions(self, tasks: Iterable[NavigationTaskCfg], file: str = 'the mapping') -> None:
         """Raise ValueError if an episode lacks the instruction that the policy is sent; names episode and field."""

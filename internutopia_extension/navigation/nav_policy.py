@@ -12,11 +12,13 @@ from typing_extensions import override
 from internutopia.config import TaskCfg
 from internutopia.evaluation.chunk_policy import Client, ClientPolicy
 from internutopia.evaluation.policy import Actor, Observe, PolicyError, array_of
-from internutopia.util.rotations import quat_from_yaw, yaw_of
-from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg
+from internutopia.util.rotations import quat_from_yaw, quat_rotate, yaw_of
+from internutopia_extension.configs.controllers import DifferentialDriveControllerCfg, DiscreteControllerCfg
+from internutopia_extension.configs.sensors import MountedCameraCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
-from internutopia_extension.controllers.discrete_controllers import RIGHT, STOP
+from internutopia_extension.controllers.discrete_controllers import FORWARD, LEFT, RIGHT, STOP
 from internutopia_extension.navigation.nav_mapping import DRIVE, FOLLOW, TURN, NavMappingCfg, NavPictureCfg
+from internutopia_extension.navigation.text_actions import actions_of, pixel_of
 
 NOTHING = -1
 """Discrete action that does nothing for a step."""
@@ -44,8 +46,9 @@ class NavPolicy(ClientPolicy):
         """Start an episode of a navigation task."""
         assert isinstance(task, NavigationTaskCfg)
         words = task.episode.instruction or ''
-        if self._mapping.action.kind == 'discrete':
-            return _DiscreteActor(self._mapping, words, self._horizon)
+        if self._mapping.action.is_discrete:
+            kinds = {'text': _TextActor, 'pixel': _PixelActor}
+            return kinds.get(self._mapping.action.kind, _DiscreteActor)(self._mapping, words, self._horizon, task)
         if self._mapping.action.kind == 'waypoints':
             return _WaypointActor(self._mapping, words, self._horizon, self._period)
         sideways = not any(
@@ -62,6 +65,16 @@ def picture_of(obs: Observe, picture: NavPictureCfg) -> Array:
     low, high = picture.range
     depth = np.clip(np.asarray(seen['depth'], np.float32), low, high)
     return picture.laid_out(((depth - low) / (high - low) if picture.normalized else depth)[..., None])
+
+
+def point_of(camera: MountedCameraCfg, row: int, column: int, depth: float) -> Array:
+    """Return the place `(3,)` [m] that a pixel shows at a depth [m], in the frame of the camera's link."""
+    assert camera.resolution is not None
+    width, height = camera.resolution
+    half = math.tan(math.radians(camera.fovy) / 2)
+    right, up = half * (2 * column + 1 - width) / height, half * (height - 2 * row - 1) / height
+    ray = np.array([right, up, -1.0])
+    return camera.translation + depth * quat_rotate(np.array(camera.orientation), ray)
 
 
 def pose_of(obs: Observe, part: str) -> Array:
@@ -121,8 +134,8 @@ class _NavActor:
                 f'{name!r}: expected {self._action.kind} of shape {shapes}, got shape {values.shape} of {values.dtype}'
             )
         if not np.isfinite(values).all():
-            raise PolicyError(f'{name!r}: number {np.flatnonzero(~np.isfinite(values))[0]} is no finite number')
-        least = 1 if self._action.kind == 'waypoints' else self._horizon or 1
+            raise PolicyError(f'{name!r}: number {np.flatnonzero(~np.isfinite(values))[0]} is not a finite number')
+        least = self._horizon or 1 if self._action.kind in ('discrete', 'velocities') else 1
         if len(values) < least:
             what = 'discrete actions' if self._action.kind == 'discrete' else self._action.kind
             raise PolicyError(f'{name!r}: expected at least {least} {what}, got {len(values)}')
@@ -145,11 +158,20 @@ class _DiscreteActor(_NavActor):
     _now: int | None = None
     _idle = 0
 
+    def __init__(self, mapping: NavMappingCfg, instruction: str, horizon: int | None, task: NavigationTaskCfg):
+        super().__init__(mapping, instruction, horizon)
+        self._task = task
+        self._depth: Array | None = None  # in which pixels have their distance
+
     def request(self, obs: Observe) -> Any | None:
         if self._under_way(obs):
             return None
         self._note(obs)
-        return None if self._rows else self._sent(obs)
+        if self._rows:
+            return None
+        if self._action.picture is not None:
+            self._depth = np.array(obs['sensors'][self._camera.name]['depth'])
+        return self._sent(obs)
 
     def receive(self, answer: Any) -> None:
         numbers = self._numbers(answer, (1,))
@@ -158,18 +180,75 @@ class _DiscreteActor(_NavActor):
             raise PolicyError(
                 f'{self._action.name!r}: expected 0 stop, 1 forward, 2 left, 3 right or -1 nothing, got {numbers}'
             )
-        self._idle = self._idle + 1 if (rows == NOTHING).all() else 0
+        self._carry_out(rows.tolist())
+
+    def _carry_out(self, actions: list[int]) -> None:
+        """Make actions those of the next steps. PolicyError if they have been nothing for too long."""
+        self._idle = self._idle + 1 if set(actions) == {NOTHING} else 0
         if self._idle > _MOST_IDLE:
-            raise PolicyError(f'it answered -1, to do nothing, {self._idle} times in a row')
-        self._rows = rows.tolist()
+            raise PolicyError(f'it returned no action {self._idle} times in a row')
+        self._rows = actions
 
     def action(self, obs: Observe) -> dict[str, Any]:
         if not self._under_way(obs):
             self._now = self._rows.pop(0)
         return {} if self._now == NOTHING else {_discrete(obs): [self._now]}
 
+    @property
+    def _camera(self) -> MountedCameraCfg:
+        """The camera that pixels are of."""
+        name = self._observation.cameras[str(self._action.picture)].camera
+        cameras = self._task.robots[0].sensors or ()
+        return next(each for each in cameras if isinstance(each, MountedCameraCfg) and each.name == name)
+
+    @property
+    def _moves(self) -> DiscreteControllerCfg:
+        controllers = self._task.robots[0].controllers or ()
+        return next(each for each in controllers if isinstance(each, DiscreteControllerCfg))
+
+    def _towards(self, row: int, column: int) -> list[int]:
+        """Return the turns and steps that lead straight to what a pixel shows. PolicyError if it shows nothing."""
+        assert self._depth is not None
+        height, width = self._depth.shape
+        if not (row < height and 0 <= column < width):
+            raise PolicyError(f'pixel ({row}, {column}): the picture has {height} rows and {width} columns')
+        depth = float(self._depth[row, column])
+        if not math.isfinite(depth):
+            raise PolicyError(f'pixel ({row}, {column}) shows nothing that one could go to')
+        x, y = point_of(self._camera, row, column, depth)[:2].tolist()
+        turns = round(math.atan2(y, x) / self._moves.turn_angle)
+        steps = round(math.hypot(x, y) / self._moves.forward_distance)
+        return [LEFT if turns > 0 else RIGHT] * abs(turns) + [FORWARD] * steps or [NOTHING]
+
     def _under_way(self, obs: Observe) -> bool:
         return self._now not in (None, NOTHING) and not obs['controllers'][_discrete(obs)]['finished']
+
+
+class _TextActor(_DiscreteActor):
+    """Actor that carries out moves in words, or goes to the pixel that a text names."""
+
+    def receive(self, answer: Any) -> None:
+        words = array_of(answer, self._action.name)
+        if words.dtype.kind != 'U' or words.size != 1:
+            raise PolicyError(f'{self._action.name!r}: expected a text, got {answer[self._action.name]!r:.200}')
+        pixel = None if self._action.picture is None else pixel_of(words.item())
+        if pixel is not None:
+            actions = self._towards(*pixel)
+        else:
+            turn = math.degrees(self._moves.turn_angle)
+            actions = actions_of(words.item(), self._moves.forward_distance, turn)
+        self._carry_out(actions[: self._horizon])
+
+
+class _PixelActor(_DiscreteActor):
+    """Actor that goes straight to what a pixel shows."""
+
+    def receive(self, answer: Any) -> None:
+        pixels = self._numbers(answer, (2,))
+        if len(pixels) > 1:
+            raise PolicyError(f'{self._action.name!r}: expected row and column of one pixel, got shape {pixels.shape}')
+        row, column = np.floor(pixels[0]).astype(int).tolist()
+        self._carry_out([STOP] if row < 0 or self._stops else self._towards(row, column)[: self._horizon])
 
 
 class _PeriodActor(_NavActor):

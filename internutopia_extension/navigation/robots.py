@@ -51,14 +51,14 @@ def navigation_robot(
         ValueError: there is no robot of that name.
     """
     if name not in _HEIGHTS:
-        raise ValueError(f'no robot {name!r} is ready to navigate; {did_you_mean(name, ROBOTS)}')
+        raise ValueError(f'no robot {name!r} is available for navigation; {did_you_mean(name, ROBOTS)}')
     config = built_in_robot(name)
     ready = vars(sys.modules[type(config).__module__])
     controller = ready[f'move_by_{moves}_cfg']
     if allow_sliding is not None:
         controller = controller.update(allow_sliding=allow_sliding)
     kind = 'discrete' if mapping is None else mapping.action.kind
-    more = {'discrete': [], 'waypoints': [FOLLOW, TURN], 'velocities': [DRIVE]}[kind]
+    more = {'waypoints': [FOLLOW, TURN], 'velocities': [DRIVE]}.get(kind, [])
     return config.update(
         position=(0.0, 0.0, _HEIGHTS[name]),
         controllers=[controller, *(ready[f'{each}_cfg'] for each in more)],
@@ -70,7 +70,7 @@ def _cameras(robot: str, mapping: NavMappingCfg, every: int | None) -> list[Moun
     """Return the cameras of a mapping, on the base of a robot."""
     cameras: dict[str, MountedCameraCfg] = {}
     radius = Agent.of(built_in_robot(robot)).radius
-    for picture in mapping.observation.cameras.values():
+    for name, picture in mapping.observation.cameras.items():
         yaw, pitch = math.radians(picture.yaw), math.radians(picture.pitch)
         out = radius if picture.forward is None else picture.forward
         place = (out * math.cos(yaw), out * math.sin(yaw), picture.height - _HEIGHTS[robot])
@@ -87,7 +87,8 @@ def _cameras(robot: str, mapping: NavMappingCfg, every: int | None) -> list[Moun
             every=every or 1,
             after_actions=every is None,
         )
-        cameras[picture.camera] = camera.update(**{'rgba' if picture.shows == 'rgb' else 'depth': True})
+        shown = {'rgba' if picture.shows == 'rgb' else 'depth': True}
+        cameras[picture.camera] = camera.update(**shown, **({'depth': True} if name == mapping.action.picture else {}))
     return [*cameras.values()]
 
 

@@ -37,14 +37,14 @@ class NavigationSetup:
     @property
     def is_discrete(self) -> bool:
         """True if the policy has discrete actions."""
-        return self.mapping is None or self.mapping.action.kind == 'discrete'
+        return self.mapping is None or self.mapping.action.is_discrete
 
     @cached_property
     def moves(self) -> Moves:
         """The robot is teleported, or walks or drives. ValueError if it is to be teleported along waypoints."""
         if not self.is_discrete and self.given_moves == 'flash':
             assert self.mapping is not None
-            raise ValueError(f'--moves flash is for discrete actions: the mapping has {self.mapping.action.kind}')
+            raise ValueError(f'--moves flash needs discrete actions: the mapping has {self.mapping.action.kind}')
         return self.given_moves or ('flash' if self.is_discrete else 'discrete')
 
     @cached_property
@@ -64,7 +64,8 @@ class NavigationSetup:
         """The robot, with cameras that take pictures when the policy needs them. ValueError for an unknown name."""
         every: int | None = None
         if self.mapping is not None:
-            unseen = self.mapping.observation.history == 1 and self.horizon or 1  # actions until it sees again
+            is_regular = self.mapping.observation.history == 1 and self.mapping.action.kind == 'discrete'
+            unseen = is_regular and self.horizon or 1  # actions until it sees again
             every = self.period if not self.is_discrete else unseen if self.moves == 'flash' else None
         return navigation_robot(self.name, self.moves, self.allow_sliding, self.mapping, every)
 

@@ -88,7 +88,7 @@ class Lens:
             v, u = np.argwhere(~shown)[0]
             raise ValueError(
                 f'no ray within 80 degrees of the axis is shown at pixel ({u}, {v}) of {width} x {height}: '
-                'the distortion folds over there, or the picture is too wide'
+                'the distortion folds over there, or the image is too wide'
             )
         return rays
 
@@ -238,7 +238,7 @@ class OpticsView(CameraView):
     def __init__(self, view: CameraView, world: World, config: Any, size: tuple[int, int], envs: Callable[[], EnvIds]):
         self._is_random = config.randomization != type(config.randomization)()
         if isinstance(world, DeviceWorld) and self._is_random:
-            raise ValueError(f'camera {config.name!r}: randomization is not there with arrays on a device')
+            raise ValueError(f'camera {config.name!r}: randomization is not supported with arrays on a device')
         self.name = view.name
         self._view, self._world, self._config, self._envs = view, world, config, envs
         self._lens, self._widest = lens_of(config, size), widest(config, size)

@@ -37,6 +37,7 @@ from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
+from internutopia_extension.controllers.chunk_controller import ChunkController
 from internutopia_extension.controllers.discrete_controllers import DiscreteController
 from internutopia_extension.sensors.camera_frames import Exposure, Picture
 from internutopia_extension.sensors.camera_optics import OpticsView, widest
@@ -155,10 +156,10 @@ class RepCamera(BaseSensor):
 
     def get_camera_data(self) -> dict[str, Any]:
         """Return the current data of the camera in this env, arrays of the caller's own."""
-        version = self._scene.world.version
-        if self._now is None or self._version != version:
+        world = self._scene.world
+        if self._now is None or self._version != world.picture_version:
             (self._now,) = self._take(np.array([self._scene.env_id])).values()
-            self._version = self._scene.world.version  # a camera that is randomized may have moved
+            self._version = world.picture_version  # a camera that is randomized may have moved
         return self._now.to_read()
 
     def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
@@ -207,7 +208,7 @@ class RepCamera(BaseSensor):
     def camera(self) -> ICamera:
         """The handle to the camera in this env. RuntimeError on the object for all envs."""
         if self._camera is None:
-            raise RuntimeError(f'camera {self.name!r} has poses in each env: ask task.robots[name].sensors[...]')
+            raise RuntimeError(f'camera {self.name!r} has a pose in each env: use task.robots[name].sensors[...]')
         return self._camera
 
     @staticmethod
@@ -306,11 +307,11 @@ class MountedCamera(RepCamera):
                 self._late[env_id] = {at: picture for at, picture in late.items() if at >= shown}
 
     def _acted(self) -> NDArray[np.bool_]:
-        """Return True for envs in which all discrete actions of the robot have come to their end `(env_num,)`."""
+        """Return True for envs in which all discrete actions and chunks have come to their end `(env_num,)`."""
         acted = np.ones(len(self._frames), bool)
         assert self._robot.batch is not None
         for controller in self._robot.batch.robot.controllers.values():
-            if isinstance(controller, DiscreteController):
+            if isinstance(controller, DiscreteController | ChunkController):
                 acted &= controller.finished()
         return acted
 

@@ -8,61 +8,46 @@ it is perturbed, an episode is the same under all axes.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
 from internutopia.config import ObjectCfg, SimConfig, TaskCfg
-from internutopia.config.robot import SensorCfg
 from internutopia.evaluation.suites import NONE, Arm, EpisodeSpec, Suite
-from internutopia.model.importers.transforms import to_quat
-from internutopia.rendering.camera import rotation_towards
-from internutopia_extension.configs.controllers import JointControllerCfg
+from internutopia_extension.configs.controllers import ChunkControllerCfg, JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
-from internutopia_extension.configs.objects import DynamicCubeCfg, StaticCubeCfg, UsdObjCfg, VisualCubeCfg
+from internutopia_extension.configs.objects import StaticCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
-from internutopia_extension.configs.sensors import MountedCameraCfg
 from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg, TabletopTaskCfg
-from internutopia_extension.robots.franka import FrankaRobot
 from internutopia_extension.suites.tabletop_expert import expert
-
-ChoiceT = TypeVar('ChoiceT')
-Size = tuple[float, float, float]
-Region = tuple[tuple[float, float], tuple[float, float]]
+from internutopia_extension.suites.things import (
+    CUBES,
+    EDGE,
+    KINDS,
+    LIGHTING,
+    PAD,
+    REACH,
+    arm_cameras,
+    disturbed_home,
+    of,
+    things,
+    unseen,
+)
+from internutopia_extension.suites.variants import SuiteTask
 
 TABLE_HEIGHT = 0.4
-EDGE = 0.04  # of the cubes
-_MASS = 0.08  # kg, of cubes and pegs
-PAD = 0.12, 0.12, 0.002  # of the pads
-COLORS = {
-    'red': (0.80, 0.10, 0.10),
-    'green': (0.10, 0.55, 0.15),
-    'blue': (0.10, 0.25, 0.80),
-    'yellow': (0.90, 0.75, 0.10),
-    'purple': (0.50, 0.15, 0.60),
-    'orange': (0.90, 0.45, 0.05),
-    'white': (0.90, 0.90, 0.90),
-    'black': (0.08, 0.08, 0.08),
-}
 DISTRACTORS = 'orange_cube', 'white_cube', 'black_cube'
 ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04, 1.4)
 
 _PHYSICS_DT, _SUBSTEPS = 1 / 240, 12  # 20 steps per second
-_REACH = (0.36, -0.22), (0.60, 0.22)  # lowest and highest x and y of what the arm has to reach
 _WIDE = (0.32, -0.32), (0.66, 0.32)  # the same with perturbed poses
 _AROUND = (0.26, -0.45), (0.70, 0.45)  # the same of distractors
 _CLEAR = 0.11  # between an object and the way of one that is slid, at least
-_JOINTS = 0.15  # rad, by which joints of the arm are off at the start, at most
 _TRIES = 10_000
-MODELS = Path(__file__).parent / 'models'
 _SCENE = 'scenes/empty.xml'
-_LIGHTING = tuple(str(MODELS / f'scene_{name}.xml') for name in ('evening', 'lamp', 'noon'))
-_TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
-_TABLE_COLOR = (0.62, 0.50, 0.36)
+TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
+TABLE_COLOR = (0.62, 0.50, 0.36)
 _FRONT = (0.98, 0.0, 0.60), (0.45, 0.0, 0.05)  # where the camera stands, and looks
 _FRONT_MOVED = (
     ((0.92, 0.25, 0.60), (0.45, 0.0, 0.05)),
@@ -72,81 +57,9 @@ _FRONT_MOVED = (
 )
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """Kind of object, and where it stands.
-
-    Attributes:
-        cfg: its config class: a box, or None for a model that stays where it is put.
-        scale: edge lengths of the box; the size of the model.
-        unseen: other ones, for the axis `unseen_objects`.
-        apart: distance of its middle from those of others, at least.
-        region: lowest and highest x and y.
-        turn: angle by which it is turned, at most; with perturbed poses twice as much [rad].
-        model: file of the model; of a box, of walls around it.
-    """
-
-    cfg: type[ObjectCfg] | None
-    scale: Size
-    unseen: Sequence[Size]
-    apart: float = 0.10
-    region: Region = _REACH
-    turn: float = 0.3
-    model: str | None = None
-
-
-_SIZES = (0.9, 0.9, 0.9), (1.15, 1.15, 1.15)
-_BRICKS = (0.034, 0.050, 0.030), (0.050, 0.036, 0.050), (0.032, 0.032, 0.060)
-_FURNITURE = (0.50, -0.12), (0.56, 0.12)
-_KINDS = {
-    'cube': _Kind(DynamicCubeCfg, (EDGE, EDGE, EDGE), _BRICKS),
-    'block': _Kind(DynamicCubeCfg, (EDGE, EDGE, EDGE), _BRICKS, 0.075, ((0.36, -0.12), (0.58, 0.12))),
-    'peg': _Kind(DynamicCubeCfg, (0.025, 0.025, 0.10), ((0.025, 0.025, 0.08), (0.025, 0.025, 0.12)), 0.14),
-    'pad': _Kind(VisualCubeCfg, PAD, (PAD,), 0.13, turn=0.0),
-    'hole': _Kind(VisualCubeCfg, (0.03, 0.03, 0.002), ((0.03, 0.03, 0.002),), 0.14, turn=0.2, model='socket'),
-    'left': _Kind(VisualCubeCfg, PAD, (PAD,), 0.14, ((0.40, 0.22), (0.52, 0.28)), 0.2, 'bin'),
-    'right': _Kind(VisualCubeCfg, PAD, (PAD,), 0.14, ((0.40, -0.28), (0.52, -0.22)), 0.2, 'bin'),
-    'cabinet': _Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.27, _FURNITURE, 0.25, 'cabinet'),
-    'cupboard': _Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.27, _FURNITURE, 0.25, 'cupboard'),
-    'console': _Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.2, ((0.40, -0.15), (0.56, 0.15)), 0.3, 'console'),
-}
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Task, or one of several between which episodes choose; names in braces are those of `roles`.
-
-    Attributes:
-        objects: names, which end in their kinds and begin with their colours.
-        phrases: instructions, the usual one first.
-        goals: conditions of success.
-        roles: what stands for a name, of which episodes choose one that no other role has.
-    """
-
-    objects: Sequence[str]
-    phrases: Sequence[str]
-    goals: Sequence[PlacementCfg | JointGoalCfg]
-    roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def chosen(self, rng: np.random.Generator | None) -> _Task:
-        """Return the task with a choice for each role; None chooses the first ones."""
-        names: dict[str, str] = {}
-        for role, choices in self.roles.items():
-            free = [each for each in choices if each not in names.values()]
-            names[role] = free[0] if rng is None else str(rng.choice(free))
-        goals = []
-        for goal in self.goals:
-            fields = goal.model_dump()
-            named = {key: value.format(**names) if isinstance(value, str) else value for key, value in fields.items()}
-            goals.append(type(goal).model_validate(named))
-        phrases = [phrase.format(**names) for phrase in self.phrases]
-        return _Task([name.format(**names) for name in self.objects], phrases, goals)
-
-
-_CUBES = 'red', 'green', 'blue'
-_TASKS: dict[str, tuple[_Task, ...]] = {
+_TASKS: dict[str, tuple[SuiteTask, ...]] = {
     'pick_and_place': (
-        _Task(
+        SuiteTask(
             ('yellow_pad', 'purple_pad', 'red_cube', 'green_cube', 'blue_cube'),
             (
                 'put the {cube} cube on the {pad} pad',
@@ -155,11 +68,11 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
                 'the {cube} cube belongs on the {pad} pad',
             ),
             [PlacementCfg(object='{cube}_cube', target='{pad}_pad', tolerance=PAD[0] / 2)],
-            {'cube': _CUBES, 'pad': ('yellow', 'purple')},
+            {'cube': CUBES, 'pad': ('yellow', 'purple')},
         ),
     ),
     'stack': (
-        _Task(
+        SuiteTask(
             ('red_cube', 'green_cube', 'blue_cube'),
             (
                 'stack the {upper} cube on the {lower} cube',
@@ -168,11 +81,11 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
                 'place {upper} on {lower}',
             ),
             [PlacementCfg(object='{upper}_cube', target='{lower}_cube', tolerance=EDGE / 2)],
-            {'upper': _CUBES, 'lower': _CUBES},
+            {'upper': CUBES, 'lower': CUBES},
         ),
     ),
     'slide': (
-        _Task(
+        SuiteTask(
             ('yellow_pad', 'red_cube', 'blue_cube'),
             (
                 'slide the {cube} cube onto the yellow pad',
@@ -185,26 +98,26 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
         ),
     ),
     'drawer': (
-        _Task(
+        SuiteTask(
             ('cabinet',),
             ('open the drawer', 'pull the drawer out', 'get the drawer open', 'slide the drawer towards you'),
             [JointGoalCfg(object='cabinet', joint='drawer', range=(0.09, 0.2))],
         ),
-        _Task(
+        SuiteTask(
             ('cabinet',),
             ('close the drawer', 'push the drawer in', 'shut the drawer', 'slide the drawer back'),
             [JointGoalCfg(object='cabinet', joint='drawer', range=(-0.01, 0.015), start=0.10)],
         ),
     ),
     'door': (
-        _Task(
+        SuiteTask(
             ('cupboard',),
             ('open the door', 'pull the cupboard open', 'swing the door of the cupboard open', 'get the door open'),
             [JointGoalCfg(object='cupboard', joint='door', range=(0.7, 1.5))],
         ),
     ),
     'press_button': (
-        _Task(
+        SuiteTask(
             ('console',),
             (
                 'press the {button} button',
@@ -213,11 +126,11 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
                 'hold down the button that is {button}',
             ),
             [JointGoalCfg(object='console', joint='{button}', range=(0.008, 0.05))],
-            {'button': _CUBES},
+            {'button': CUBES},
         ),
     ),
     'insert_peg': (
-        _Task(
+        SuiteTask(
             ('hole', '{peg}_peg', '{other}_peg'),
             (
                 'insert the {peg} peg into the hole',
@@ -226,11 +139,11 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
                 'stand the {peg} peg in the square hole',
             ),
             [PlacementCfg(object='{peg}_peg', target='hole', tolerance=0.006)],
-            {'peg': _CUBES, 'other': _CUBES},
+            {'peg': CUBES, 'other': CUBES},
         ),
     ),
     'sort': (
-        _Task(
+        SuiteTask(
             ('{left}_left', '{right}_right', '{left}_block', '{right}_block', '{left}_cube', '{right}_cube'),
             (
                 'sort the cubes into the bins of their colours',
@@ -243,7 +156,7 @@ _TASKS: dict[str, tuple[_Task, ...]] = {
                 for side in ('left', 'right')
                 for kind in ('block', 'cube')
             ],
-            {'left': _CUBES, 'right': _CUBES},
+            {'left': CUBES, 'right': CUBES},
         ),
     ),
 }
@@ -255,27 +168,26 @@ def task_config(spec: EpisodeSpec) -> TaskCfg:
     variants, axis, number = _TASKS[spec.task], spec.perturbation, spec.number
     rng = np.random.default_rng((zlib.crc32(spec.task.encode()), number))
     own = np.random.default_rng((zlib.crc32(f'{spec.task} {axis}'.encode()), number))
-    task = _of(variants, number).chosen(rng)
+    task = of(variants, number).chosen(rng)
     objects = _placed(task, own if axis == 'object_pose' else rng, axis == 'object_pose')
     if axis == 'unseen_objects':
-        objects = [_unseen(each, number) for each in objects]
+        objects = [unseen(each, number) for each in objects]
     if axis == 'distractors':
         objects += _distractors(objects, own)
-    colors = _TABLE_COLORS if axis == 'texture' else (_TABLE_COLOR,)
-    scenes = _LIGHTING if axis == 'lighting' else (_SCENE,)
+    colors = TABLE_COLORS if axis == 'texture' else (TABLE_COLOR,)
+    scenes = LIGHTING if axis == 'lighting' else (_SCENE,)
     phrase = 1 + number % (len(task.phrases) - 1) if axis == 'instruction' else 0
-    home = [FrankaRobot.home[joint] for joint in FRANKA_ARM_7]
     return TabletopTaskCfg(
-        scene_asset_path=_of(scenes, number),
+        scene_asset_path=of(scenes, number),
         robots=[_robot(spec)],
-        objects=[*objects, _table(_of(colors, number))],
+        objects=[*objects, _table(of(colors, number))],
         metrics=[TaskSuccessMetricCfg()],
         suite_task=spec.task,
         perturbation=axis,
         number=number,
         instruction=task.phrases[phrase],
         goals=list(task.goals),
-        start_joints=(home + own.uniform(-_JOINTS, _JOINTS, len(home))).tolist() if axis == 'robot_start' else None,
+        start_joints=disturbed_home(own) if axis == 'robot_start' else {},
         max_steps=_STEPS.get(spec.task, 300),
     )
 
@@ -297,34 +209,15 @@ def simulator(threads: int | None) -> SimConfig:
     return SimConfig(physics_dt=_PHYSICS_DT, substeps=_SUBSTEPS, threads=threads)
 
 
-def _of(choices: Sequence[ChoiceT], number: int) -> ChoiceT:
-    """Return the choice that falls to an episode."""
-    return choices[number % len(choices)]
-
-
 def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     in_base = arm_ik_cfg.update(reference='arm_base')
     joints = JointControllerCfg(name=ARM.joint_controller, joint_names=list(FRANKA_ARM_7))
+    chunk = ChunkControllerCfg(name=ARM.chunk_controller)
     fronts = _FRONT_MOVED if spec.perturbation == 'camera' else (_FRONT,)
-    front, centre = _of(fronts, spec.number)
-    wrist = 0.07, 0.0, 0.0
-    mounts = {
-        'front': ('panda_link0/front', front, rotation_towards(centre, front)),
-        'wrist': ('panda_hand/wrist', wrist, rotation_towards((0.02, 0.0, 0.14), wrist, up=(1.0, 0.0, 0.0))),
-    }
-    cameras: list[SensorCfg] = [
-        MountedCameraCfg(
-            name=name,
-            prim_path=mounts[name][0],
-            translation=mounts[name][1],
-            orientation=tuple(to_quat(mounts[name][2]).tolist()),
-            resolution=size,
-            every=spec.every,
-        )
-        for name, size in spec.cameras.items()
-    ]
+    front, centre = of(fronts, spec.number)
+    cameras = arm_cameras(spec.cameras, 'panda_link0', front, centre)
     return FrankaRobotCfg(
-        position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg], sensors=cameras
+        position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg, chunk], sensors=cameras
     )
 
 
@@ -338,55 +231,10 @@ def _table(color: tuple[float, float, float]) -> ObjectCfg:
     )
 
 
-def _objects(name: str, place: np.ndarray, turn: float) -> list[ObjectCfg]:
-    """Return the object of a name, which its kind ends and its colour begins, and the walls around it."""
-    color, _, kind_name = name.rpartition('_')
-    kind = _KINDS[kind_name]
-    orientation = float(np.cos(turn / 2)), 0.0, 0.0, float(np.sin(turn / 2))
-    made: list[ObjectCfg] = []
-    if kind.cfg is not None:
-        made.append(
-            kind.cfg.model_validate(
-                {
-                    'name': name,
-                    'prim_path': f'/{name}',
-                    'position': (*place.tolist(), TABLE_HEIGHT + kind.scale[2] / 2),
-                    'orientation': orientation,
-                    'scale': kind.scale,
-                    'color': COLORS.get(color, (0.1, 0.1, 0.1)),
-                    **({'mass': _MASS} if kind.cfg is DynamicCubeCfg else {}),
-                }
-            )
-        )
-    if kind.model is not None:
-        own = name if kind.cfg is None else f'{name}_walls'
-        made.append(
-            UsdObjCfg(
-                name=own,
-                prim_path=f'/{own}',
-                position=(*place.tolist(), TABLE_HEIGHT),
-                orientation=orientation,
-                usd_path=str(MODELS / f'{kind.model}.xml'),
-                fixed=True,
-            )
-        )
-    return made
-
-
-def _unseen(thing: ObjectCfg, number: int) -> ObjectCfg:
-    """Return an object of another size, which stands where it stood."""
-    kind = _KINDS.get(thing.name.rpartition('_')[2])
-    if kind is None:  # walls
-        return thing
-    scale = _of(kind.unseen, number)
-    x, y, z = thing.position
-    return thing.update(scale=scale, position=(x, y, z + (scale[2] - kind.scale[2]) / 2 if kind.cfg else z))
-
-
-def _placed(task: _Task, rng: np.random.Generator, moved: bool) -> list[ObjectCfg]:
+def _placed(task: SuiteTask, rng: np.random.Generator, moved: bool) -> list[ObjectCfg]:
     """Place objects at random, apart from each other."""
-    kinds = [_KINDS[name.rpartition('_')[2]] for name in task.objects]
-    regions = np.array([_WIDE if moved and kind.region is _REACH else kind.region for kind in kinds])
+    kinds = [KINDS[name.rpartition('_')[2]] for name in task.objects]
+    regions = np.array([_WIDE if moved and kind.region is REACH else kind.region for kind in kinds])
     gaps = np.array([kind.apart for kind in kinds])
     for _ in range(_TRIES):
         places = rng.uniform(regions[:, 0], regions[:, 1])
@@ -397,10 +245,10 @@ def _placed(task: _Task, rng: np.random.Generator, moved: bool) -> list[ObjectCf
         raise AssertionError('there is no room for the objects')
     turns = rng.uniform(-1.0, 1.0, len(kinds)) * [kind.turn * (1 + moved) for kind in kinds]
     placed = zip(task.objects, places, turns, strict=True)
-    return [each for name, place, turn in placed for each in _objects(name, place, turn)]
+    return [each for name, place, turn in placed for each in things(name, place, turn, TABLE_HEIGHT)]
 
 
-def _is_free(task: _Task, places: np.ndarray) -> bool:
+def _is_free(task: SuiteTask, places: np.ndarray) -> bool:
     """Return True if nothing stands between an object that must not be lifted and its target."""
     for goal in task.goals:
         if isinstance(goal, PlacementCfg) and goal.highest is not None:
@@ -414,14 +262,14 @@ def _is_free(task: _Task, places: np.ndarray) -> bool:
 
 def _distractors(objects: Sequence[ObjectCfg], rng: np.random.Generator) -> list[ObjectCfg]:
     """Place further cubes, whose colours no instruction names, apart from the others."""
-    kinds = [_KINDS.get(each.name.rpartition('_')[2]) for each in objects]
+    kinds = [KINDS.get(each.name.rpartition('_')[2]) for each in objects]
     places = [each.position[:2] for each, kind in zip(objects, kinds, strict=True) if kind]
     gaps = [kind.apart for kind in kinds if kind]
     found: list[ObjectCfg] = []
     for _ in range(_TRIES):
         place = rng.uniform(*_AROUND)
         if (np.linalg.norm(np.subtract(places, place), axis=-1) >= np.maximum(gaps, 0.11)).all():
-            found += _objects(DISTRACTORS[len(found)], place, rng.uniform(-0.3, 0.3))
+            found += things(DISTRACTORS[len(found)], place, rng.uniform(-0.3, 0.3), TABLE_HEIGHT)
             if len(found) == len(DISTRACTORS):
                 return found
             places.append(tuple(place))

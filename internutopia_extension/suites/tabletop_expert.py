@@ -2,172 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from internutopia.util.rotations import quat_from_yaw, quat_multiply, quat_rotate, wrap_angle, yaw_of
-from internutopia_extension.configs.robots.franka import arm_ik_cfg, gripper_cfg
-from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg, TabletopTaskCfg
-
-_DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # the gripper points to the floor
-_REACHED = 0.006  # m
-_PATIENCE = 60  # steps, after which the next command follows in any case
-_ABOVE = 0.12  # m, above the place where an object is taken or put down
-_HIGH = 0.20  # m, on the way
-_DROP = 0.003  # m, that an object falls when it is let go
-_STRIDE = 0.008  # m, of the gripper in a step along a straight line or an arc
-_GRIP = 0.025  # m, below the top of a tall object, where it is taken
-_APART = 0.064  # m, between objects that are put into one place
-_BEYOND = 0.015, 0.15  # m and rad, by which a part is moved further than it has to be
-_HINGES = {'door': (0.034, 0.175, 0.0)}  # m, axes of hinges from the handles on them
-
-Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Command:
-    """Position [m], heading [rad], fingers, and the number of steps at least; `waits`: until the gripper is there."""
-
-    position: Vector
-    heading: float
-    fingers: str = 'open'
-    steps: int = 1
-    waits: bool = True
-
-
-Plan = Generator[_Command, Mapping[str, Any], None]
-"""Commands one after the other; it is sent the observation in which each has come to its end."""
-Part = Generator[_Command, Mapping[str, Any], Mapping[str, Any]]
-"""Commands of a part of a plan, which returns the last observation."""
+from internutopia_extension.configs.tasks import TabletopTaskCfg
+from internutopia_extension.suites.scripted import Following, Plan, handle
 
 
 def expert(task: TabletopTaskCfg) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return the actions of an episode."""
-    return _Following(task)
-
-
-class _Following:
-    """Actions that follow a plan; at its end the gripper stays where it is."""
-
-    def __init__(self, task: TabletopTaskCfg):
-        self._task = task
-        self._plan: Plan | None = None
-        self._steps = 0
-
-    def __call__(self, obs: Mapping[str, Any]) -> dict[str, Any]:
-        if self._plan is None:
-            self._plan = _plan(self._task, obs)
-            self._command = next(self._plan)
-        elif self._is_done(obs):
-            try:
-                self._command, self._steps = self._plan.send(obs), 0
-            except StopIteration:
-                pass
-        self._steps += 1
-        orientation = quat_multiply(quat_from_yaw(np.array(self._command.heading)), _DOWN)
-        pose = [self._command.position.tolist(), orientation.tolist()]
-        opening = 1.0 if self._command.fingers == 'open' else -1.0  # datasets have numbers, and no text
-        return {arm_ik_cfg.name: pose, gripper_cfg.name: [opening]}
-
-    def _is_done(self, obs: Mapping[str, Any]) -> bool:
-        command = self._command
-        way = float(np.linalg.norm(_gripper(obs) - command.position))
-        return self._steps >= command.steps and (
-            not command.waits or way < _REACHED or self._steps >= command.steps + _PATIENCE
-        )
+    return Following(task, _plan)
 
 
 def _plan(task: TabletopTaskCfg, obs: Mapping[str, Any]) -> Plan:
     """Reach one goal after the other."""
-    for index, goal in enumerate(task.goals):
-        if isinstance(goal, PlacementCfg):
-            shared = [other for other, each in enumerate(task.goals) if getattr(each, 'target', None) == goal.target]
-            obs = yield from _carry(task, goal, (shared.index(index) - (len(shared) - 1) / 2) * _APART, obs)
-        elif goal.object == 'console':
-            obs = yield from _press(goal, obs)
-        else:
-            obs = yield from _move_part(goal, obs)
-
-
-def _carry(task: TabletopTaskCfg, goal: PlacementCfg, aside: float, obs: Mapping[str, Any]) -> Part:
-    """Take the object and put it down on its target, or slide it there if it must not be lifted."""
-    edges = {each.name: each.scale[2] for each in task.objects}
-    grip = max(0.0, edges[goal.object] / 2 - _GRIP) * np.array([0.0, 0.0, 1.0])
-    taken, heading = _pose(obs, goal.object)
-    taken = taken + grip
-    yield _Command(taken + [0.0, 0.0, _ABOVE], heading)
-    yield _Command(taken, heading, steps=4)
-    obs = yield _Command(taken, heading, 'close', steps=8)
-    place, turned = _pose(obs, goal.target)
-    place = place + quat_rotate(quat_from_yaw(np.array(turned)), np.array([aside, 0.0, 0.0]))
-    if goal.highest is not None:
-        place[2], turned = taken[2], heading
-        yield from _along(_line(taken, place), heading)
-    else:
-        place += grip + [0.0, 0.0, (edges[goal.object] + edges[goal.target]) / 2 + _DROP]
-        over = np.append(place[:2], taken[2] + _HIGH)
-        yield _Command(taken + [0.0, 0.0, _HIGH], heading, 'close')
-        yield _Command(over, turned, 'close', steps=4)
-        yield from _along(_line(over, place), turned)
-    yield _Command(place, turned, 'close', steps=6)
-    yield _Command(place, turned, 'open', steps=6)
-    return (yield _Command(place + [0.0, 0.0, _ABOVE], turned))
-
-
-def _press(goal: JointGoalCfg, obs: Mapping[str, Any]) -> Part:
-    """Press the button down, with closed fingers."""
-    top, heading = _pose(obs, f'{goal.object}/{goal.joint}')
-    yield _Command(top + [0.0, 0.0, _ABOVE], heading, 'close')
-    yield from _along(_line(top + [0.0, 0.0, _ABOVE], top), heading)
-    return (yield _Command(top - [0.0, 0.0, goal.range[0]], heading, 'close', steps=20))
-
-
-def _move_part(goal: JointGoalCfg, obs: Mapping[str, Any]) -> Part:
-    """Take the handle and move it along the way of its joint."""
-    name = f'{goal.object}/{goal.joint}'
-    pose = np.array(obs['task']['objects'][name], np.float64)
-    handle, heading = pose[:3], float(yaw_of(pose[3:]))
-    yield _Command(handle + [0.0, 0.0, _ABOVE], heading)
-    yield _Command(handle, heading, steps=4)
-    yield _Command(handle, heading, 'close', steps=8)
-    hinge = _HINGES.get(goal.joint)
-    low, high = goal.range
-    now, beyond = obs['task']['joints'][name], _BEYOND[hinge is not None]
-    way = (low + beyond if now < low else high - beyond) - now
-    if hinge is None:
-        points = _line(handle, handle + quat_rotate(pose[3:], np.array([-way, 0.0, 0.0])))
-        turned = np.full(len(points), heading)
-    else:
-        anchor = handle + quat_rotate(pose[3:], np.array(hinge))
-        turned = heading - np.linspace(0.0, way, int(abs(way) * np.linalg.norm(hinge) / _STRIDE) + 2)
-        points = np.stack([anchor + quat_rotate(quat_from_yaw(each - heading), handle - anchor) for each in turned])
-    yield from _along(points, turned)
-    end, heading = points[-1], float(turned[-1])
-    yield _Command(end, heading, 'close', steps=6)
-    yield _Command(end, heading, 'open', steps=6)
-    return (yield _Command(end + [0.0, 0.0, _ABOVE], heading))
-
-
-def _line(start: Vector, end: Vector) -> Vector:
-    """Return points `(n, 3)` from a start, which is left out, to an end."""
-    return np.linspace(start, end, int(np.linalg.norm(end - start) / _STRIDE) + 2)[1:]
-
-
-def _along(points: Vector, headings: float | Vector) -> Generator[_Command, Mapping[str, Any], None]:
-    """Move the closed gripper from point to point."""
-    for point, heading in zip(points, np.broadcast_to(headings, len(points)), strict=True):
-        yield _Command(point, float(heading), 'close', waits=False)
-
-
-def _pose(obs: Mapping[str, Any], name: str) -> tuple[Vector, float]:
-    """Return the position of an object `(3,)` and its heading, the smallest of the four that look the same."""
-    pose = np.array(obs['task']['objects'][name], np.float64)
-    return pose[:3], float(wrap_angle(yaw_of(pose[3:]) * 4) / 4)
-
-
-def _gripper(obs: Mapping[str, Any]) -> Vector:
-    return np.asarray(obs['controllers'][arm_ik_cfg.name]['eef_position'], np.float64)
+    for index in range(len(task.goals)):
+        obs = yield from handle(task, index, obs)

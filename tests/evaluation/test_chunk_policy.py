@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,8 +39,8 @@ class Counting:
     def close(self): ...
 
 
-def commanded(steps: int, client: Counting, **options: float) -> list[float]:
-    """The first joint's targets in the steps of an episode."""
+def commanded(steps: int, client: Counting, controller: str = ARM.joint_controller, **options: Any) -> list[float]:
+    """What a controller is commanded in the steps of an episode: of joints, the first one."""
     policy = ChunkPolicy(client, ArmMapper(JOINTS, ARM), **options)  # type: ignore[arg-type]
     actor = policy.start(SimpleNamespace(instruction='go'))  # type: ignore[arg-type]
     targets = []
@@ -48,7 +49,7 @@ def commanded(steps: int, client: Counting, **options: float) -> list[float]:
         if request is not None:
             assert request['prompt'] == 'go'
             actor.receive(*policy.answer([Request(0, step == 0, request)]))
-        targets.append(actor.action(OBS)[ARM.joint_controller][0][0])
+        targets.append(np.ravel(actor.action(OBS)[controller])[0])
     return targets
 
 
@@ -56,6 +57,8 @@ def test_a_chunk_is_executed_to_its_end_or_to_the_horizon():
     client = Counting()
     assert commanded(7, client) == [0, 1, 2, 10, 11, 12, 20] and client.calls == 3
     assert commanded(5, Counting(), horizon=2) == [0, 1, 10, 11, 20]
+    steps_to_come = commanded(5, Counting(), 'chunk', chunk_controller='chunk')
+    assert steps_to_come == [2, 1, 0, 2, 1]
     with pytest.raises(PolicyError, match='expected the actions of at least 4 steps, got 3'):
         commanded(1, Counting(), horizon=4)
 
@@ -67,7 +70,7 @@ def test_ensembling_averages_what_all_chunks_have_for_a_step():
     third = np.average([2, 11, 20], weights=weights)
     fourth = np.average([12, 21, 30], weights=weights)  # the first chunk has ended
     assert commanded(4, Counting(), ensemble=m) == pytest.approx([second, first, third, fourth])
-    with pytest.raises(ValueError, match='leave the horizon out'):
+    with pytest.raises(ValueError, match='omit the horizon'):
         commanded(1, Counting(), ensemble=m, horizon=2)
 
 

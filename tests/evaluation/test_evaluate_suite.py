@@ -91,6 +91,44 @@ def test_the_arm_goes_where_the_policy_sends_it(short: Suite, serve: Callable[..
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures('opengl')
+def test_plain_pictures_are_those_without_textures(short: Suite):
+    """The floor is a chequered texture, and of its mean colour in plain pictures."""
+    Path('picture_spy.py').write_text(
+        'pictures = []\n'
+        'def policy(task):\n'
+        '    def act(obs):\n'
+        "        pictures.append(obs['sensors']['front']['rgba'].copy())\n"
+        '        return {}\n'
+        '    return act\n'
+    )
+    Path('seeing.yaml').write_text(SEEING)
+    arguments = [
+        '--policy',
+        'picture_spy:policy',
+        '--mapping',
+        'seeing.yaml',
+        '--episodes',
+        1,
+        '--overwrite',
+        '--out',
+        'out',
+    ]
+    colours = {}
+    for quality in ('plain', 'fast'):
+        evaluate(*arguments, '--render-quality', quality)
+        import picture_spy as spy  # pyright: ignore[reportMissingImports]
+
+        assert report('out')['render_quality'] == quality
+        colours[quality] = len(np.unique(spy.pictures[-1].reshape(-1, 4), axis=0))
+    assert colours['plain'] < colours['fast']
+    wrong = CliRunner().invoke(
+        app, ['evaluate', 'policy', 'Test/Short', '--policy', 'expert', '--render-quality', 'best']
+    )
+    assert wrong.exit_code == 2 and "'best' is not one of" in wrong.stderr.replace('\n', ' ')
+
+
+@pytest.mark.slow
 @pytest.mark.xdist_group('ray')
 @pytest.mark.usefixtures('opengl')
 def test_worker_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[..., str]):

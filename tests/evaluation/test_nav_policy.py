@@ -168,6 +168,51 @@ def test_waypoints_are_in_the_frame_of_the_robot(folder: Path, serve: Callable[[
     assert c['path'][-1][:2] == pytest.approx([0.4, 0.6], abs=0.12)  # to its right is along x
 
 
+@pytest.mark.slow
+def test_moves_in_words_are_carried_out_and_other_words_are_no_answer(folder: Path, serve: Callable[[Act], Served]):
+    """Of `a`: 3 steps of 0.25 m along x, 6 turns of 15 degrees to the left, 2 steps along y."""
+    words = {
+        'go on, a': ['The next action is move forward 75 cm.', 'turn left 90 degrees, move forward 50 cm', 'Stop.'],
+        'go on, b': ['move forward 25 cm', 'look around'],
+    }
+
+    def act(request: dict[str, Any]) -> dict[str, Any]:
+        return {'actions': [words[text].pop(0) for text in request['observations']['prompt']]}
+
+    Path('text.yaml').write_text(yaml.safe_dump({'observation': {'cameras': {}}, 'action': {'kind': 'text'}}))
+    result = evaluate(f'http://{serve(act).place}', '--mapping', 'text.yaml', '--policy-name', 'words')
+    assert result.exit_code == 0 and "'look around' is no move: expected moves, such as" in result.stderr, result.output
+    a, b = results()['a'], results()['b']
+    assert (a['end'], a['actions'], b['end'], b['success']) == ('stop', 3 + 6 + 2 + 1, 'policy', 0.0)
+    assert a['path'][-1][:2] == pytest.approx([0.75, 0.5], abs=0.01)
+    assert json.loads(Path('out/report.json').read_text())['policy'] == 'words' and 'words, jetbot' in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('opengl')
+@pytest.mark.parametrize('kind', ['pixel', 'text'])
+def test_pixels_are_places_on_the_floor(folder: Path, serve: Callable[[Act], Served], kind: str):
+    """The camera, 1.25 m high, looks down by 45 degrees: the middle of its picture is the floor 1.25 m ahead.
+
+    At the right edge, 14/15 to the right of an axis of length 1, there is the floor at
+    y = -14/15 * 1.25 / sin(45 degrees) = -1.65 m: 4 turns, of -52.9 degrees, and 8 steps, of 2.07 m.
+    """
+    picture = {'size': [15, 11], 'forward': 0.0, 'pitch': 45.0}
+    mapping = {'observation': {'cameras': {'rgb': picture}}, 'action': {'kind': kind, 'picture': 'rgb'}}
+    Path('m.yaml').write_text(yaml.safe_dump(mapping))
+    Path('e.yaml').write_text(yaml.safe_dump({'episodes': [episode('a', 0.0)]}))
+    for column, way, end in ((7, 5, [1.25, 0.0]), (14, 4 + 8, [2 * math.cos(math.pi / 3), -2 * math.sin(math.pi / 3)])):
+        answers: list[Any] = [[5, column], [-1, 0]] if kind == 'pixel' else [f'{column} 5', 'STOP']
+        served = serve(lambda request, left=answers: {'actions': [left.pop(0)]})
+        result = evaluate(f'http://{served.place}', '--mapping', 'm.yaml')
+        assert result.exit_code == 0, result.output
+        assert (results()['a']['end'], results()['a']['actions']) == ('stop', way + 1)
+        assert results()['a']['path'][-1][:2] == pytest.approx(end, abs=0.01)
+    served = serve(lambda request: {'actions': [[50, 3] if kind == 'pixel' else '3 50']})
+    result = evaluate(f'http://{served.place}', '--mapping', 'm.yaml')
+    assert result.exit_code == 1 and 'pixel (50, 3): the picture has 11 rows and 15 columns' in result.stderr
+
+
 @pytest.mark.usefixtures('opengl')
 @pytest.mark.parametrize('moves', ['flash', pytest.param('discrete', marks=pytest.mark.slow)])
 def test_frames_are_of_the_last_actions(folder: Path, serve: Callable[[Act], Served], moves: str):
@@ -193,7 +238,7 @@ def test_frames_are_of_the_last_actions(folder: Path, serve: Callable[[Act], Ser
     [
         ('discrete', [[1.5]], "'actions': expected 0 stop, 1 forward, 2 left, 3 right or -1 nothing, got [1.5]"),
         ('discrete', [[7]], "'actions': expected 0 stop, 1 forward, 2 left, 3 right or -1 nothing, got [7]"),
-        ('velocities', [[[np.nan, 0.0]]], "'actions': number 0 is no finite number"),
+        ('velocities', [[[np.nan, 0.0]]], "'actions': number 0 is not a finite number"),
         ('velocities', [[0.1]], "'actions': expected velocities of shape (k, 2) or (k, 3), got shape (1, 1)"),
         ('waypoints', [np.zeros((0, 2))], "'actions': expected at least 1 waypoints, got 0"),
     ],
@@ -245,7 +290,7 @@ def test_an_episode_whose_policy_fails_counts_as_failed(folder: Path, serve: Cal
 def test_nothing_is_an_action_but_not_for_ever(folder: Path, serve: Callable[[Act], Served]):
     served = serve(lambda request: {'actions': np.full(len(request['env_ids']), -1)})
     result = evaluate(f'http://{served.place}', '--mapping', 'discrete.yaml')
-    assert 'it answered -1, to do nothing, 101 times in a row' in result.stderr and len(served.seen) == 101
+    assert 'it returned no action 101 times in a row' in result.stderr and len(served.seen) == 101
 
 
 def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
@@ -253,16 +298,20 @@ def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
     Path('range.yaml').write_text('observation: {cameras: {d: {shows: depth, dtype: float32, range: [5, 1]}}}')
     Path('void.yaml').write_text('observation: {state: {pose: []}, history: 1000000}')
     Path('names.yaml').write_text('action: {name: stop}')
+    Path('pixel.yaml').write_text('action: {kind: pixel}')
+    Path('no_picture.yaml').write_text('action: {kind: pixel, picture: observation/rbg}')
     Path('far.yaml').write_text('{observation: {cameras: {rgb: {forward: 1.0e+300}}}, action: {period: 1.0e+300}}')
     for mapping, more, message in (
         ('void', [], 'observation.state.pose: List should have at least 1 item'),
         ('void', [], 'observation.history: Input should be less than or equal to 1000'),
+        ('pixel', [], 'picture: kind pixel needs the name of the picture'),
+        ('no_picture', [], "action.picture: there is no picture 'observation/rbg' in cameras; did you mean"),
         ('names', [], "name and stop are both 'stop'"),
         ('far', [], 'observation.cameras.rgb.forward: Input should be less than or equal to 1000'),
         ('far', [], 'action.period: Input should be less than or equal to 86400'),
-        ('velocities', ['--moves', 'flash'], '--moves flash is for discrete actions: the mapping has velocities'),
+        ('velocities', ['--moves', 'flash'], '--moves flash needs discrete actions: the mapping has velocities'),
         ('typo', [], "observation.cameras.rgb.shows: Input should be 'rgb' or 'depth', got 'rbg'\n  in typo.yaml"),
-        ('range', [], 'range: expected the least depth, then a greater one'),
+        ('range', [], 'range: expected the minimum and maximum depth'),
     ):
         result = evaluate('expert', '--mapping', f'{mapping}.yaml', *more)
         assert result.exit_code == 2 and message in result.stderr, result.output

@@ -162,7 +162,7 @@ def test_an_arm_starts_elsewhere_and_stays_there(suite):
     with closing(Env(config)) as env:
         obs, _ = env.reset()
         for _ in range(5):
-            assert obs[0]['franka']['joint_positions'][:7] == pytest.approx(task.start_joints, abs=0.01)
+            assert obs[0]['franka']['joint_positions'][:7] == pytest.approx([*task.start_joints.values()], abs=0.01)
             obs, *_ = env.step([{}])
 
 
@@ -172,6 +172,25 @@ def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, 
     one, four = (run_expert(suite, tmp_path, envs, tasks=[task], episodes=4) for envs in (1, 4))
     assert one == four
     assert [each['success'] for each in one] == [1.0] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('opengl')
+def test_pictures_are_taken_when_a_chunk_has_ended(suite):
+    tasks = suite.task_configs(['stack'], episodes=1, cameras={'front': (32, 24), 'wrist': (24, 32)}) * 2
+    config = Config(simulator=suite.simulator(1), env_num=2, task_configs=tasks, metrics_save_path='none')
+    command = {suite.arm.pose_controller: [[0.4, 0.1, 0.3], [0.0, 1.0, 0.0, 0.0]]}
+    with closing(Env(config)) as env:
+        first, _ = env.reset()
+        first = [{camera: each['rgba'].copy() for camera, each in obs['franka']['sensors'].items()} for obs in first]
+        for left in (2, 1, 0, 1, 0):
+            obs, *_ = env.step([{'franka': command | {suite.arm.chunk_controller: [left]}}, {'franka': command}])
+            chunked, usual = (each['franka']['sensors'] for each in obs)
+            for camera in ('front', 'wrist'):
+                assert not np.array_equal(usual[camera]['rgba'], first[1][camera])
+                fresh = usual[camera]['rgba'] if left == 0 else first[0][camera]
+                assert np.array_equal(chunked[camera]['rgba'], fresh), (camera, left)
+                first[0][camera], first[1][camera] = fresh.copy(), usual[camera]['rgba'].copy()
 
 
 @pytest.mark.slow

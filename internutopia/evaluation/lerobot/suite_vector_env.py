@@ -69,7 +69,6 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._trains = trains
         self._mapping, self._mapper = mapping, ArmMapper(mapping, suite.arm)
         self._cameras = self._mapper.cameras or {suite.cameras[0]: _FILM}
-        self._every = 1 if self._mapper.cameras else _FILM_EVERY
         (example,) = suite.task_configs([task], [perturbation], 1, self._cameras)
         self._most_steps: int = getattr(example, 'max_steps')  # noqa: B009  # task configs keep fields of their own
         self.num_envs = num_envs
@@ -106,8 +105,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.close_extras()
         episodes = [number or 0 if self._trains else (number or 0) % self._suite.episodes for number in numbers]
         self._tasks = [
-            self._suite.task_config(EpisodeSpec(self._task, self._axis, number, self._cameras, self._every))
-            for number in episodes
+            self._suite.task_config(EpisodeSpec(self._task, self._axis, number, self._cameras)) for number in episodes
         ]
         self._mapping.check_objects(self._suite, self._tasks)
         config = Config(
@@ -120,6 +118,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         observations, _ = self._env.reset()
         self._seen = [each[self._suite.arm.robot] for each in observations]
         self._targets: list[NDArray[Any] | None] = [None] * self.num_envs
+        self._steps = 0
         self._ended = np.zeros(self.num_envs, bool)
         self._succeeded = np.zeros(self.num_envs, bool)
         return self._observations(), {'is_success': self._succeeded.copy()}
@@ -130,12 +129,14 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     ) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Step the envs whose episodes have not ended. PolicyError if an action is none."""
         assert self._env is not None, 'reset comes first'
-        robot = self._suite.arm.robot
+        arm, robot = self._suite.arm, self._suite.arm.robot
+        self._steps += 1
+        unseen = {} if self._mapper.cameras else {arm.chunk_controller: [-self._steps % _FILM_EVERY]}
         commands: list[dict[str, Any] | None] = [None] * self.num_envs
         for env_id in np.flatnonzero(~self._ended):
             (row,) = self._mapper.rows({'action': actions[env_id]}, 1)
             command, self._targets[env_id] = self._mapper.action(row, self._seen[env_id], self._targets[env_id])
-            commands[env_id] = {robot: command}
+            commands[env_id] = {robot: command | unseen}
         observations, rewards, terminated, truncated, infos = self._env.step(commands)
         ended = np.array([terminated, truncated], bool) & ~self._ended
         reward = np.zeros(self.num_envs)

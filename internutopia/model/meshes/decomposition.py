@@ -164,7 +164,7 @@ class _Fallbacks:
             more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
             warn(
                 'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
-                'scale; else simplify or split them, or give those that need not be hollow '
+                'scale; otherwise simplify or split them, or set, for those that need not be hollow, '
                 'physics:approximation = "convexHull"',
                 *(reason, ', '.join(meshes[:_NAMED]), more),
                 lasting=reason in self.plates,
@@ -193,7 +193,7 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
     for job in jobs.values():
         if len(job.mesh[1]) > MAX_TRIANGLES:
             count = len(job.mesh[1])
-            warn('%s: %d triangles are simplified to %d, to be decomposed', job.name, count, MAX_TRIANGLES)
+            warn('%s: %d triangles are simplified to %d for decomposition', job.name, count, MAX_TRIANGLES)
     workers = _Workers(_core_count(), shared=triangles > SHARED_TRIANGLES)
     pool = ThreadPoolExecutor(2 * _core_count())  # of meshes, half of which may wait for CoACD
     try:
