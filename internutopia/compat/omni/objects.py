@@ -15,11 +15,10 @@ import numpy as np
 from typing_extensions import override
 
 from internutopia.compat.numbers import checked_numbers
-from internutopia.compat.omni.handles import Ready, SingleGeometryPrim
+from internutopia.compat.omni.handles import Ready, SingleGeometryPrim, friction_of
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util import did_you_mean
-from internutopia.util.log import warn_once
 
 _MASS = 0.02  # of what moves and has none given [kg], as in Isaac Sim
 _SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
@@ -206,8 +205,11 @@ for _shape, (_, _dimensions, _edges) in _SHAPES.items():
     _calls: dict[str, Any] = {f'get_{each}': _getter(each) for each in _dimensions}
     _calls.update(dict.fromkeys((f'set_{each}' for each in _dimensions), _refuse))
     for _kind, _physics in _KINDS.items():  # each is a kind of the one before, as in Isaac Sim
-        _own = {'shape': _shape, '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube')}
-        _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own, '_physics': _physics, '__doc__': Shape.__doc__})
+        _own: dict[str, Any] = {
+            **{'shape': _shape, '_physics': _physics, '_moves': _physics[0], '__doc__': Shape.__doc__},
+            '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube'),
+        }
+        _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own})
         globals()[_base.__name__] = _base
 
 OBJECTS = (*(f'{kind}{shape}' for shape in _SHAPES for kind in _KINDS), 'GroundPlane')
@@ -233,9 +235,7 @@ def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, phy
         raise ValueError(f'prim_path: {prim_path!r} is that of an env; expected one below it, {prim_path}/{spec.name}')
     changes = {} if color is None else {'color': _tuple(checked_numbers('color', color[:3], 3))}
     if physics_material is not None:
-        changes['friction'] = physics_material.get_dynamic_friction()
-        if physics_material.get_restitution():
-            warn_once('restitution of physics materials is ignored: shapes do not bounce')
+        changes['friction'] = friction_of(physics_material)
     scene.add_object(replace(spec, prim_path=below, **changes))
 
 
