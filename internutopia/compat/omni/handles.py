@@ -14,6 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from internutopia.compat.omni import mirror
+from internutopia.compat.omni.adding import add_referenced
 from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_local_matrix
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -167,7 +168,28 @@ class SingleXFormPrim(Ready):
 
 
 class SingleGeometryPrim(SingleXFormPrim):
-    """A prim with a shape. What it collides as is that of the asset."""
+    """A prim with a shape. What it collides as is that of the asset.
+
+    A USD file that `add_reference_to_stage` put at the path becomes an object that stays in place, and that things
+    touch with `collision=True`.
+    """
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'geometry_prim',
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        *,
+        collision: bool = False,
+        **options: Any,
+    ):
+        place = {'position': position, 'translation': translation, 'orientation': orientation, 'scale': scale}
+        is_new = add_referenced(prim_path, name, **place, dynamic=False, collider=collision)
+        super().__init__(prim_path, name, visible=visible, **({} if is_new else place), **options)
 
     def set_collision_enabled(self, enabled: bool) -> None:
         """Let the object collide, or not, until its episode ends. NotImplementedError for what is no object."""
@@ -189,7 +211,10 @@ class SingleGeometryPrim(SingleXFormPrim):
 
 
 class SingleRigidPrim(SingleXFormPrim):
-    """A rigid body. ValueError if none is at the path. Velocities and mass are those of an `IRigidBody`."""
+    """A rigid body. Velocities and mass are those of an `IRigidBody`. ValueError if none is at the path.
+
+    A USD file that `add_reference_to_stage` put at the path becomes an object that physics moves.
+    """
 
     _moves = True
 
@@ -197,22 +222,29 @@ class SingleRigidPrim(SingleXFormPrim):
         self,
         prim_path: str,
         name: str = 'rigid_prim',
-        *placement: Any,
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        *,
         mass: float | None = None,
         density: float | None = None,
         linear_velocity: Any = None,
         angular_velocity: Any = None,
         **options: Any,
     ):
-        super().__init__(prim_path, name, *placement, **options)
+        place = {'position': position, 'translation': translation, 'orientation': orientation, 'scale': scale}
+        is_new = add_referenced(prim_path, name, **place, mass=mass, density=density)
+        super().__init__(prim_path, name, visible=visible, **({} if is_new else place), **options)
         if not isinstance(self._body, IRigidBody):
             raise ValueError(
                 f'{prim_path!r} is no rigid body of an env: links, objects of the task and movable bodies of the scene '
                 'are; omni.isaac.core.objects.DynamicCuboid adds one'
             )
-        if density is not None:
+        if density is not None and not is_new:
             raise NotImplementedError(f'{prim_path}: set a mass; densities are set in configs and files')
-        if mass is not None:
+        if mass is not None and not is_new:
             self.set_mass(mass)
         if linear_velocity is not None:
             self.set_linear_velocity(linear_velocity)
