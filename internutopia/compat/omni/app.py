@@ -36,7 +36,7 @@ class _Interface:
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):
             raise AttributeError(name)
-        raise NotImplementedError(f'{name} of {self._module} is not here: {self._instead}')
+        raise NotImplementedError(f'{name} of {self._module} is not available: {self._instead}')
 
 
 class TimelineEventType(Enum):

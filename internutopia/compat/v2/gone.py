@@ -26,7 +26,7 @@ class Gone:
     def message(self, name: str) -> str:
         """Return the error message for one of the names."""
         what = f'{self.place}.{name}' if '.' in self.place else f'{self.place} type {name!r}'
-        return f'{what} of InternUtopia 2.x is not here: {self.instead}'
+        return f'{what} of InternUtopia 2.x is not available: {self.instead}'
 
 
 def _read(file: Path) -> list[Gone]:

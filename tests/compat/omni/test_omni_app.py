@@ -48,7 +48,9 @@ def test_the_timeline_lets_the_app_pass_time(env):
         timeline.play()
     app.update()
     assert timeline.get_current_time() == pytest.approx(3 * DT) and box.get_pose()[0][2] < height
-    with pytest.raises(NotImplementedError, match='get_timeline_event_stream of omni.timeline is not here.*callback'):
+    with pytest.raises(
+        NotImplementedError, match='get_timeline_event_stream of omni.timeline is not available.*callback'
+    ):
         timeline.get_timeline_event_stream()
     assert app.get_extension_manager().is_extension_enabled('x') is False
 
