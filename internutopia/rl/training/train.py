@@ -7,7 +7,7 @@
 
 The folder then holds `run.json` (what the run is), `progress.csv` (a line per update), `model_<update>.pt`
 (checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, if it is a policy
-that robots can be given (see `policy_metadata`).
+that robots can be given (see `metadata_of`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.engine import Engine, choose_engine
-from internutopia.rl.training.export import export_onnx, policy_metadata
+from internutopia.rl.training.export import export_onnx, metadata_of
 from internutopia.rl.training.ranks import run_ranks
 from internutopia.rl.training.run_folder import (
     Progress,
@@ -291,7 +291,7 @@ def _export(
     """Write the policy file and return it, or None and the reason why there is none."""
     try:
         with envs.envs.local_core() as core:
-            metadata = policy_metadata(core, record.provenance(progress))
+            metadata = metadata_of(core, record.provenance(progress))
         actor = runner.get_inference_policy()
         export_onnx(actor.as_onnx(verbose=False), actor.obs_dim, metadata, path)
     except ImportError as error:

@@ -139,12 +139,11 @@ def test_a_policy_without_a_layer_cannot_be_started_from(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_task_that_robots_cannot_be_given_leaves_a_checkpoint_only(tmp_path):
+def test_the_policy_file_of_another_task_is_for_a_learned_controller(tmp_path):
     small = {'num_envs': 4, 'iterations': 1, 'num_steps': 4}
     result = train(find_task(CART_POLE), tmp_path / 'run', settings=small, threads=1)
-    assert result.finished and result.policy is None and 'scale' in result.no_policy
-    assert not (tmp_path / 'run' / 'policy.onnx').exists()
-    trained = load_trained(tmp_path / 'run')
+    assert result.finished and result.policy == tmp_path / 'run' / 'policy.onnx'
+    trained = load_trained(result.policy)
     result = evaluate(trained.act, trained.task.config(5, threads=1), seconds=10.0)
     assert result.episodes == 5 and result.tracking is None
     assert 0.0 < result.mean_return < 4.0  # a second upright is worth 1: it falls before long
