@@ -34,7 +34,14 @@ SIZES: dict[Orientation, int] = {
 }
 """Number of numbers of each form of an orientation."""
 OBJECTS = 'objects/'
-_PARTS = 'eef_position', *(f'eef_{form}' for form in SIZES), 'joint_positions', 'gripper', 'finger_positions'
+_PARTS = (
+    'eef_position',
+    *(f'eef_{form}' for form in SIZES),
+    'joint_positions',
+    'gripper',
+    'finger_positions',
+    'base_pose',
+)
 
 
 def _known_part(part: str) -> str:

@@ -1,9 +1,6 @@
 """Several learners in an env: two Jetbots that play tag, alone, side by side, and as one policy's."""
 
-import os
 import pickle
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from markers import need_packages
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from internutopia.rl import VectorEnv
@@ -23,20 +19,6 @@ from internutopia_extension.learning_tasks import carry, tag
 import_extensions()
 LIMIT = 12  # steps of an episode
 CHASER, RUNNER = tag.CHASER, tag.RUNNER
-SUPERSUIT = """
-import supersuit
-from stable_baselines3 import PPO
-from internutopia.rl.pettingzoo import ParallelEnv
-from internutopia_extension import import_extensions
-from internutopia_extension.learning_tasks import tag
-
-import_extensions()
-rows = supersuit.pettingzoo_env_to_vec_env_v1(ParallelEnv(tag.config(max_episode_steps=12, threads=1), tag.agents()))
-envs = supersuit.concat_vec_envs_v1(rows, 2, base_class='stable_baselines3')
-model = PPO('MlpPolicy', envs, n_steps=32, batch_size=64, n_epochs=1, device='cpu').learn(256)
-print(envs.num_envs, model.num_timesteps)
-envs.close()
-"""
 
 
 def game(num_envs: int = 3, **fields: Any) -> Any:
@@ -223,21 +205,6 @@ def test_two_h1_carry_a_box_as_a_team() -> None:
     assert (team_obs[:, 0] < 3.3).all() and (team_obs[:, 21] < 3.3).all(), 'they have come nearer'
     assert (team_obs[:, 5] > 0.25).all() and (team_obs[:, 26] > 0.25).all(), 'the ends are above the pelvis'
     envs.close()
-
-
-@pytest.mark.slow
-def test_ppo_plays_by_supersuit(tmp_path: Any) -> None:
-    """SuperSuit's vector env of `ParallelEnv`, in a process that has SuperSuit besides."""
-    folder = tmp_path / 'packages'
-    need_packages(
-        [sys.executable, '-m', 'pip'], '--no-deps', '--target', str(folder), 'supersuit==3.11.0', 'tinyscaler'
-    )
-    script = tmp_path / 'script.py'
-    script.write_text(SUPERSUIT)
-    environment = {**os.environ, 'PYTHONPATH': str(folder)}
-    run = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ['4', '256']
 
 
 def test_an_env_that_was_not_reset_yet_can_be_copied() -> None:

@@ -150,6 +150,8 @@ def export_onnx(
     path: Path,
 ) -> None:
     """Write a policy, observations `(n, observation_size)` to actions, as an ONNX file with its metadata."""
+    import onnx  # noqa: F401 - torch's error where it is missing is no ImportError
+
     draft = path.with_suffix('.part.onnx')
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter('ignore')

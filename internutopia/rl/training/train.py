@@ -6,8 +6,8 @@
     result = train(find_task('InternUtopia/CartPole-v0'), 'runs/cart', settings={'iterations': 20})
 
 The folder then holds `run.json` (what the run is), `progress.csv` (a line per update), `model_<update>.pt`
-(checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, if it is a policy
-that robots can be given (see `metadata_of`).
+(checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, for a
+controller (see `metadata_of`).
 """
 
 from __future__ import annotations

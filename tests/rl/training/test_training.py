@@ -139,10 +139,10 @@ def test_a_policy_without_a_layer_cannot_be_started_from(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_policy_file_of_another_task_is_for_a_learned_controller(tmp_path):
+def test_a_task_without_a_velocity_command_leaves_a_policy_for_a_learned_controller(tmp_path):
     small = {'num_envs': 4, 'iterations': 1, 'num_steps': 4}
     result = train(find_task(CART_POLE), tmp_path / 'run', settings=small, threads=1)
-    assert result.finished and result.policy == tmp_path / 'run' / 'policy.onnx'
+    assert result.finished and result.policy is not None
     trained = load_trained(result.policy)
     result = evaluate(trained.act, trained.task.config(5, threads=1), seconds=10.0)
     assert result.episodes == 5 and result.tracking is None
