@@ -101,7 +101,7 @@ def test_a_table_that_is_cut_off_costs_nothing(
         (
             'lerobot',
             EPISODE,
-            'episode-000001.npz is damaged .*: take it from a copy, or move it elsewhere',
+            'episode-000001.npz is damaged .*: restore it from a copy, or move it elsewhere',
         ),
         ('lerobot', VIDEO, 'front.rgba.mp4 is damaged .*: take it from a copy; `internutopia replay FOLDER --out NEW`'),
         (
