@@ -369,7 +369,7 @@ def test_a_damaged_episode_is_named(tmp_path: Path, config: Config) -> None:
     dataset = Dataset(tmp_path / 'data')
     file = dataset.path_of(1)
     os.truncate(file, file.stat().st_size // 2)
-    with pytest.raises(ValueError, match='episode-000001.npz is damaged.*take it from a copy'):
+    with pytest.raises(ValueError, match='episode-000001.npz is damaged.*restore it from a copy'):
         dataset[1]
     before = (tmp_path / 'data' / 'data.hdf5').read_bytes()
     with pytest.raises(ValueError, match='episode-000001.npz is damaged'):
