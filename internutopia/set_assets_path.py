@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if path is not None:
         folder = Path(path).expanduser().absolute()
         if not folder.is_dir():
-            print(f'{folder} is not a folder: nothing is changed', file=sys.stderr)
+            print(f'{folder} is not a folder: nothing was changed', file=sys.stderr)
             return 1
         try:
             settings_file().parent.mkdir(parents=True, exist_ok=True)

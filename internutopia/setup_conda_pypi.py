@@ -12,7 +12,7 @@ from internutopia.util.imports import install_hint
 
 def main() -> int:
     """Print it."""
-    print(f'there is nothing to set up: InternUtopia and all that it needs come with {install_hint("cli")}')
+    print(f'nothing to set up: InternUtopia and its dependencies are installed with {install_hint("cli")}')
     return 0
 
 

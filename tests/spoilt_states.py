@@ -43,7 +43,7 @@ def spoilt_states(state: SceneState, row: int, rng: random.Random, values: int) 
 
 
 def fingerprint(value: Any) -> Any:
-    """Something that is equal for what is the same to the bit."""
+    """Something that is equal for what is bitwise identical."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if dataclasses.is_dataclass(value):

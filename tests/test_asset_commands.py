@@ -53,7 +53,7 @@ def test_the_asset_folder_is_kept_for_programs_that_start_afterwards(folder, mon
 def test_what_is_no_folder_changes_nothing(folder, settings, capsys):
     set_assets_path.main([str(folder)])
     assert set_assets_path.main([str(folder / 'missing')]) == 1
-    assert f'{folder / "missing"} is not a folder: nothing is changed' in capsys.readouterr().err
+    assert f'{folder / "missing"} is not a folder: nothing was changed' in capsys.readouterr().err
     assert settings.read_text() == f'{folder}\n'
 
 

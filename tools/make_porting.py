@@ -73,6 +73,10 @@ DIFFERS = {
     'AliengoMoveBySpeedController': _SPEEDS,
     'G1MoveBySpeedController': _HEIGHT,
     'GR1MoveBySpeedController': _HEIGHT,
+    **dict.fromkeys(
+        ('MoveToPointBySpeedController', 'MoveAlongPathPointsController', 'RotateController'),
+        'attributes such as `goal_position` are arrays with a row per env; `get_obs` is of one env',
+    ),
     'RecoverController': 'works (2.x raised AttributeError)',
     'DynamicCube': '`mass`, `density` and `collider` count',
     'VisualCube': '`orientation` counts',
@@ -126,7 +130,7 @@ def state(module: str, name: str) -> str:
     try:
         exec(f'from {module} import {name}', found)
     except ImportError as error:
-        instead = re.search(r'of InternUtopia 2\.x is not here: (.*)', str(error))
+        instead = re.search(r'of InternUtopia 2\.x is not available: (.*)', str(error))
         if instead is None:
             raise
         return f'gone: {instead[1]}'

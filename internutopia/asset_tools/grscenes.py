@@ -289,7 +289,7 @@ class _Getting:
         place = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
         if target.startswith('/') or not f'{place}/'.startswith(self._root) or place.startswith('..'):
             if entry.is_link:
-                raise ValueError(f'{entry.path}: a link that leads out of the folder, to {target!r}; it is not made')
+                raise ValueError(f'{entry.path}: a link to a target outside the folder, {target!r}; it is not created')
             return None
         return target
 
@@ -314,7 +314,7 @@ def _root(paths: Collection[str]) -> str:
         for depth in (0, 1):
             if parts[depth : depth + 1] == ['scenes'] and len(parts) > depth + 2:
                 return '/'.join(parts[:depth]) + '/' * bool(depth)
-    raise ValueError('the archive has no folder scenes/<id>: it is none of GRScenes-100')
+    raise ValueError('the archive has no folder scenes/<id>: it is not an archive of GRScenes-100')
 
 
 def _scene_folders(paths: Iterable[str], root: str) -> dict[str, str]:
@@ -328,4 +328,4 @@ def _check_paths(paths: Iterable[str]) -> None:
     """Raise a ValueError if a path leads out of the folder that an archive is unpacked to."""
     for path in paths:
         if path.startswith('/') or '\\' in path or PureWindowsPath(path).drive or '..' in path.split('/'):
-            raise ValueError(f'the archive has a file {path!r}, which leads out of its folder; it is not unpacked')
+            raise ValueError(f'the archive has a file {path!r}, which is outside its folder; it is not unpacked')

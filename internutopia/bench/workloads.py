@@ -132,7 +132,9 @@ class BareBatch:
     def check_same_physics(self) -> None:
         """RuntimeError if the states differ from those of the world."""
         if not np.array_equal(self._batch.state, self._world.batch(0)[0].state):
-            raise RuntimeError('the envs and the bare batch did not do the same physics: their times say nothing')
+            raise RuntimeError(
+                'the envs and the bare batch computed different physics, so their times cannot be compared'
+            )
 
 
 @dataclass(frozen=True)

@@ -69,14 +69,14 @@ def compare(
     steps: Annotated[int, number_option(min=1, max=MAX_COUNT, help='Maximum number of env steps of a run.')] = 1000,
     seed: Seed = 0,
     device: Device = None,
-    out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<name>-compare.png.')] = None,
+    out: Annotated[Path | None, typer.Option(help='Image file; default: out/<name>-compare.png.')] = None,
     as_json: Json = False,
 ) -> int:
     """Compare physics engines on a robot, a run or a policy."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(f'a picture needs matplotlib ({error}): {install_hint("cli")}') from error
+        raise ImportError(f'an image needs matplotlib ({error}): {install_hint("cli")}') from error
     from internutopia.comparison.episode_traces import episode_figures
     from internutopia.comparison.plots import draw
     from internutopia.comparison.trials import run_trials
@@ -163,7 +163,7 @@ def _engines(backends: str, device: str | None) -> dict[str, Engine]:
 
     names = list(dict.fromkeys(name.strip() for name in backends.split(',') if name.strip()))
     if len(names) < 2:
-        raise ValueError(f'--backends {backends}: name two engines or more, separated by commas')
+        raise ValueError(f'--backends {backends}: name at least two engines, separated by commas')
     engines = {}
     for name in names:
         on = device if name == 'mujoco_warp' else None

@@ -105,7 +105,7 @@ def init(
         print(f'{file}\nstart it with: internutopia run {file}')
     if package is not None:
         if start_from is not None:
-            raise ValueError('--from is for run files, not for --package')
+            raise ValueError('--from applies to run files, not to --package')
         folder = Path(package)
         write_package(folder)
         print(f'{folder}\ninstall it with: pip install --no-build-isolation -e {folder}')
@@ -119,7 +119,7 @@ def write_run_file(file: Path, start_from: str | None = None) -> None:
     source = _TEMPLATES / 'my_run.yaml' if start_from is None else demo_file(start_from)
     text = source.read_text().replace(source.name, file.name)  # in the commands that it names
     if file.exists():
-        raise ValueError(f'{file} is there already: use another name')
+        raise ValueError(f'{file} already exists: use another name')
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
 
@@ -128,11 +128,11 @@ def write_package(folder: Path) -> None:
     """Write a package with the name of its folder. ValueError if the name is invalid or taken."""
     name = folder.name
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
-        raise ValueError(f'--package {name}: a package is named in lower case letters, digits and _, such as my_robots')
+        raise ValueError(f'--package {name}: a package name has lower-case letters, digits and _, such as my_robots')
     if folder.exists():
-        raise ValueError(f'{folder} is there already: use another name')
+        raise ValueError(f'{folder} already exists: use another name')
     if importlib.util.find_spec(name) is not None:
-        raise ValueError(f'--package {name}: a module of this name is installed already')
+        raise ValueError(f'--package {name}: a module with this name is already installed')
     prefix = ''.join(part.capitalize() for part in name.split('_'))
     template = _TEMPLATES / 'package'
     for source in sorted(template.rglob('*')):

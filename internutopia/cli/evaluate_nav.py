@@ -90,7 +90,7 @@ def evaluate_nav(
         bool | None,
         typer.Option(
             '--sliding/--no-sliding',
-            help='Effect of walls: slide along them, or not; default: a flash does not, discrete steps do.',
+            help='Slide along walls, or stop at them; default: stop with flash, slide with discrete.',
         ),
     ] = None,
     count_left_out: Annotated[
@@ -110,11 +110,13 @@ def evaluate_nav(
     threads: Threads = None,
     out: Annotated[
         Path | None,
-        typer.Option(help='Folder for results.jsonl, report.json and pictures; default: out/<file name>.'),
+        typer.Option(help='Folder for results.jsonl, report.json and images; default: out/<file name>.'),
     ] = None,
     video: Annotated[
         int,
-        number_option(min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes to film per scene.'),
+        number_option(
+            min=0, max=MAX_COUNT, help='Number of best, worst and failed episodes per scene to render as videos.'
+        ),
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -142,7 +144,7 @@ def evaluate_nav(
     if is_mapped:
         evaluated |= {'mapping': mapping.model_dump(mode='json'), 'horizon': asked.horizon}
     conditions = {'episodes_file': str(source), 'robot': robot, 'moves': setup.moves, **evaluated}
-    conditions |= {'allow_sliding': sliding, 'distance': distance}
+    conditions |= {'allow_sliding': setup.slides, 'distance': distance}
     wrong: list[str] = []
     tasks, unreachable, unusable = evaluation.navigation_tasks(
         _read(source, scenes, wrong),
@@ -157,7 +159,7 @@ def evaluate_nav(
     parts = [fault.partition(': ') for fault in wrong]
     unusable += [evaluation.not_run('', episode, evaluation.LEFT_OUT, reason) for episode, _, reason in parts]
     if not tasks:
-        raise ValueError(f'{source}: no episode can be gone{listed([*faults, *without_way])}')
+        raise ValueError(f'{source}: no episode can be run{listed([*faults, *without_way])}')
     if client is not None:
         mapping.check_instructions(tasks, asked.place)
     total = len(tasks) + len(without_way) + len(faults)
@@ -229,7 +231,7 @@ def _print(summary: Mapping[str, SceneSummary], title: str, notes: Sequence[str]
     names = list(summary) if len(summary) > 2 else [ALL]  # one scene is all
     rows = [
         (
-            name if name == ALL else Path(name).name,
+            name if name == ALL else Path(name).name or '(not known)',
             str(summary[name].episodes),
             *(figure(summary[name].figures.get(column), column in RATES) for column in columns),
         )
@@ -318,7 +320,7 @@ def sample_episodes(
     from internutopia_extension.navigation.robots import built_in_robot
 
     if category and task != 'objectnav':
-        raise ValueError('--category is for --task objectnav')
+        raise ValueError('--category applies to --task objectnav')
     ranges = navigation.Ranges(distance, ratio)
     agent = navigation.Agent.of(built_in_robot(robot), step_height)
     found: list[NavigationEpisode] = []
@@ -345,10 +347,10 @@ def sample_episodes(
 def draw_map(
     scene: Annotated[str, typer.Argument(help='Scene file (USD, URDF, MJCF).', metavar='SCENE')],
     robot: _Robot = 'h1',
-    out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>_map.png.')] = None,
+    out: Annotated[Path | None, typer.Option(help='Image file; default: out/<file name>_map.png.')] = None,
     step_height: _StepHeight = None,
 ) -> int:
-    """Draw the navigation map of a scene for a robot."""
+    """Render the navigation map of a scene for a robot."""
     from internutopia.navigation import Agent, MapPicture, NavigationMap
     from internutopia_extension.navigation.robots import built_in_robot
 

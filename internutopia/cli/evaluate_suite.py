@@ -80,10 +80,11 @@ def evaluate_suite(
     threads: Threads = None,
     out: Annotated[
         Path | None,
-        typer.Option(help='Folder for results.jsonl, report.json and films; default: out/<suite>.'),
+        typer.Option(help='Folder for results.jsonl, report.json and videos; default: out/<suite>.'),
     ] = None,
     video: Annotated[
-        int, number_option(min=0, max=MAX_COUNT, help='Number of failed episodes to film per task and axis.')
+        int,
+        number_option(min=0, max=MAX_COUNT, help='Number of failed episodes per task and axis to render as videos.'),
     ] = 0,
     resume: Resume = False,
     overwrite: Overwrite = False,

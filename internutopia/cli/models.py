@@ -137,16 +137,16 @@ def _collider_text(collider: ColliderFacts) -> str:
 @command('show {source}')
 def show(
     source: Annotated[str, typer.Argument(help='Scene or robot file (USD, URDF, MJCF), or run file.', metavar='SCENE')],
-    out: Annotated[Path | None, typer.Option(help='Picture file; default: out/<file name>.png.')] = None,
+    out: Annotated[Path | None, typer.Option(help='Image file; default: out/<file name>.png.')] = None,
     size: Annotated[
         tuple[int, int], typer.Option(min=1, max=MAX_SIDE, help='Width and height in pixels.', metavar='WIDTH HEIGHT')
     ] = (1280, 960),
 ) -> int:
-    """Draw a scene, a robot, or the envs of a run at its start."""
+    """Render a scene, a robot, or the envs of a run at its start."""
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f'a picture needs pillow ({error}): {install_hint("cli")}') from error
+        raise ImportError(f'an image needs pillow ({error}): {install_hint("cli")}') from error
     from internutopia.cli.run_file import read_run_file
     from internutopia.core.vec_env import Env
 
@@ -188,7 +188,7 @@ def list_names(
     """List the names that configs can use: robots, scenes, controllers, learning tasks, their terms, demos, ..."""
     if name is not None:
         if kind != 'terms':
-            raise ValueError(f'only terms have parameters to show, not {kind}: `internutopia list terms {name}`')
+            raise ValueError(f'only terms have parameters, not {kind}: `internutopia list terms {name}`')
         return _show_terms(name)
     names = _names(kind)
     width = max(map(len, names), default=0)
@@ -234,8 +234,7 @@ def _names(kind: Kind) -> dict[str, str]:
             builtin = {name: ' '.join(text.split()) for name, text in texts.items()}
             return {**builtin, **dict.fromkeys(assets.scenes, assets.folder)}
         case 'tasks':
-            modules = {env_id: gymnasium.registry[env_id].kwargs['task'] for env_id in list_tasks()}
-            return {env_id: f'{_summary(import_module(name))} ({name})' for env_id, name in modules.items()}
+            return {env_id: _task_summary(**gymnasium.registry[env_id].kwargs) for env_id in list_tasks()}
         case 'suites':  # with their tasks
             from internutopia.evaluation.suites import suites
 
@@ -246,6 +245,12 @@ def _names(kind: Kind) -> dict[str, str]:
             return {
                 name: _summary(cls) for name, cls in REGISTRIES['task' if kind == 'task-types' else kind[:-1]].items()
             }
+
+
+def _task_summary(task: str, **options: Any) -> str:
+    """Return the first line of a task module's docstring, with the options that tell its ids apart."""
+    given = [f'{name}={value}' for name, value in options.items() if isinstance(value, str | int | float)]
+    return f'{_summary(import_module(task))} ({", ".join([task, *given])})'
 
 
 def _summary(thing: Any) -> str:

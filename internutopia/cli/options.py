@@ -197,7 +197,7 @@ class ClientOptions:
         number_option(min=1, max=MAX_COUNT, help='Steps of a chunk of actions that are executed; default: all.'),
     ] = None
     policy_timeout: Annotated[
-        float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each answer of the policy, in seconds.')
+        float, number_option(min=0.001, max=MAX_SECONDS, help='Time limit for each reply of the policy, in seconds.')
     ] = 60.0
     policy_name: Annotated[
         str | None,
@@ -282,7 +282,7 @@ def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
         try:
             values[name] = load_yaml(value)
         except yaml.YAMLError as error:
-            raise ValueError(f'{option} {text}: the value is no YAML: {error}') from None
+            raise ValueError(f'{option} {text}: the value is not valid YAML: {error}') from None
     return values
 
 

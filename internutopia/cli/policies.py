@@ -53,7 +53,7 @@ def play(
     ] = None,
     velocity: Velocity = None,
     out: Annotated[
-        Path | None, typer.Option(help='Picture (.png) or video (.mp4, .gif); default: play.png beside the policy.')
+        Path | None, typer.Option(help='Image (.png) or video (.mp4, .gif); default: play.png next to the policy.')
     ] = None,
     size: Annotated[
         tuple[int, int] | None,
@@ -78,7 +78,7 @@ def play(
     config = trained.config(envs, seed, engine=engine)
     if viewer or viewer_address:
         if out is not None or size is not None or camera is not None:
-            raise ValueError('--out, --size and --camera are for files, --viewer shows it live: give one of them')
+            raise ValueError('--out, --size and --camera write a file, --viewer shows it live: use one or the other')
         show = functools.partial(open_viewer, address=viewer_address or LOOPBACK)
         run(trained.act, config, show, seconds=seconds, command=speeds, arrays=trained.arrays)
         return 0
@@ -153,7 +153,7 @@ def export(
     env_id: TaskId = None,
     trust: Trust = False,
     out: Annotated[
-        Path | None, typer.Option(help='Policy file (.onnx); default: policy.onnx beside the source.')
+        Path | None, typer.Option(help='Policy file (.onnx); default: policy.onnx next to the source.')
     ] = None,
 ) -> int:
     """Export a policy as an ONNX file with the metadata needed to run it."""
@@ -273,11 +273,11 @@ def evaluate_fit(
         print(f'  {what}: it {describe(trial)}')
     print('\n'.join(result.faults) or 'It does as commanded.')
     if result.proposals:
-        print('It does as commanded with one of these changes, the best first:')
+        print('The policy follows commands with one of these changes, the best first:')
         for name, trials in result.proposals:
             print(f'  {name}\n    it then {describe(trials.walked)}')
     elif result.fails:
-        print('No single change of those that were tried makes it do so: there may be two mistakes.')
+        print('None of the tested changes fixes it: there may be two mistakes.')
     return int(bool(result.faults))
 
 

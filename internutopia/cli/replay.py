@@ -39,7 +39,7 @@ def replay(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help='Write all episodes to a new dataset with newly rendered pictures.', metavar='NEW'),
+        typer.Option(help='Write all episodes to a new dataset with newly rendered images.', metavar='NEW'),
     ] = None,
     video: Annotated[
         Path | None, typer.Option(help='Write a real-time video of the episode (.mp4, .gif).', metavar='FILE')
@@ -54,13 +54,13 @@ def replay(
     address = viewer_address or (LOOPBACK if viewer else None)
     if out is not None and (actions or video is not None or address is not None or episode):
         raise typer.BadParameter(
-            'writes all episodes: leave out --episode, --actions, --video and --viewer', param_hint='--out'
+            'writes all episodes: omit --episode, --actions, --video and --viewer', param_hint='--out'
         )
     for option, given in (('--camera', camera), ('--augment', appearance)):
         if given is not None and video is None and out is None:
-            raise ValueError(f'{option} is for pictures: add --video FILE, or --out NEW')
+            raise ValueError(f'{option} applies to images: add --video FILE, or --out NEW')
     if actions and (video is not None or address is not None):
-        raise ValueError('--actions compares states and shows nothing: leave out --video and --viewer')
+        raise ValueError('--actions compares states and renders nothing: omit --video and --viewer')
     looks = None if appearance is None else Looks.read(appearance)
     place = None if camera is None else ReplayCamera.read(camera)
     dataset = Dataset(folder)
@@ -79,7 +79,7 @@ def replay(
                   f'largest difference of a position: {drift.errors.max(initial=0.0):.3g}')  # fmt: skip
             return 0
         _show(replayed, place, video, address)
-        print(f'{name}: {len(replayed.episode.states)} states, the same to the bit')
+        print(f'{name}: {len(replayed.episode.states)} states, bitwise identical')
     if video is not None:
         print(video)
     return 0

@@ -116,7 +116,7 @@ def run(
     of_video = {'--camera': camera, '--video-env (--env)': video_env, '--size': size, '--fps': fps}
     if video is None and (given := [name for name, value in of_video.items() if value is not None]):
         raise typer.BadParameter(
-            f'{", ".join(given)}: only with --video, the file to film into (--env-num is the number of envs)'
+            f'{", ".join(given)}: only with --video, the video file (--env-num is the number of envs)'
         )
     if quiet:
         log.setLevel(logging.ERROR)

@@ -23,9 +23,9 @@ _UserName = Annotated[str, typer.Argument(help='Name of the user.', metavar='NAM
 def serve(
     config: Annotated[Path, typer.Argument(help='Run file with learning tasks.', metavar='CONFIG.yaml')],
     host: Annotated[
-        str, typer.Option(help='Address to listen at; addresses beyond this machine require --tokens.')
+        str, typer.Option(help='Address to listen on; other than loopback requires --tokens.')
     ] = '127.0.0.1',
-    port: Annotated[int, number_option(min=0, max=65535, help='Port to listen at; 0: any free port.')] = 8001,
+    port: Annotated[int, number_option(min=0, max=65535, help='Port to listen on; 0: any free port.')] = 8001,
     tokens: Annotated[
         Path | None, typer.Option(help='Tokens file of the users, see `internutopia token`.', metavar='FILE')
     ] = None,

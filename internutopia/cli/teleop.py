@@ -67,7 +67,7 @@ def teleop(
     resume: Annotated[bool, typer.Option('--resume', help='Run the episodes without a result.')] = False,
     overwrite: Overwrite = False,
 ) -> int:
-    """Steer a robot through the episodes of a run file, and mark those that succeeded."""
+    """Control a robot through the episodes of a run file, and mark the successful ones."""
     from internutopia.cli.run_file import read_run_file
     from internutopia.core.vec_env import Env
     from internutopia.teleoperation import Session
@@ -109,7 +109,7 @@ def _robot_of(config: Config, name: str | None) -> str:
     for index, task in enumerate(config.task_configs):
         names = [robot.name for robot in task.robots]
         if name is None and len(names) != 1:
-            raise ValueError(f'task_configs[{index}] has the robots {names}: name the controlled one, --robot NAME')
+            raise ValueError(f'task_configs[{index}] has the robots {names}: select one with --robot NAME')
         name = name or names[0]
         if name not in names:
             raise ValueError(f'--robot {name}: task_configs[{index}] has no such robot; {did_you_mean(name, names)}')

@@ -130,7 +130,9 @@ def _changed_settings(file: Path | None, texts: Sequence[str], of_options: Mappi
     given = {name: value for name, value in of_options.items() if value is not None}
     for name in given.keys() & of_texts.keys():
         option = f'--{name.replace("_", "-")}'
-        raise ValueError(f'{option} {given[name]} and --setting {name}={of_texts[name]} are the same setting: give one')
+        raise ValueError(
+            f'{option} {given[name]} and --setting {name}={of_texts[name]} are the same setting: use one of them'
+        )
     return {**of_file, **of_texts, **given}
 
 
@@ -139,7 +141,7 @@ def _by_field(settings: dict[str, Any], where: str) -> dict[str, Any]:
     if 'num_envs' not in settings:
         return settings
     if 'env_num' in settings:
-        raise ValueError(f'{where}: num_envs and env_num are the same setting: give one')
+        raise ValueError(f'{where}: num_envs and env_num are the same setting: use one of them')
     return {'env_num' if name == 'num_envs' else name: value for name, value in settings.items()}
 
 

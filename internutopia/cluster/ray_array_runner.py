@@ -116,7 +116,9 @@ class RayArrayRunner:
     @property
     def runner(self) -> Any:
         """Not available: RuntimeError."""
-        raise RuntimeError('the robots, scenes and pictures of a distributed VectorEnv are in its workers, not here')
+        raise RuntimeError(
+            'robots, scenes and images of a distributed VectorEnv are in its workers, not in this process'
+        )
 
     def seed(self, seed: int | Sequence[int]) -> None:
         """Start everything random, endless orders of episodes and the curriculum anew."""

@@ -202,7 +202,7 @@ class Cluster:
         if self._lost is not None:
             raise self._lost_error()
         if not self.alive:
-            raise ConnectionError('the connection to Ray was ended by this program (ray.shutdown): build a new Env')
+            raise ConnectionError('this program closed the connection to Ray (ray.shutdown): create a new Env')
 
     def _lost_error(self) -> ConnectionError:
         address, fate = self._session[0] if self._session else '', self._lost and self._lost.fate
@@ -277,13 +277,13 @@ def connect(distribution: RayDistributionCfg) -> Cluster:
     with _lock:
         if _current is not None and not _current.alive:
             if not _current.end():
-                raise ConnectionError('Ray has not ended the last connection yet: try again, or in a new process')
+                raise ConnectionError('Ray is still closing the last connection: try again, or use a new process')
             _current = None
         requested = {'head_address': distribution.head_address, 'working_dir': folder}
         granted = _current.requested if _current is not None else {} if ray.is_initialized() else requested
         for name, value in requested.items():
             if value is not None and granted.get(name) != value:
-                log.warning('distribution_config.%s has no effect: this process is connected to Ray already', name)
+                log.warning('distribution_config.%s has no effect: this process is already connected to Ray', name)
         if _current is None:
             _current = Cluster({}, granted) if ray.is_initialized() else _open(distribution, granted)
             atexit.unregister(_end)
@@ -343,8 +343,8 @@ def _open(distribution: RayDistributionCfg, requested: Mapping[str, Any]) -> Clu
                 '~/.ray/auth_token or RAY_AUTH_TOKEN'
             ) from error
         raise ConnectionError(
-            f"{where}: no Ray cluster answers there ({cause}); start one with 'ray start --head', or leave the address "
-            'out, for processes of this machine'
+            f"{where}: no Ray cluster responds there ({cause}); start one with 'ray start --head', or omit the "
+            'address to use processes of this machine'
         ) from error
 
 

@@ -214,7 +214,7 @@ class RayRunner(EnvRunner):
     @override
     def watch(self, begin: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
         if self._watcher is not None:
-            raise ValueError('the workers of this run are watched already')
+            raise ValueError('the workers of this run already have a watcher')
         self._watcher = pickled(begin)
         try:
             self._call_all('watch', lambda group: (self._watcher,), range(len(self.groups)))

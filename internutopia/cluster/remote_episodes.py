@@ -72,7 +72,7 @@ class LostEpisodes:
             lost[env_id] = text, again
         back = [episode for env_id, (episode, _, _) in running.items() if lost[env_id][1]]
         self._queue.put_back(back)
-        log.warning('%s: another one takes its place, %d episodes go back to the queue', reason, len(back))
+        log.warning('%s: it is replaced, and %d episodes return to the queue', reason, len(back))
         return lost
 
     def count(self, episodes: Iterable[Episode]) -> None:

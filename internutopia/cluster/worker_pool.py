@@ -178,7 +178,9 @@ class WorkerPool:
 
         for _ in range(_MAX_SPAWNS):
             while not self._cluster.wait([self._setups[worker]], 1, _START_WARNING_INTERVAL):
-                log.warning('worker %d is not up yet: does the cluster have room for it? (see `ray status`)', worker)
+                log.warning(
+                    'worker %d has not started yet: does the cluster have free resources? (see `ray status`)', worker
+                )
             try:
                 self._places[worker] = self._cluster.get(self._setups[worker])
                 with self._cluster.call():

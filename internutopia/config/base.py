@@ -49,7 +49,7 @@ def _not_zero(quaternion: tuple[float, ...]) -> tuple[float, ...]:
     length = math.hypot(*quaternion)
     if not _LENGTHS[0] <= length <= _LENGTHS[1]:
         name = 'zero' if length < _LENGTHS[0] else f'{length:.1g}'
-        raise ValueError(f'a quaternion of length {name} is no orientation; (1, 0, 0, 0) means not rotated')
+        raise ValueError(f'a quaternion of length {name} is not an orientation; (1, 0, 0, 0) means not rotated')
     return quaternion
 
 

@@ -74,7 +74,7 @@ class Config(BaseCfg):
     seed: Seed | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
     compat: Version = Field(default_factory=version_of_process, validate_default=True)
-    """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
+    """Version whose behaviour applies where 2.x differs (`docs/porting.md`); default: environment variable
     INTERNUTOPIA_COMPAT."""
 
     _tasks_by_type = items_by_type('task_configs', TaskCfg)
@@ -158,7 +158,7 @@ class Config(BaseCfg):
         except ValidationError as error:
             error.add_note(f'in {path}')
             if 'actions' in values:
-                error.add_note('actions are for `internutopia run`; a script gives them to `Env.step`')
+                error.add_note('actions are for `internutopia run`; a script passes them to `Env.step`')
             raise
 
     def to_yaml(self, path: str | os.PathLike[str]) -> None:

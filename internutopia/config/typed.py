@@ -97,7 +97,7 @@ class TypedCfg(BaseCfg):
         ValueError if it is one config alone, or text.
         """
         if isinstance(items, BaseModel | Mapping | str):
-            raise ValueError(f'expected a list of configs, got one {type(items).__name__}: put it into a list, [...]')
+            raise ValueError(f'expected a list of configs, got one {type(items).__name__}: put it in a list, [...]')
         return items if items is None else _items_adapter(cls).validate_python(items)
 
     @classmethod

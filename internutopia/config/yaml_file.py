@@ -60,7 +60,7 @@ class _BoundedLoader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise ValueError(f'{key.value!r} is there twice{key.start_mark}')
+                    raise ValueError(f'{key.value!r} is duplicated{key.start_mark}')
                 seen.add(key.value)
         return node
 

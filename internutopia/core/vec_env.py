@@ -146,7 +146,7 @@ class Env:
         self._check_open('action_space')
         (env_id,) = self._check_ids([env_id], 'env_id')
         if env_id not in self.active_task_configs:
-            raise EnvValueError(env_id, f'action_space: env {env_id} holds no episode; reset it first')
+            raise EnvValueError(env_id, f'action_space: env {env_id} has no episode; reset it first')
         return self._runner.action_space(env_id, robot, controller)
 
     @exclusive
@@ -360,6 +360,7 @@ class Env:
         """Free everything; twice is fine, any other call afterwards is an error."""
         if not self.closed:
             self.closed = True
+            self.conventions.end(self._runner)
             self._runner.close()
 
     def _start(self, env_ids: Sequence[int]) -> tuple[list[Any], list[Any]]:
@@ -372,7 +373,7 @@ class Env:
 
     def _check_open(self, call: str) -> None:
         if self.closed:
-            raise RuntimeError(f'{call}: this Env is closed; build a new one')
+            raise RuntimeError(f'{call}: this Env is closed; create a new one')
 
     def _check_was_reset(self, call: str) -> None:
         if not self._may_step:
@@ -385,9 +386,9 @@ class Env:
             raise ValueError(f'{name} must be a list of env ids, got {ids!r}')
         for value in ids:
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < self.num_envs:
-                raise ValueError(f'{name}: {value!r} is no env id; expected integers in 0..{self.num_envs - 1}')
+                raise ValueError(f'{name}: {value!r} is not an env id; expected integers in 0..{self.num_envs - 1}')
             if int(value) in checked:
-                raise ValueError(f'{name}: env {value} is named twice')
+                raise ValueError(f'{name}: env {value} is listed twice')
             checked[int(value)] = None
         return list(checked)
 

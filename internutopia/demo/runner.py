@@ -117,7 +117,7 @@ def _render(env: Env, obs: Obs, file: str) -> int:
 
         Image.fromarray(env.runner.render(camera, (640, 480))).save(file)
     except (ImportError, NoOpenGLError, OSError, ValueError) as error:
-        print(f'no picture: {error}', file=sys.stderr)
+        print(f'no image: {error}', file=sys.stderr)
         return 1
     print(f'wrote {file}')
     return 0

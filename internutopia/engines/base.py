@@ -92,10 +92,32 @@ class World(ABC):
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
     version: int  # grows whenever any state may have changed
     picture_seconds: float = 0.0  # [s], that cameras of robots have spent on pictures
-    frame_due: bool = True  # whether cameras take new pictures for the observations that are made now
+    keeps_frames: bool = False  # True if pictures that are read directly stay as they are from frame to frame
+    stepped: int = 0  # how much of `version` is steps
     arrays: ArrayMaker  # of the kind that views give and take
     write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
     noise_keys: NDArray[np.uint64]  # (env_num,), set by the runner: what random numbers of an env's episode depend on
+
+    _frame_due: bool = True
+    _frames: int = 0
+
+    @property
+    def frame_due(self) -> bool:
+        """True if cameras take new pictures for the observations that are made now."""
+        return self._frame_due
+
+    @frame_due.setter
+    def frame_due(self, is_due: bool) -> None:
+        self._frame_due = is_due
+        self._frames += is_due
+
+    @property
+    def picture_version(self) -> int:
+        """Number that changes whenever a camera that is read directly has a new picture.
+
+        If it keeps frames, that is when one is due, or something has changed by other means than steps.
+        """
+        return self.version - self.stepped + self._frames if self.keeps_frames else self.version
 
     @cached_property
     def step_dt(self) -> float:

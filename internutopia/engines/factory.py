@@ -32,8 +32,8 @@ def create_world(
     SCENES.capacity = int(config.scene_cache)
     if not config.headless and config.backend != 'isaac_sim':
         warn_once(
-            'SimConfig.headless=False: backend %r opens no window. `internutopia run --viewer` and '
-            '`internutopia.viewer.attach(env)` show envs live in a browser, Env.render() gives pictures',
+            'SimConfig.headless=False: backend %r does not open a window. `internutopia run --viewer` and '
+            '`internutopia.viewer.attach(env)` show envs live in a browser, Env.render() returns images',
             config.backend,
         )
     if config.backend in ('physx', 'isaac_sim') and (left_out := config.contact.model_dump(exclude_none=True)):
@@ -70,7 +70,7 @@ def create_world(
 def _check_renderer(config: SimConfig) -> None:
     if config.renderer == 'raytrace':
         raise ValueError(
-            f"SimConfig.renderer='raytrace': backend {config.backend!r} draws with OpenGL; use 'opengl' or 'auto', "
+            f"SimConfig.renderer='raytrace': backend {config.backend!r} renders with OpenGL; use 'opengl' or 'auto', "
             "or backend='mujoco_warp' for ray tracing"
         )
 

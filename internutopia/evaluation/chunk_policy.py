@@ -79,7 +79,7 @@ class ChunkPolicy(ClientPolicy):
         chunk_controller: str | None = None,
     ):
         if horizon is not None and ensemble is not None:
-            raise ValueError('a policy with temporal ensembling is asked in every step: leave the horizon out')
+            raise ValueError('with temporal ensembling, the policy is called in every step: omit the horizon')
         super().__init__(client)
         self._mapper = mapper
         self._horizon, self._ensemble, self._chunk_controller = horizon, ensemble, chunk_controller

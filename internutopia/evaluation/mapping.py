@@ -70,7 +70,7 @@ class GripperCfg(BaseCfg):
 
 
 class PictureFormCfg(BaseCfg):
-    """Form of a picture that a policy is sent."""
+    """Format of an image that is sent to a policy."""
 
     size: Resolution = (224, 224)
     """Width and height, pixels."""
@@ -91,7 +91,7 @@ class PictureFormCfg(BaseCfg):
 
 
 class PictureCfg(PictureFormCfg):
-    """A picture of a camera of a suite."""
+    """Image of a camera of a suite."""
 
     camera: str
     """Camera of the suite."""
@@ -152,9 +152,9 @@ class ActionMappingCfg(BaseCfg):
     @classmethod
     def _check_names(cls, names: list[str]) -> list[str]:
         if not names:
-            raise ValueError('an answer needs at least one array of actions')
+            raise ValueError('a reply needs at least one array of actions')
         if len(set(names)) < len(names):
-            raise ValueError(f'each array is a part of a row once, got {names}')
+            raise ValueError(f'each array can be part of a row only once, got {names}')
         return names
 
 
@@ -177,7 +177,7 @@ class NamedMappingCfg(BaseCfg):
 
 
 class MappingCfg(NamedMappingCfg):
-    """Names and forms of what a policy of an arm is sent, and of what it answers."""
+    """Names and formats of the observations that a policy of an arm is sent, and of its replies."""
 
     observation: ObservationMappingCfg = ObservationMappingCfg()
     """What it is sent."""

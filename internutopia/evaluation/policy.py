@@ -111,7 +111,7 @@ def array_of(answer: Any, name: str) -> NDArray[Any]:
     if not isinstance(answer, Mapping):
         raise PolicyError(f'expected a mapping with {name!r}, got {type(answer).__name__}')
     if name not in answer:
-        raise PolicyError(f'the answer has no {name!r}; it has {sorted(map(str, answer))}')
+        raise PolicyError(f'the reply has no {name!r}; it has {sorted(map(str, answer))}')
     try:
         return np.asarray(answer[name])
     except ValueError:

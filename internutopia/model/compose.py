@@ -239,8 +239,11 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
             geom.density = obj.density
         if not obj.collider:
             geom.contype = geom.conaffinity = 0
-        elif obj.dynamic:
+        elif obj.dynamic or obj.friction is not None:
             make_rigid(geom)
+        if obj.friction is not None:
+            geom.friction = [obj.friction, *geom.friction[1:]]
+            geom.priority = 1  # else the greater one of two counts
         return []
     assert obj.asset is not None
     bolted = not obj.dynamic and _is_bolted(child, obj.asset)

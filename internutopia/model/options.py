@@ -193,7 +193,7 @@ def _warn_of_lost_options(robot: RobotAsset, options: Any) -> None:
         elif not np.array_equal(value, getattr(default, name)) and not np.array_equal(value, result):
             lost.append(f'{name} {_text(name, value)} (it is {_text(name, result)})')
     if lost:
-        warn_once('robot %r: options of its model that do not count in this scene: %s', robot.name, ', '.join(lost))
+        warn_once('robot %r: options of its model that are ignored in this scene: %s', robot.name, ', '.join(lost))
 
 
 def _names(options: Any) -> Iterable[str]:

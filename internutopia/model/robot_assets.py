@@ -93,7 +93,7 @@ def remove_surroundings(child: mujoco.MjSpec, robot: RobotSpec, *, in_scene: boo
 def warn_of_removed(robot: RobotSpec, removed: list[str]) -> None:
     """Warn of what was removed from a robot's file, once."""
     if removed:
-        warn_once('%s: left out, as the env or the config of the robot says it: %s', robot.asset, ', '.join(removed))
+        warn_once('%s: left out, as the env or the config of the robot defines it: %s', robot.asset, ', '.join(removed))
 
 
 def clear_mocap(child: mujoco.MjSpec) -> list[str]:

@@ -173,7 +173,7 @@ def _warn_of_unknown(semantics: Iterable[str], known: set[str]) -> None:
             hint = did_you_mean(
                 wrong, [name.removeprefix(SCENE_PREFIX) for name in known if name.startswith(SCENE_PREFIX)]
             )
-            warn_once('text %r labels nothing: there is no such body or geom; %s', PREFIX + wrong, hint)
+            warn_once('text %r has no effect: there is no such body or geom; %s', PREFIX + wrong, hint)
 
 
 def _merge(semantics: Iterable[Mapping[str, str]]) -> dict[str, str]:

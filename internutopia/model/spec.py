@@ -180,7 +180,8 @@ class ObjectSpec:
     `shape`: of an object without an asset; the axis of round ones is z, a cone's tip is up, a capsule's ends are half
     spheres of its width, a plane has no end and is not dynamic. `dynamic` objects move under physics, the others stay
     where they are put. `collider=False` makes it visual only. `mass` [kg] wins over `density` [kg/m3]; with neither,
-    the asset's own (or 1000 kg/m3) counts. `prim_path`: where it is below its env, on a stage; `/objects/<name>` if
+    the asset's own (or 1000 kg/m3) counts. `friction` of a shape, if given, counts whatever it touches, but for the
+    greater one of two that have one. `prim_path`: where it is below its env, on a stage; `/objects/<name>` if
     empty. `raw_lengths`, `ignore_usd_defaults`: as of a `SceneSpec`.
     """
 
@@ -193,6 +194,7 @@ class ObjectSpec:
     color: Vec3 = (0.6, 0.6, 0.65)
     mass: float | None = None
     density: float | None = None
+    friction: float | None = None
     dynamic: bool = True
     collider: bool = True
     prim_path: str = ''
@@ -268,7 +270,7 @@ class SceneSpec:
         objects = [
             (
                 *(each.name, each.prim_path, each.shape, each.scale, each.color, each.mass, each.density),
-                *(each.dynamic, each.collider, each.raw_lengths, each.ignore_usd_defaults),
+                *(each.friction, each.dynamic, each.collider, each.raw_lengths, each.ignore_usd_defaults),
             )
             for each in self.objects
         ]

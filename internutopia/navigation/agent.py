@@ -63,7 +63,7 @@ STEP_OF_HEIGHT = 0.05
 """Default height of the steps that a robot can take, as a fraction of its own height."""
 
 _TIMESTEP = 0.005  # s; nothing is stepped
-_DIGITS = 9  # of a length [m]: it is the same to the bit wherever a robot is
+_DIGITS = 9  # of a length [m]: it is bitwise identical wherever a robot is
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def read_episodes(path: str | os.PathLike[str], faults: list[str] | None = None)
         return collect_episodes(path, episodes, NavigationEpisode.model_validate, faults)
     except ValueError as error:
         if Path(path).suffix in _JSON_SUFFIXES:
-            error.add_note('files of Habitat or VLN-CE: see read_habitat and read_vln_ce, and write what they read')
+            error.add_note('files of Habitat or VLN-CE: see read_habitat and read_vln_ce, and save their results')
         raise
 
 
@@ -149,13 +149,13 @@ def collect_episodes(
             continue
         key = episode.scene, episode.episode_id
         if key in episodes:
-            wrong.append(f'{where}: scene {episode.scene!r} has an episode of this id already')
+            wrong.append(f'{where}: scene {episode.scene!r} already has an episode with this id')
         else:
             episodes[key] = episode
     shown = ''.join(f'\n  {fault}' for fault in wrong[:_SHOWN])
     shown += f'\n  and {len(wrong) - _SHOWN} more' if len(wrong) > _SHOWN else ''
     if not episodes:
-        raise ValueError(f'{path}: it holds no episode' if not count else f'{path}: no episode is right{shown}')
+        raise ValueError(f'{path}: it has no episodes' if not count else f'{path}: no episode is right{shown}')
     if faults is not None:
         faults += wrong
     elif wrong:

@@ -235,7 +235,7 @@ class MapFile:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile) as error:
-            warn_once('%s is damaged, the navigation map is made anew: %s', path, error, lasting=False)
+            warn_once('%s is damaged, the navigation map is computed again: %s', path, error, lasting=False)
             return None
 
     def write(self, surface: Surface, graph: Graph) -> None:

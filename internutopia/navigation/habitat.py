@@ -90,7 +90,7 @@ def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None 
     items, values = read_episode_list(path)
     if not items:
         raise ValueError(
-            f'{path}: it holds no episode; those of its scenes may be in files of a folder content beside it'
+            f'{path}: it has no episodes; those of its scenes may be in files of a folder `content` next to it'
         )
     by_category = values.get('goals_by_category')
     if by_category is None:

@@ -70,7 +70,7 @@ class NavigationMap:
         if not len(places):
             raise ValueError(
                 f'{name}: no room for an agent of radius {agent.radius:.3g} m and height {agent.height:.3g} m, '
-                'all of the floor is too close to something'
+                'all of the floor is too close to obstacles'
             )
         self.points, self.is_corner = self._graph.points, self._graph.is_corner
         self.cell_count = self._graph.cell_count

@@ -120,4 +120,4 @@ class MapPicture:
         try:
             self._image.save(path)
         except ValueError as error:
-            raise ValueError(f'{path}: {error}; for example, a picture is a .png') from None
+            raise ValueError(f'{path}: {error}; for example, an image is a .png') from None

@@ -116,7 +116,7 @@ def sample_object_episodes(
     rng = _generator(scene, seed)
     known = start.compiled.labels.categories
     if not known:
-        raise ValueError(f'{scene}: nothing in it is labelled, so there are no objects to go to')
+        raise ValueError(f'{scene}: it has no labelled objects, so there are no goals')
     for category in categories or ():
         if category not in known:
             raise ValueError(f'{scene}: nothing is labelled as {category!r}; {did_you_mean(category, sorted(known))}')
@@ -127,7 +127,7 @@ def sample_object_episodes(
         if each
     ]
     if not targets:
-        raise ValueError(f'{scene}: no place to stand is near enough to see any of: {", ".join(goals)}')
+        raise ValueError(f'{scene}: no free position is near enough to see any of: {", ".join(goals)}')
 
     def turns() -> Iterator[_Target]:
         while True:
@@ -177,7 +177,7 @@ def _sample(
                 raise ValueError(
                     f'{scene}: found {len(episodes)} of {count} episodes with a distance of '
                     f'{ranges.distance[0]:g} to {ranges.distance[1]:g} m and a ratio of {ranges.ratio[0]:g} to '
-                    f'{ranges.ratio[1]:g}; the longest way that was seen in vain is {longest:.3g} m'
+                    f'{ranges.ratio[1]:g}; the longest path that was rejected is {longest:.3g} m'
                 )
             continue
         first = int(chosen[0])

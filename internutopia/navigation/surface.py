@@ -186,7 +186,7 @@ def find_surface(
     places = gaps.standing(agent)
     if not places.any():
         raise ValueError(
-            f'there is nothing to stand on: no level surface with {agent.height:.3g} m of room above it; '
+            f'there is no ground: no level surface with {agent.height:.3g} m of room above it; '
             'a scene needs a floor that collides'
         )
     obstacles = find_obstacles(solids, fillings, gaps, agent, grid)

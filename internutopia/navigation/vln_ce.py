@@ -82,7 +82,7 @@ def _episode(
     elif reference:
         goals = [NavigationGoal(position=reference[-1])]
     else:
-        raise ValueError("it has neither 'goals' nor a 'reference_path': is it of a split without answers?")
+        raise ValueError("it has neither 'goals' nor a 'reference_path': is it from a split without ground truth?")
     instruction = item['instruction']
     words = instruction['instruction_text'] if isinstance(instruction, dict) else instruction
     info = {**(instruction if isinstance(instruction, dict) else {}), **item}

@@ -44,7 +44,7 @@ def augment(
     """
     target = Path(folder)
     if target.exists() and any(target.iterdir()):
-        raise ValueError(f'{target} is not empty: write the new dataset to a folder of its own')
+        raise ValueError(f'{target} is not empty: write the new dataset to a separate folder')
     config = config_to_run(dataset, trust)
     facts = {name: value for name, value in dataset.facts.items() if name not in ('version', 'config')}
     if looks is not None:

@@ -119,7 +119,7 @@ class RecordedEpisode:
             ImportError: they are a video, and PyAV is missing.
         """
         if leaf not in self.streams:
-            raise KeyError(f'{self.path} has no pictures {leaf!r}; {did_you_mean(leaf, self.streams)}')
+            raise KeyError(f'{self.path} has no images {leaf!r}; {did_you_mean(leaf, self.streams)}')
         stream = self.streams[leaf]
         if stream['kind'] == 'raw':
             return self.raw_frames(leaf)[frames]
@@ -164,7 +164,7 @@ class RecordedEpisode:
         rows: Leaves = {}
         for leaf, (size, *others) in sizes.items():
             if others:
-                warn_once('commands of %r are no column: their number changes', leaf)
+                warn_once('commands of %r are left out: their number changes', leaf)
                 continue
             steps = np.zeros((self.steps, size), np.float32)
             held = np.zeros(size, np.float32)
@@ -212,5 +212,5 @@ class _Observations(Mapping[str, NDArray[Any]]):
 
 def _damaged(path: Path, error: BaseException) -> ValueError:
     return ValueError(
-        f'{path} is damaged ({error}): take it from a copy, or move it elsewhere and record its episode again'
+        f'{path} is damaged ({error}): restore it from a copy, or move it elsewhere and record its episode again'
     )

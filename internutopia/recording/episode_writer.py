@@ -51,7 +51,7 @@ class EpisodeWriter:
         self._actions_complete = True
 
     def act(self, step: int, action: Any) -> None:
-        """Take the actions of a step, if they are no array; again if that is tried again."""
+        """Take the actions of a step, if they are not an array; again if that is tried again."""
         del self._actions[step:]
         try:
             text = _ENCODER.encode(action)

@@ -49,7 +49,7 @@ def mapped_features(dataset: Dataset, form: ArmForm) -> Features:
     videos = {leaf: recorded.videos.get(leaf) for leaf in _videos(form).values()}
     missing = [leaf for leaf, each in videos.items() if each is None]
     if missing:
-        raise ValueError(f'{dataset.folder}: no pictures {missing} were recorded, only {sorted(recorded.videos)}')
+        raise ValueError(f'{dataset.folder}: no images {missing} were recorded, only {sorted(recorded.videos)}')
     mapper = ArmMapper(form.mapping, form.arm)
     state = {_key(name): ((size,), 'float32') for name, size in mapper.state_sizes.items()}
     actions = {ACTION: ((mapper.size,), 'float32')}

@@ -96,7 +96,7 @@ class Recorder:
                 it has runs again.
         """
         if self._stop is not None:
-            raise ValueError('attach: this recorder records envs already')
+            raise ValueError('attach: this recorder is already attached')
         if isinstance(env, Env) and env.is_remote:
             config = env.config
             dataset = self._dataset(config, 'list', config.simulator.substeps * env.get_dt())
@@ -208,8 +208,6 @@ def _check_folder(folder: Path, resume: bool) -> None:
     probe.unlink()
     if Dataset.exists(folder):
         if not resume:
-            raise ValueError(
-                f'{folder} holds a dataset: record to another folder, or, with a run that has --resume, go on with it'
-            )
+            raise ValueError(f'{folder} already has a dataset: record to another folder, or continue it with --resume')
     elif any(folder.iterdir()):
-        raise ValueError(f'{folder} holds other files: record to a folder of its own')
+        raise ValueError(f'{folder} contains other files: record to a separate folder')

@@ -58,7 +58,7 @@ class GeomLook(BaseCfg):
     color: Vector = (1.0, 1.0, 1.0)
     """Red, green and blue, 0 to 1; a texture is multiplied with it."""
     texture: PathStr | None = None
-    """A picture on them: once per metre on planes, by texture coordinates on meshes, else once on each side."""
+    """Image on them: once per metre on planes, by texture coordinates on meshes, else once on each side."""
 
 
 class Light(BaseCfg):
@@ -73,7 +73,7 @@ class Light(BaseCfg):
     color: Vector = (0.6, 0.6, 0.6)
     """Red, green and blue, 0 to 1."""
     shadows: bool = True
-    """True if things cast shadows, in pictures of the quality `full`."""
+    """True if objects cast shadows, in images of the quality `full`."""
 
     @model_validator(mode='after')
     def _check_direction(self) -> Self:
@@ -160,7 +160,7 @@ class ReplayCamera(BaseCfg):
     prim_path: str | None = None
     """Instead of both: a camera of the scene, below the env (`robots/World/h1/logo_link/Camera`)."""
     resolution: Resolution = (640, 480)
-    """Width and height of pictures, pixels."""
+    """Width and height of images, pixels."""
 
     @model_validator(mode='after')
     def _check_place(self) -> Self:
@@ -246,7 +246,7 @@ class Replay:
         self._world.set_state(0, state)
         self.runner.batches.forget(0)
         if not _same(self._world.get_state(0), state):
-            raise ValueError(f'{self.episode.path}, state {step}: the engine does not take it back to the bit')
+            raise ValueError(f'{self.episode.path}, state {step}: the engine does not restore it bit for bit')
 
     def states(self) -> Iterator[int]:
         """Iterate over all states; yields the number of steps before each. Watchers of the runner see them as steps."""
@@ -265,7 +265,7 @@ class Replay:
         ValueError if its actions could not be recorded.
         """
         if not self.episode.facts['actions']['complete']:
-            raise ValueError(f'{self.episode.path}: its actions are more than numbers and text, and were not recorded')
+            raise ValueError(f'{self.episode.path}: its actions are not only numbers and text, and were not recorded')
         self._start()
         self.put(0)
         reached: list[tuple[PhysicsState, NDArray[np.float64]]] = []

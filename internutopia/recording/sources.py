@@ -56,7 +56,7 @@ def source_of(env: Any) -> StepSource:
     if isinstance(env, VectorEnv):
         if not isinstance(env.core, ArrayRunner):
             raise NotImplementedError(
-                'recording needs the envs of a VectorEnv in this process, these are in workers: leave out distribute()'
+                'recording needs the envs of a VectorEnv in this process, these are in workers: omit distribute()'
             )
         if isinstance(env.core.runner.world, DeviceWorld):
             raise NotImplementedError('recording needs arrays of numpy: the envs of this VectorEnv are on a device')

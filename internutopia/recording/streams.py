@@ -150,7 +150,7 @@ def check_codec(codec: str) -> None:
     if codec not in av.codec.codecs_available:
         raise ValueError(
             f'this PyAV ({av.__version__}) has no encoder {codec!r}: install one of the wheels of PyPI '
-            '(pip install --force-reinstall av), or record with --format hdf5, which keeps pictures as arrays'
+            '(pip install --force-reinstall av), or record with --format hdf5, which stores images as arrays'
         )
 
 

@@ -154,7 +154,7 @@ class Client:
                 backoff = min(MIN_BACKOFF * 2.0 ** (attempt - 1), MAX_BACKOFF) * random.uniform(0.5, 1.0)
                 backoff = max(backoff, error.retry_after)
                 if time.monotonic() + backoff >= deadline:
-                    error.add_note(f'given up after {attempt} attempts in {timeout:g} s')
+                    error.add_note(f'gave up after {attempt} attempts in {timeout:g} s')
                     raise
             time.sleep(backoff)
 
@@ -190,7 +190,7 @@ def _parsed(reply: type[ReplyT], message: Any, call: str) -> ReplyT:
     try:
         return reply.model_validate(message)
     except ValidationError as error:
-        raise RemoteError(f'{call}: the reply is not as it should be: {error}') from error
+        raise RemoteError(f'{call}: the reply is invalid: {error}') from error
 
 
 def _decoded(response: httpx.Response, body: bytes, call: str) -> Any:

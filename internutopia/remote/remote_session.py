@@ -143,7 +143,7 @@ def _end(client: Client, session_id: str, process: int) -> None:
         client.post('session/close', request, protocol.Closed, _CLOSE_TIMEOUT)
         logger.info('Closed session %s', session_id)
     except SessionLostError:
-        logger.info('Session %s was gone already', session_id)
+        logger.info('Session %s no longer existed', session_id)
     except (RemoteError, AlreadyPendingCallError) as error:  # of a thread that the program did not wait for at its end
         logger.warning('Session %s stays open until it expires: %s', session_id, error)
     finally:

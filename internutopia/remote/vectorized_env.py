@@ -119,7 +119,7 @@ class RemoteVectorizedEnv:
     def reset_specific_envs(self, env_ids: Sequence[int]) -> tuple[Array, Infos]:
         """Start the next episodes in some envs: observations `(len(env_ids), k)` and infos, in their order.
 
-        ValueError if an env does not exist or is named twice; nothing is reset.
+        ValueError if an env does not exist or is listed twice; nothing is reset.
         """
         check_open(self._closed, 'reset_specific_envs')
         ids = [int(env_id) for env_id in env_ids]

@@ -120,7 +120,7 @@ def _check_mujoco(session: RemoteSession) -> None:
     theirs, url = session.facts.mujoco, session.client.base_url
     if theirs is None:
         raise VersionMismatchError(
-            f'the server {url} is older than the viewer of remote envs: {install_hint("remote")} there', 'version'
+            f'the server {url} is too old for the viewer of remote envs: {install_hint("remote")} there', 'version'
         )
     if theirs != mujoco.__version__:
         raise VersionMismatchError(

@@ -11,7 +11,8 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import mujoco
@@ -32,6 +33,7 @@ from internutopia.rendering.camera import (
     RenderRequest,
     add_markers,
 )
+from internutopia.rendering.cutaway import ceiling_height, nothing_above
 from internutopia.rendering.gl import SOFTWARE_TURN, open_context, renders_in_software
 from internutopia.rendering.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
@@ -43,6 +45,8 @@ _PLAIN = (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR)
 _PLAIN_DETAIL = 12, 6, 1  # faces of round things around and along their axis, and of boxes along their edges
 _FLOOR_CELLS = 40  # of an infinite plane along its edges; the engine's 200 are most of a picture's time
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
+_SHADOWS = 4.0  # m, at least: within this radius around what a camera sees, directional lights cast shadows
+_STEEP = 0.25  # sine of the angle from which on a camera looks down on what it shows, however far
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
 _GROUPS_SHOWN = 3  # the first ones
@@ -161,17 +165,20 @@ class _ModelScene:
                 )
         count = self._scene.ngeom
         add_markers(self._scene, request.markers)
-        if request.layer == 'moving':
-            self._render_moving(request)
-        else:
-            self._render(request.camera_pose, request.frame, labels, request.layer)
+        with self._cut(request.camera_pose):
+            if request.layer == 'moving':
+                self._render_moving(request)
+            else:
+                self._render(request.camera_pose, request.frame, labels, request.layer)
         self._scene.ngeom = count
 
     def _render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32], layer: Layer) -> None:
         """Render the whole picture."""
-        self._set_camera(camera_pose)
         rect = mujoco.MjrRect(0, 0, *frame.size)
         in_colour = frame.rgba is not None
+        # depths of shadows are as exact as a millionth of the far plane: a floor would be in its own shadow in places
+        shadows = in_colour and self._smooth
+        self._set_camera(camera_pose, min(FAR, max(_FLOOR, 10.0 * self._model.stat.extent)) if shadows else FAR)
         # edges are smoothed by several samples per pixel, of which depth would be one beside the pixel's centre
         depth_in_colour = in_colour and not self._smooth and frame.labels is None and layer == 'all'
         if frame.rgba is not None:
@@ -195,6 +202,7 @@ class _ModelScene:
                     geom.segid = -1  # without a number it has no depth
             self._shown = None
         if frame.depth is not None or frame.labels is not None:
+            self._set_camera(camera_pose)
             self._render_plain(rect, camera_pose, frame, labels)
 
     def _render_moving(self, request: RenderRequest) -> None:
@@ -330,7 +338,7 @@ class _ModelScene:
                 table[geom.segid + 1] = labels[geom.objid]
         return table
 
-    def _set_camera(self, camera_pose: CameraPose) -> None:
+    def _set_camera(self, camera_pose: CameraPose, far: float = FAR) -> None:
         """Set the camera of the scene (both eyes of it) and put the headlight there."""
         intrinsics = camera_pose.intrinsics
         unit = 1.0 if intrinsics.orthographic else NEAR
@@ -343,8 +351,33 @@ class _ModelScene:
             camera.frustum_width = intrinsics.half_width * unit
             camera.frustum_top = (intrinsics.centre[1] + intrinsics.half_height) * unit
             camera.frustum_bottom = (intrinsics.centre[1] - intrinsics.half_height) * unit
-            camera.frustum_near, camera.frustum_far = NEAR, FAR
+            camera.frustum_near, camera.frustum_far = NEAR, far
         mujoco.mjv_makeLights(self._model, self._data, self._scene)
+        if self._smooth:
+            self._centre_shadows(camera_pose)
+
+    def _centre_shadows(self, camera_pose: CameraPose) -> None:
+        """Move directional lights, which cast shadows within a radius around their axis, above what the camera sees."""
+        radius, forward = self._context.shadowClip, -camera_pose.rotation[:, 2]
+        drop = camera_pose.position[2] - self._model.stat.center[2]
+        distance = -drop / forward[2] if forward[2] * drop < 0.0 else math.inf  # to the height of the scene's centre
+        if abs(forward[2]) < _STEEP or distance == math.inf:
+            distance = min(distance, radius)
+        seen = camera_pose.position + distance * forward
+        for light in self._scene.lights[: self._scene.nlight]:
+            if light.castshadow and light.type == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL:
+                offset = seen - light.pos
+                light.pos += offset - (offset @ light.dir) * light.dir
+
+    @cached_property
+    def _ceiling(self) -> float | None:
+        return ceiling_height(self._model, self._data)
+
+    def _cut(self, camera_pose: CameraPose) -> AbstractContextManager[None]:
+        """Render nothing above the ceiling that a camera shows rooms without."""
+        if not camera_pose.cutaway or self._ceiling is None or camera_pose.position[2] < self._ceiling:
+            return nullcontext()
+        return nothing_above(self._ceiling, camera_pose)
 
 
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:
@@ -369,6 +402,7 @@ def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mu
             detail.offsamples, detail.shadowsize, detail.numslices, detail.numstacks, detail.numquads = fine
             model.geom_size[floors] = sizes
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
+    context.shadowClip = max(context.shadowClip, _SHADOWS)
     return context
 
 

@@ -52,7 +52,7 @@ def open_context() -> Any:
                 return context
             except Exception as error:  # the error for what is missing can be of any type
                 failures.append(f'{name}: {type(error).__name__}: {error}')
-    raise NoOpenGLError(f'nothing can be rendered here ({"; ".join(failures)}). {_HELP}')
+    raise NoOpenGLError(f'rendering is not possible ({"; ".join(failures)}). {_HELP}')
 
 
 def renders_in_software() -> bool:
@@ -70,7 +70,7 @@ def check_choice() -> None:
     if _choice() not in (*names, *_SWITCHED_ON, *_SWITCHED_OFF):
         raise ValueError(
             f'the environment variable MUJOCO_GL is {os.environ["MUJOCO_GL"]!r}: expected '
-            f"{', '.join(map(repr, names))}, 'disable' (no pictures), or that it is not set"
+            f"{', '.join(map(repr, names))}, 'disable' (no rendering), or unset"
         )
 
 
@@ -85,5 +85,5 @@ def _candidates() -> tuple[str, ...]:
         return ('glfw',)
     wanted = _choice()
     if wanted in _SWITCHED_OFF:
-        raise NoOpenGLError(f'rendering is switched off by MUJOCO_GL={wanted}. {_HELP}')
+        raise NoOpenGLError(f'rendering is disabled by MUJOCO_GL={wanted}. {_HELP}')
     return (wanted,) if wanted in _LINUX else _LINUX

@@ -29,7 +29,7 @@ _TERMS: Mapping[str, Kind] = {
 def check_open(closed: bool, call: str) -> None:
     """Raise RuntimeError if `call` comes after `close`."""
     if closed:
-        raise RuntimeError(f'{call}: the envs are closed; make new ones')
+        raise RuntimeError(f'{call}: the envs are closed; create new ones')
 
 
 def checked_mask(options: Mapping[str, Any] | None, num_envs: int) -> NDArray[np.bool_]:
@@ -48,7 +48,7 @@ def checked_mask(options: Mapping[str, Any] | None, num_envs: int) -> NDArray[np
     if mask.shape != (num_envs,):
         raise ValueError(f"options['reset_mask'] must have shape ({num_envs},), got {mask.shape}")
     if not mask.any():
-        raise ValueError("options['reset_mask'] names no env")
+        raise ValueError("options['reset_mask'] selects no env")
     return mask
 
 
@@ -131,14 +131,14 @@ def checked_controller(batch: BatchedRobot, name: str) -> tuple[BaseController, 
         )
     shape = controllers[name].action_space().shape
     if shape is None:
-        raise ValueError(f'learning.action.controller: the actions of {name!r} are no array')
+        raise ValueError(f'learning.action.controller: the actions of {name!r} are not an array')
     return controllers[name], shape
 
 
 def _learning_of(config: Config) -> LearningCfg:
     first = config.task_configs[0].learning
     if first is None:
-        raise ValueError('task_configs[0].learning is missing: it defines what is learned')
+        raise ValueError('task_configs[0].learning is missing: it defines the task to learn')
     for index, task in enumerate(config.task_configs):
         if task.learning is not first and task.learning != first:
             raise ValueError(f'task_configs[{index}].learning differs from that of task_configs[0]: all must be alike')

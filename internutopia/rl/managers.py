@@ -311,7 +311,7 @@ class StepEvaluation(NamedTuple):
         terminated: which episodes end by an outcome; of an env that failed, that is what comes of its actions.
         truncated: which are cut.
         failed: which envs failed.
-        invalid: which of them did because their reward is no finite number.
+        invalid: which of them did because their reward is not a finite number.
         expired: for each timer of an event, where it happens now.
     """
 

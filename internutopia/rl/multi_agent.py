@@ -71,7 +71,7 @@ class MultiAgentEnv:
         self._guard = CallGuard(self)
         check_config(config, 'MultiAgentEnv')
         if isinstance(config, DistributedConfig) and config.distribution_config is not None:
-            raise ValueError('MultiAgentEnv runs in this process: leave distribution_config away')
+            raise ValueError('MultiAgentEnv runs in this process: omit distribution_config')
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             raise ValueError("autoreset_mode='NextStep': a MultiAgentEnv has 'SameStep' and 'Disabled'")

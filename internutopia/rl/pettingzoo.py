@@ -32,7 +32,8 @@ from internutopia.rl.observation_groups import each_group
 class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
     """One env in which several robots act at the same time; agents are called as their robots.
 
-    An episode is over for all agents as soon as it is for one; `reset` starts the next one, and takes no options.
+    An episode is over for all agents as soon as it is for one; `reset` starts the next one, and takes no options. Until
+    the first reset it can be copied and pickled, as SuperSuit does, which makes another env.
 
     Args:
         config: what to run, with `env_num=1`; ValueError otherwise.
@@ -45,9 +46,16 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
     def __init__(self, config: Config, agents: Mapping[str, LearningCfg]):
         if config.env_num != 1:
             raise ValueError(f'ParallelEnv runs one env, got env_num={config.env_num}; use MultiAgentEnv for more')
+        self._made_from: tuple[Config, Mapping[str, LearningCfg]] | None = (config, agents)  # until the first reset
         self._envs = MultiAgentEnv(config, agents, autoreset_mode=AutoresetMode.DISABLED)
         self.possible_agents = list(self._envs.agents)
         self.agents: list[str] = []
+
+    @override
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self._made_from is not None:
+            return type(self), self._made_from
+        return super().__reduce_ex__(protocol)  # `MultiAgentEnv` says that it is running
 
     @override
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -62,9 +70,10 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
     @override
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
         """Start the next episode; a seed starts everything random anew. RuntimeError when no episode is left."""
+        self._made_from = None
         observations, infos = self._envs.reset(seed=seed)
         if not infos[self.possible_agents[0]]['active'][0]:
-            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
+            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' never end")
         self.agents = list(self.possible_agents)
         return _first_env(observations), _infos(infos)
 

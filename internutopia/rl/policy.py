@@ -222,7 +222,7 @@ def _carrying(
     text, infer = _network(file, digest, device)
     if text is None:
         raise ValueError(
-            f'policy {file}: it does not say how to run it. Policies of `internutopia train` do; describe others in a '
+            f'policy {file}: it has no metadata. Policies of `internutopia train` have it; describe others in a '
             'YAML file, or write a `PolicyMetadata` into them (`internutopia.rl.policy.write_metadata`)'
         )
     if kind is None:
@@ -362,7 +362,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
     try:
         module = torch.jit.load(os.fspath(file), map_location=device or 'cpu', _extra_files=extra)
     except Exception as error:  # likewise
-        raise ValueError(f'policy {file} is no TorchScript file (a checkpoint cannot be run): {error}') from error
+        raise ValueError(f'policy {file} is not a TorchScript file (a checkpoint cannot be run): {error}') from error
 
     module.eval()  # it may have been saved while it was trained
     network = ScriptNetwork(file, module)
@@ -374,7 +374,7 @@ def _load_torchscript(file: Path, device: str | None) -> tuple[str | None, Infer
             before = [] if stateless else [buffer.clone() for buffer in module.buffers()]
             actions = module(observations)
             if not all(map(torch.equal, before, module.buffers())):
-                raise ValueError(f'policy {file} keeps a state: on a device, recurrent networks cannot be run')
+                raise ValueError(f'policy {file} has a hidden state: on a device, recurrent networks cannot be run')
             stateless = True
         return actions
 
@@ -405,7 +405,7 @@ def check_names_no_program(values: Any, source: Path) -> None:
         if file.suffix == TORCHSCRIPT and portable(str(file)) == str(file):
             raise ValueError(
                 f'{source} names {file}, a TorchScript file: that is a program, which may read and write files. If you '
-                'trust who made both, say --trust (trust=True)'
+                'trust the authors of both, use --trust (trust=True)'
             )
 
 

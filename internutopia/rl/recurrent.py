@@ -80,7 +80,7 @@ class ScriptNetwork:
             again = self._module(seen)
         if not torch.allclose(actions, again, _ROUNDING, _ROUNDING, equal_nan=True):
             raise ValueError(
-                f'policy {self._file} gives different actions for one observation: it is random, or keeps a state '
+                f'policy {self._file} gives different actions for one observation: it is random, or has a hidden state '
                 'outside of its buffers (`register_buffer`), which envs would share'
             )
         self._axes = {name: env_axis(self._file, name, before[name].shape) for name in changed}
@@ -93,8 +93,8 @@ class ScriptNetwork:
         """Compute actions `(n, k)`. ValueError if the network has a state."""
         if self.initial(observations[:1]):
             raise ValueError(
-                f'policy {self._file} keeps a state ({", ".join(self._axes)}): it is run by a MoveBySpeedController, '
-                'which keeps that of each env'
+                f'policy {self._file} has a hidden state ({", ".join(self._axes)}): run it '
+                'with a MoveBySpeedController, which keeps that of each env'
             )
         return self.step(observations, ())[0]
 
@@ -162,8 +162,8 @@ class OnnxRecurrent:
     def __call__(self, observations: Array) -> Array:
         """Raise ValueError: the network has a state."""
         raise ValueError(
-            f'policy {self._file} takes a state ({", ".join(self._names[1:])}): it is run by a MoveBySpeedController, '
-            'which keeps that of each env'
+            f'policy {self._file} has a hidden state ({", ".join(self._names[1:])}): run it '
+            'with a MoveBySpeedController, which keeps that of each env'
         )
 
     def step(self, observations: Array, state: State) -> tuple[Array, State]:

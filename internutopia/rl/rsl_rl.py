@@ -56,7 +56,7 @@ class RslRlVecEnv(VecEnv):
         if self.envs.action_format.choices is not None:
             if self.envs is not envs:
                 self.envs.close()
-            raise ValueError('learning.action.choices: rsl_rl learns no choices, only actions that are numbers')
+            raise ValueError('learning.action.choices: rsl_rl does not support choices, only continuous actions')
         self.num_envs = self.envs.num_envs
         self.num_actions = flatdim(self.envs.single_action_space)
         limits = [task.max_episode_steps for task in self.envs.core.config.task_configs]

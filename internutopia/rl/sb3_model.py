@@ -137,7 +137,7 @@ def save_model(
         options: options of the task, as for `gymnasium.make`; what JSON can hold.
 
     Raises:
-        ValueError: the path ends otherwise, or observations were normalized that are no arrays.
+        ValueError: the path ends otherwise, or observations were normalized that are not an arrays.
         OSError: the file cannot be written.
     """
     path = Path(path)
@@ -177,12 +177,12 @@ def load_model(path: str | os.PathLike[str], trust: bool = False) -> Model:
         policy = _policy({name: _value(data.get(name), unpickle) for name in _OF_POLICY}, weights)
     except UnknownObjectError as error:
         raise ValueError(
-            f'{path} holds more than a model of Stable-Baselines3: {error}, which may run any code. If you trust who '
-            'made the file, say --trust (trust=True)'
+            f'{path} contains more than a model of Stable-Baselines3: {error}, which may run any code. If you trust '
+            'the author of the file, use --trust (trust=True)'
         ) from None
     except Exception as error:  # of a broken file, or another version, nearly anything
         reason = f'{type(error).__name__}: {error}'.partition('\n')[0]
-        raise ValueError(f'{path} holds no model of Stable-Baselines3 that can be read here ({reason})') from error
+        raise ValueError(f'{path} is not a readable model of Stable-Baselines3 ({reason})') from error
     try:
         card = None if text is None else ModelCard.model_validate_json(text)
     except ValidationError as error:
@@ -216,7 +216,7 @@ def _statistics(model: BaseAlgorithm) -> ObservationStatistics | None:
         return None
     statistics = envs.obs_rms
     if isinstance(statistics, dict):
-        raise ValueError('observations of several parts were normalized: only arrays can be taken along')
+        raise ValueError('observations of several parts were normalized: only arrays can be stored')
     return ObservationStatistics(
         mean=statistics.mean.tolist(),
         variance=statistics.var.tolist(),

@@ -105,7 +105,7 @@ class AsyncEnvs:
 
         Raises:
             ValueError: the actions have the wrong shape, are no real numbers, not finite, beyond 1e10 or none of the
-                choices (naming the env), or an env is named twice, does not exist or is not waiting for an action.
+                choices (naming the env), or an env is listed twice, does not exist or is not waiting for an action.
                 Nothing was sent.
             RuntimeError: the envs were not reset yet, or are closed.
         """
@@ -146,7 +146,7 @@ class AsyncEnvs:
             raise ValueError(f'env_ids must be distinct, got {ids.tolist()}')
         if not self._waits[ids].all():
             busy = ids[~self._waits[ids]].tolist()
-            raise ValueError(f'envs {busy} are at work or have their actions already: receive them first')
+            raise ValueError(f'envs {busy} are stepping or already have actions: call recv first')
         values = self._format.array(actions, len(ids))
         self._format.check(values, ids)
         self._actions[ids] = values
@@ -159,7 +159,7 @@ class AsyncEnvs:
     def _recv(self) -> Received:
         self._check_ready('recv')
         if not self._at_work:
-            raise RuntimeError('recv: no group of envs is at work; send actions to whole groups')
+            raise RuntimeError('recv: no group of envs is stepping; send actions to whole groups')
         group, outcome = self._next()
         if isinstance(outcome, Exception):
             raise outcome

@@ -76,7 +76,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         super().reset(seed=seed)
         obs, info = self._envs.reset(seed=seed)
         if not info['active'][0]:
-            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' go on without an end")
+            raise RuntimeError("no episode is left; `episode_order` 'cycle' and 'shuffle' never end")
         return _row(obs), _first_row(info)
 
     @override

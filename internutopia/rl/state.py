@@ -354,7 +354,7 @@ class RobotState:
     def _learner(self, wanted: str) -> int:
         """Return the env that was bound."""
         if self._env_id is None:
-            raise RuntimeError(f'{wanted}: only learners see the scene and the model')
+            raise RuntimeError(f'{wanted}: the scene and the model are only available to learners')
         return self._env_id
 
     @cached_property

@@ -94,5 +94,5 @@ def _paired(apart: NDArray[np.float64], names: Sequence[str], what: str) -> NDAr
     order = apart.argmin(axis=1)
     for index, partner in enumerate(order.tolist()):
         if apart[index, partner] > DISTANCE or order[partner] != index:
-            raise ValueError(f'{what} {names[index]!r} has no mirror image: the robot differs left and right')
+            raise ValueError(f'{what} {names[index]!r} has no mirror image: the robot is not symmetric')
     return order

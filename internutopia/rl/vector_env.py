@@ -97,7 +97,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         distributed = isinstance(config, DistributedConfig) and config.distribution_config is not None
         on_device = arrays == 'torch' and config.simulator.has_tensors and not distributed
         if distributed and render_mode is not None:
-            raise ValueError(f'render_mode={render_mode!r}: a distributed VectorEnv has no pictures; None is possible')
+            raise ValueError(
+                f'render_mode={render_mode!r}: a distributed VectorEnv does not support rendering; use None'
+            )
         self.core: ArrayRunner
         if distributed:
             self.core = load_entry_point('internutopia.array_runners', 'ray')(config, learning, probe)
@@ -316,7 +318,7 @@ def _device_core(config: Config, learning: LearningCfg | None) -> ArrayRunner:
 def check_endless(config: Config) -> None:
     """Raise ValueError if episodes run out: the libraries have no way to report an idle env."""
     if config.episode_order == 'once':
-        raise ValueError("episode_order='once': learners need episodes without an end, 'cycle' or 'shuffle'")
+        raise ValueError("episode_order='once': learners need endless episodes, 'cycle' or 'shuffle'")
 
 
 def same_step_envs(

@@ -165,7 +165,7 @@ class Session:
         show: Callable[[str], None] = lambda status: None,
     ):
         if env.num_envs != 1:
-            raise ValueError(f'a person steers in one env, and there are {env.num_envs}: use env_num=1')
+            raise ValueError(f'teleoperation needs a single env, and there are {env.num_envs}: use env_num=1')
         self.counts: Counter[str] = Counter()
         self._env, self._robot, self._devices = env, robot, devices
         self._viewer, self._recorder, self._script, self._show = viewer, recorder, script, show
@@ -262,7 +262,7 @@ class Session:
             raise ValueError(f'the task has no robot {self._robot!r}; it has {sorted(slot.task.robots)}')
         if not (controls.velocity or controls.arms or controls.grippers):
             raise ValueError(
-                f'robot {self._robot!r} has no controller that a person can command: give it one for speeds '
+                f'robot {self._robot!r} has no controller for teleoperation: add one for speeds '
                 '(MoveBySpeedController, DifferentialDriveController), InverseKinematicsController or GripperController'
             )
         if self._steering is None or self._steering.controls != controls:

@@ -116,7 +116,7 @@ def call_limited(
         raise LimitError(f'it takes longer than {time:g} s') from None
     except ChildDiedError as error:
         causes = f'a fault in a reader, or {limit}' if limit else 'a fault in a reader'
-        raise LimitError(f'it ended its process ({error}), by {causes}') from None
+        raise LimitError(f'it ended its process ({error}): {causes}') from None
     except MemoryError:
         raise LimitError(f'it needs more than {limit or "the machine has"}') from None
     finally:

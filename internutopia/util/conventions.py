@@ -48,6 +48,8 @@ class Conventions:
         fails_as_truncated: True if an env that fails is truncated; else it is terminated.
         handles_in_world: True if a position that `IRigidBody.create` gets is in the world, else in the env frame; where
             an object's class adds its object, it is in the env frame, as that of its config.
+        keeps_frames: True if pictures that are read directly are those of the last frame, see
+            `SimConfig.rendering_interval`, unless something was moved since; else they show the present.
         metrics_see_end: True if metrics are updated in the last step of an episode.
         unrewarded: reward of a task without one, in the list API.
         action_filter: selects what is applied of actions, `(action, robots by name)` by env id; None for all of them.
@@ -58,6 +60,7 @@ class Conventions:
     has_spaces: ClassVar[bool] = True
     fails_as_truncated: ClassVar[bool] = False
     handles_in_world: ClassVar[bool] = False
+    keeps_frames: ClassVar[bool] = False
     metrics_see_end: ClassVar[bool] = True
     unrewarded: float = 0.0
     action_filter: Callable[[Mapping[int, tuple[Any, Any]]], dict[int, tuple[Any, Any]]] | None = None
@@ -76,6 +79,9 @@ class Conventions:
 
     def start_results(self, runner: Any) -> None:
         """Prepare the results of a list API run, `runner.results`."""
+
+    def end(self, runner: Any) -> None:
+        """Release a list API run that is being closed."""
 
     def check_available(self, call: str) -> None:
         """Raise NotImplementedError for a call of the list API that this run lacks."""

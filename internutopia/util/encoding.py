@@ -59,7 +59,7 @@ def _packable(value: Any) -> Any:
 
     if isinstance(value, np.ndarray):
         if value.dtype.str not in DTYPES:
-            raise TypeError(f'an array of dtype {value.dtype} does not travel')
+            raise TypeError(f'an array of dtype {value.dtype} cannot be sent')
         data = np.ascontiguousarray(value).data if value.size else b''
         return msgpack.ExtType(ARRAY_CODE, msgpack.packb([value.dtype.str, value.shape, data]))
     return _plain(value)
@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
         return value.model_dump(by_alias=True)
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f'{type(value).__name__} does not travel: {reprlib.repr(value)}')
+    raise TypeError(f'{type(value).__name__} cannot be sent: {reprlib.repr(value)}')
 
 
 def _without_nan(items: Any) -> Any:
@@ -120,7 +120,7 @@ def _array(code: int, data: bytes) -> NDArray[Any]:
     import msgpack
 
     if code != ARRAY_CODE:
-        raise MalformedError(f'msgpack extension type {code} means nothing here; arrays are type {ARRAY_CODE}')
+        raise MalformedError(f'msgpack extension type {code} is unknown; arrays are type {ARRAY_CODE}')
     try:
         dtype, shape, values = msgpack.unpackb(data, max_array_len=MAX_DIMS, max_map_len=0, max_ext_len=0)
     except (ValueError, TypeError, msgpack.UnpackException) as error:

@@ -331,4 +331,4 @@ def _check(target: NDArray[np.float32]) -> None:
     for values, what in ((target[:, :3], 'position'), (target[:, 3:], 'orientation')):
         missing = np.isnan(values)
         if not np.array_equal(missing.any(axis=-1), missing.all(axis=-1)):
-            raise ValueError(f'end-effector {what}: some of its numbers are NaN: {values!r}')
+            raise ValueError(f'end-effector {what}: some values are NaN: {values!r}')

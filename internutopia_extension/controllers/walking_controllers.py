@@ -105,7 +105,7 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
 
 @functools.cache
 def _warn_of_height(controller: str, height: float) -> None:
-    log.warning('%s: the policy walks at one height, %g m; another one is not followed', controller, height)
+    log.warning('%s: the policy walks at a fixed height of %g m; other heights are ignored', controller, height)
 
 
 @BaseController.register('H1MoveBySpeedController')

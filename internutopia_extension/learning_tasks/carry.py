@@ -1,10 +1,13 @@
-"""Carrying together, for two learners or a team: two Frankas lift a bar by its ends, and keep it level."""
+"""Carrying together, for two learners or a team: two H1 carry a long box on their forearms to a place ahead of them."""
 
 from __future__ import annotations
+
+from types import MappingProxyType
 
 from internutopia.config import Config
 from internutopia.config.learning import (
     ActionCfg,
+    CommandTermCfg,
     LearningCfg,
     ObservationTermCfg,
     RandomizationTermCfg,
@@ -12,81 +15,109 @@ from internutopia.config.learning import (
     TerminationTermCfg,
 )
 from internutopia.config.robot import RobotCfg
-from internutopia_extension.configs.controllers import JointControllerCfg
-from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
+from internutopia.core.robot.robot import BaseRobot
 from internutopia_extension.configs.objects import DynamicCubeCfg
-from internutopia_extension.configs.robots.franka import FrankaRobotCfg
+from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless
-from internutopia_extension.learning_tasks.lift import PHYSICS_DT, STROKE, SUBSTEPS
-from internutopia_extension.learning_tasks.reach import TIP
+from internutopia_extension.learning_tasks.navigation import REPEAT
+from internutopia_extension.learning_tasks.velocity import PHYSICS_DT, SUBSTEPS
+from internutopia_extension.learning_tasks.walkers import WALKERS
+from internutopia_extension.robots.generic import both_sides
+from internutopia_extension.robots.h1 import H1Robot
 
-BAR, LENGTH, EDGE = 'bar', 0.5, 0.05  # m
-APART = 1.1  # m, between the bases, which face each other
-HANDLES = {'left_arm': -0.2, 'right_arm': 0.2}  # m along the bar, where each grips it
+BOX, EDGE, LENGTH = 'box', 0.15, 1.8  # m
+CARRIERS = {'left_h1': 0.6, 'right_h1': -0.6}  # m, along the box and to the left of the origin
+GOAL = 'goal'
+HEIGHT = 1.3  # m, of the middle of the box that is carried
+
+
+@BaseRobot.register('H1CarryingRobot')
+class H1CarryingRobot(H1Robot):
+    """H1 that holds its forearms up, so that a thing lies in its elbows."""
+
+    batched = True
+    home = MappingProxyType(dict(H1Robot.home) | both_sides({'shoulder_pitch': -0.8, 'elbow': 0.0}))
 
 
 def config(
     num_envs: int = 1,
     seed: int | None = None,
     *,
-    max_episode_steps: int = 200,
+    max_episode_steps: int = 100,
     scene: str | None = 'scenes/empty.xml',
+    mass: float = 3.0,
     threads: int | None = None,
 ) -> Config:
-    """Return envs with the Frankas `left_arm` and `right_arm` and a bar on the floor between them; see `agents`.
+    """Return envs with `left_h1` and `right_h1`, side by side, and a box across their arms; see `agents`.
+
+    They walk by the policy that comes with H1, at 4.8 steps per second.
 
     Args:
         num_envs: number of envs.
         seed: of everything random.
-        max_episode_steps: number of steps after which an episode is truncated, 30 per second.
+        max_episode_steps: number of steps after which an episode is truncated.
         scene: file of the scene; it needs a floor.
+        mass: of the box [kg].
         threads: threads of the physics engine; None means one per core.
     """
-    joints = JointControllerCfg(name='joints', joint_names=[*FRANKA_ARM_7, *FRANKA_FINGERS])
-    poses = {'left_arm': (0.0, (1.0, 0.0, 0.0, 0.0)), 'right_arm': (APART, (0.0, 0.0, 0.0, 1.0))}
     robots: list[RobotCfg] = [
-        FrankaRobotCfg(name=name, prim_path=f'/{name}', position=(x, 0.0, 0.0), orientation=turn, controllers=[joints])
-        for name, (x, turn) in poses.items()
+        H1RobotCfg(
+            name=name,
+            type='H1CarryingRobot',
+            prim_path=f'/{name}',
+            position=(0.0, y, WALKERS['h1'].root_height),
+            controllers=[move_by_speed_cfg],
+        )
+        for name, y in CARRIERS.items()
     ]
-    place, size = (APART / 2, 0.0, EDGE / 2), (LENGTH, EDGE, EDGE)
-    bar = DynamicCubeCfg(name=BAR, prim_path=f'/{BAR}', position=place, scale=size, mass=0.4)
+    box = DynamicCubeCfg(
+        name=BOX, prim_path=f'/{BOX}', position=(0.24, 0.0, 1.4), scale=(EDGE, LENGTH, EDGE), mass=mass
+    )
     task = SingleInferenceTaskCfg(
-        scene_asset_path=scene, robots=robots, objects=[bar], max_episode_steps=max_episode_steps
+        scene_asset_path=scene, robots=robots, objects=[box], max_episode_steps=max_episode_steps
     )
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
-def agents(height: float = 0.25) -> dict[str, LearningCfg]:
-    """Return what each arm learns: to grip its end of the bar and to lift it, which both are paid for.
+def agents(distance: float = 4.0) -> dict[str, LearningCfg]:
+    """Return what each H1 learns: to come to its place ahead, with the box, which both are paid for.
 
-    Actions `(9,)` and scales are those of `lift`. Observations `(33,)` are positions relative to home and velocities
-    (scaled by 0.2) of all joints, the way from the gripper to its end of the bar and to the other one [m], and the last
-    action. An episode ends when the bar is more than 0.9 m away from a base.
+    The action is a velocity, as in `navigation`, clipped to those that the walking policy knows. Observations `(21,)`
+    are distance [m] to its place, cosine and sine of its bearing, the ways from the pelvis to its end of the box and to
+    the other one, and to the other H1 [m], the base's velocity and yaw motion (angular velocity, scaled by 0.25), and
+    the last action. An episode ends when one is at its place, falls or is 1 m away from the middle of the box.
 
     Args:
-        height: height of the bar's middle at which it is lifted in full [m].
+        distance: from the start to their places [m].
     """
-    scale = dict.fromkeys(FRANKA_ARM_7, 1.5) | dict.fromkeys(FRANKA_FINGERS, STROKE)
-    bar, way = {'body': BAR}, {'link': TIP, 'body': BAR}
-    return {
-        name: LearningCfg(
-            action=ActionCfg(controller='joints', scale=scale, offset='home'),
+    learners = {}
+    for name, y in CARRIERS.items():
+        (other,) = CARRIERS.keys() - {name}
+        way, place = {'link': 'pelvis', 'body': BOX}, [distance, y, 0.0]
+        learners[name] = LearningCfg(
+            action=ActionCfg(controller=move_by_speed_cfg.name, repeat=REPEAT),
+            clip_actions=1.0,
+            commands={GOAL: CommandTermCfg(term='position', params={'low': place, 'high': place})},
             observations=[
-                ObservationTermCfg(term='joint_positions', params={'relative': True}),
-                ObservationTermCfg(term='joint_velocities', scale=0.2),
-                ObservationTermCfg(term='object_offset', params=way | {'offset': (own, 0.0, 0.0)}),
-                ObservationTermCfg(term='object_offset', params=way | {'offset': (-own, 0.0, 0.0)}),
+                ObservationTermCfg(term='goal_direction', params={'name': GOAL}),
+                ObservationTermCfg(term='object_offset', params=way | {'offset': (0.0, y, 0.0)}),
+                ObservationTermCfg(term='object_offset', params=way | {'offset': (0.0, -y, 0.0)}),
+                ObservationTermCfg(term='robot_offset', params={'robot': other}),
+                ObservationTermCfg(term='base_linear_velocity'),
+                ObservationTermCfg(term='base_angular_velocity', scale=0.25),
                 ObservationTermCfg(term='last_action'),
             ],
             rewards=[
-                RewardTermCfg(term='object_near', params=way | {'offset': (own, 0.0, 0.0), 'tolerance': 0.1}),
-                RewardTermCfg(term='object_lifted', params=bar | {'low': EDGE / 2, 'high': height}, weight=10.0),
-                RewardTermCfg(term='action_rate_cost', weight=-0.01),
-                RewardTermCfg(term='joint_velocity_cost', weight=-0.001),
+                RewardTermCfg(term='goal_progress', params={'name': GOAL}),
+                RewardTermCfg(term='object_lifted', params={'body': BOX, 'low': 0.9, 'high': HEIGHT}),
+                RewardTermCfg(term='action_rate_cost', weight=-0.05),
             ],
-            terminations=[TerminationTermCfg(term='object_away', params=bar | {'distance': 0.9})],
-            randomizations=[RandomizationTermCfg(term='joint_offset', params={'position': (-0.05, 0.05)})],
+            terminations=[
+                TerminationTermCfg(term='goal_reached', params={'name': GOAL, 'radius': 0.3}),
+                TerminationTermCfg(term='fallen', params={'minimum_height': 0.6}),
+                TerminationTermCfg(term='object_away', params={'body': BOX, 'distance': 1.0}),
+            ],
+            randomizations=[RandomizationTermCfg(term='joint_offset', params={'position': (-0.03, 0.03)})],
         )
-        for name, own in HANDLES.items()
-    }
+    return learners

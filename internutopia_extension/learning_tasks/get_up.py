@@ -1,4 +1,4 @@
-"""Getting up: a legged robot that lies on the ground, in any way, comes to its feet and stands."""
+"""Getting up: a legged robot stands up from any pose on the ground."""
 
 from __future__ import annotations
 

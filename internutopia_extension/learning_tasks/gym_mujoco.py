@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo tasks (v5), batched: the same models, spaces, rewards and ends.
+"""Gymnasium's MuJoCo tasks (v5), batched: the same models, spaces, rewards and terminations.
 
 The models are the files that come with the package `gymnasium`; the tasks are those of its `v5` with default arguments,
 but for the Ant and the Humanoid: of Gymnasium's observations they have positions and velocities (`include_*=False`), of

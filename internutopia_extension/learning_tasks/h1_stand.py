@@ -1,4 +1,4 @@
-"""Standing: keep a Unitree H1 on its feet while it is pushed."""
+"""Standing: keep a Unitree H1 upright while it is pushed."""
 
 from __future__ import annotations
 

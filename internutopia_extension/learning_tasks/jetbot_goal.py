@@ -1,4 +1,4 @@
-"""Goals for a Jetbot: drive to a point."""
+"""Goal reaching: drive a Jetbot to a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lifting: raise a cube with the gripper of a Franka."""
+"""Lifting: lift a cube with a Franka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Navigation: walk to points among obstacles, by commands to a robot with a learned walking policy."""
+"""Navigation: walk to points among boxes, with velocity commands to a learned walking policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening: pull a drawer or a door of the suite `InternUtopia/Tabletop` open by its handle, with a Franka."""
+"""Opening: pull a drawer or a door of `InternUtopia/Tabletop` open by its handle, with a Franka."""
 
 from __future__ import annotations
 

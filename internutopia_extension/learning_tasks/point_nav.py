@@ -1,4 +1,4 @@
-"""Point goal navigation: go around obstacles to a place of which only distance and direction are observed."""
+"""Point-goal navigation: reach a goal around obstacles, from its distance and direction."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def config(
     if observation not in ('map', 'depth'):
         raise ValueError(f"observation={observation!r}: expected 'map' or 'depth'")
     if observation == 'depth' and robot != 'jetbot':
-        raise ValueError(f"observation='depth' is there for the jetbot alone, got robot={robot!r}")
+        raise ValueError(f"observation='depth' is only available for the jetbot, got robot={robot!r}")
     learner, physics_dt, substeps = _learner(robot, observation)
     learning = _learning(robot, round(STEP / (physics_dt * substeps)), observation, distance, radius)
     tasks = [

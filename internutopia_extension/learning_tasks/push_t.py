@@ -1,4 +1,4 @@
-"""Push-T: push a T onto its place on a table, as in Diffusion Policy (Chi et al. 2023, arXiv:2303.04137)."""
+"""Push-T: push a T onto its target on a table, as in Diffusion Policy (Chi et al. 2023, arXiv:2303.04137)."""
 
 from __future__ import annotations
 

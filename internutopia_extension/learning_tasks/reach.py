@@ -1,4 +1,4 @@
-"""Reaching: bring the gripper of a Franka to a point."""
+"""Reaching: move the gripper of a Franka to a point."""
 
 from __future__ import annotations
 

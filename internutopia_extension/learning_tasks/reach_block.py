@@ -1,4 +1,4 @@
-"""Reaching by sight: bring the gripper of a Franka to a red block that a camera sees."""
+"""Reaching by sight: move the gripper of a Franka to a red block seen by a camera."""
 
 from __future__ import annotations
 

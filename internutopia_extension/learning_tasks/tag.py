@@ -1,4 +1,4 @@
-"""Tag for two Jetbots, a game for two learners: one chases, the other one runs away."""
+"""Tag, a game for two learners: one Jetbot chases the other."""
 
 from __future__ import annotations
 

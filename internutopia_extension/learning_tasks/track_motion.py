@@ -1,4 +1,4 @@
-"""Motion tracking: a humanoid does what a reference motion does, in the manner of DeepMimic and BeyondMimic."""
+"""Motion tracking: a humanoid follows a reference motion, as in DeepMimic and BeyondMimic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Velocity tracking: walk with commanded velocities."""
+"""Velocity tracking: a legged robot walks with commanded velocities."""
 
 from __future__ import annotations
 

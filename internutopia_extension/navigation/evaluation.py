@@ -90,7 +90,8 @@ def failed_metrics(task: NavigationTaskCfg) -> dict[str, Any]:
 
 def counts_by_reason(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Return how many episodes are not run for which reason, the most frequent first; names and numbers are `...`."""
-    return dict(Counter(_PARTICULAR.sub('...', result['reason']) for result in results).most_common())
+    reasons = (result['reason'].partition('\n')[0] for result in results)
+    return dict(Counter(_PARTICULAR.sub('...', reason) for reason in reasons).most_common())
 
 
 def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:
@@ -115,7 +116,7 @@ def _check_way(task: NavigationTaskCfg) -> None:
     start = np.array([task.episode.start_position])
     if not np.isfinite(goal_distance(task)(start)).all():
         map_of(task).shortest_path(start, task.episode.goal_points)  # raises if the start has no room
-        raise ValueError(f'no way leads from the start {task.episode.start_position} to a goal')
+        raise ValueError(f'there is no path from the start {task.episode.start_position} to a goal')
 
 
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

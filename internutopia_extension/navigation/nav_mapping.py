@@ -52,7 +52,7 @@ class NavPictureCfg(PictureFormCfg):
     @model_validator(mode='after')
     def _check_range(self) -> Self:
         if self.range[0] >= self.range[1]:
-            raise ValueError(f'range: expected the least depth, then a greater one, got {self.range}')
+            raise ValueError(f'range: expected the minimum and maximum depth, got {self.range}')
         if self.shows == 'depth' and self.dtype != 'float32':
             raise ValueError(f'dtype: depth is sent as float32, got {self.dtype}')
         return self

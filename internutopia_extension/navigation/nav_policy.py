@@ -134,7 +134,7 @@ class _NavActor:
                 f'{name!r}: expected {self._action.kind} of shape {shapes}, got shape {values.shape} of {values.dtype}'
             )
         if not np.isfinite(values).all():
-            raise PolicyError(f'{name!r}: number {np.flatnonzero(~np.isfinite(values))[0]} is no finite number')
+            raise PolicyError(f'{name!r}: number {np.flatnonzero(~np.isfinite(values))[0]} is not a finite number')
         least = self._horizon or 1 if self._action.kind in ('discrete', 'velocities') else 1
         if len(values) < least:
             what = 'discrete actions' if self._action.kind == 'discrete' else self._action.kind
@@ -186,7 +186,7 @@ class _DiscreteActor(_NavActor):
         """Make actions those of the next steps. PolicyError if they have been nothing for too long."""
         self._idle = self._idle + 1 if set(actions) == {NOTHING} else 0
         if self._idle > _MOST_IDLE:
-            raise PolicyError(f'it answered to do nothing {self._idle} times in a row')
+            raise PolicyError(f'it returned no action {self._idle} times in a row')
         self._rows = actions
 
     def action(self, obs: Observe) -> dict[str, Any]:

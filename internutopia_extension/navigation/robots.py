@@ -51,7 +51,7 @@ def navigation_robot(
         ValueError: there is no robot of that name.
     """
     if name not in _HEIGHTS:
-        raise ValueError(f'no robot {name!r} is ready to navigate; {did_you_mean(name, ROBOTS)}')
+        raise ValueError(f'no robot {name!r} is available for navigation; {did_you_mean(name, ROBOTS)}')
     config = built_in_robot(name)
     ready = vars(sys.modules[type(config).__module__])
     controller = ready[f'move_by_{moves}_cfg']

@@ -48,7 +48,7 @@ class WheeledRobot(IsaacsimArticulation):
         if wheel_dof_names is not None:
             wheel_dof_indices = [self.get_dof_index(wheel) for wheel in wheel_dof_names]
         if wheel_dof_indices is None:
-            raise ValueError(f'robot {name!r}: name the joints of its wheels (wheel_dof_names), or give their indices')
+            raise ValueError(f'robot {name!r}: set the names of its wheel joints (wheel_dof_names), or their indices')
         self._wheel_dof_names = wheel_dof_names
         self._wheel_dof_indices = list(wheel_dof_indices)
 

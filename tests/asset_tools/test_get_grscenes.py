@@ -342,14 +342,14 @@ def test_a_full_disk_is_said_and_it_goes_on(tmp_path: Path, monkeypatch: pytest.
 def test_an_archive_cannot_write_elsewhere(hub: Hub, assets: Commands, path: str) -> None:
     hub.files = hub_of(dataset() | {f'{ROOT}scenes/{FIRST}_usd/{path}': 'evil'}).files
     code, _, errors = assets('get', f'grscenes/home/{FIRST}')
-    assert code == 2 and 'leads out of its folder; it is not unpacked' in errors
+    assert code == 2 and 'is outside its folder; it is not unpacked' in errors
     assert not list(assets.assets.parent.rglob('*evil*')) and not assets.files()
 
 
 def test_links_that_lead_out_are_refused(hub: Hub, assets: Commands) -> None:
     hub.files = hub_of(dataset() | {f'{ROOT}scenes/{FIRST}_usd/Materials': f'{LINK}../../../../../outside'}).files
     code, _, errors = assets('get', f'grscenes/home/{FIRST}')
-    assert code == 2 and 'a link that leads out of the folder' in errors
+    assert code == 2 and 'a link to a target outside the folder' in errors
     assert not (assets.assets / PACK / 'scenes').exists()
 
 

@@ -23,7 +23,7 @@ def compare(*arguments: object) -> Result:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (('JetbotRobot', '--backends', 'mujoco'), 'name two engines or more'),
+        (('JetbotRobot', '--backends', 'mujoco'), 'name at least two engines'),
         (('JetbotRobot', '--backends', 'mujoco,bullet'), "backend 'bullet' is not one of 'mujoco'"),
         (('Jetbott',), 'Jetbott: there is no such file, no such robot'),
         (('InternUtopia/Jetbot-v7',), "there is no task 'InternUtopia/Jetbot-v7'"),

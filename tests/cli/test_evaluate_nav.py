@@ -225,7 +225,10 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
         'gone': ({'scene': f'{folder}/gone.xml'}, 'gone.xml'),
     }
     unreachable = {
-        'closed': ({'goals': [{**GOAL, 'position': [1.5, 1.5, 0.0]}]}, 'no way leads from the start (-1.0, 0.0, 0.0)'),
+        'closed': (
+            {'goals': [{**GOAL, 'position': [1.5, 1.5, 0.0]}]},
+            'there is no path from the start (-1.0, 0.0, 0.0)',
+        ),
         'outside': ({'goals': [{**GOAL, 'position': [9.0, 9.0, 0.0]}]}, 'goal (9, 9, 0) of '),
         'furniture': ({'goals': [{**GOAL, 'position': [0.0, 0.0, 0.0]}]}, 'goal (0, 0, 0) of '),
         'in a wall': ({'start_position': [0.0, 0.0, 0.2]}, 'start (0, 0, 0.2) of '),
@@ -245,7 +248,8 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     assert summary['ends'] == {'stop': 1, 'unreachable': 4}
     assert (summary['figures']['success']['mean'], summary['figures']['success']['count']) == (0.2, 5)
     assert sum(report['left_out_by_reason'].values()) == 6 and sum(report['unreachable_by_reason'].values()) == 4
-    assert report['unreachable_by_reason']['no way leads from the start ... to a goal'] == 1
+    assert report['left_out_by_reason']['asset ... not found; tried:'] == 1 and report['allow_sliding'] is False
+    assert report['unreachable_by_reason']['there is no path from the start ... to a goal'] == 1
     assert (
         report['left_out_by_reason'][
             'start_yaw: Input should be a valid number, unable to parse string as a number, got ...'
@@ -260,6 +264,12 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
     assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
     assert len(report_in(folder / 'straight')['left_out']) == 5
+    expert = evaluate('--out', 'expert', '--distance', 'euclidean', '--sliding')
+    assert expert.exit_code == 0, expert.stderr
+    report = report_in(folder / 'expert')
+    ended = {each['episode']: (each['end'], each['success']) for each in report['episodes']}
+    assert ended['outside'] == ended['furniture'] == ('stop', 0.0) and ended['0'] == ('stop', 1.0)
+    assert report['allow_sliding'] is True and not report['failed']
 
 
 def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
@@ -274,14 +284,14 @@ def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):
     ('name', 'content', 'messages'),
     [
         ('e.yaml', b'', ['e.yaml: expected a mapping', 'got NoneType']),
-        ('e.yaml', b'episodes: []', ['e.yaml: it holds no episode']),
+        ('e.yaml', b'episodes: []', ['e.yaml: it has no episodes']),
         ('e.yaml', b'episodes:\n- episode_id: 0\n  sce', ['not a YAML file', '"e.yaml", line 3']),
         (
             'e.json',
             b'{"episodes": [{"episode_id": 1, "scene_id": "a"}]}',
             ['e.json: no episode is right', "it has no 'goals'"],
         ),
-        ('e.json.gz', gzip.compress(b'{"episodes": []}', mtime=0), ['e.json.gz: it holds no episode']),
+        ('e.json.gz', gzip.compress(b'{"episodes": []}', mtime=0), ['e.json.gz: it has no episodes']),
     ],
 )
 def test_files_that_hold_no_episodes_are_refused(folder, name, content, messages):
@@ -343,7 +353,7 @@ def test_episodes_whose_policy_fails_are_told_and_the_others_go_on(folder, caplo
         (['--policy', 'nowhere:fn'], "there is no module 'nowhere'"),
         (['--policy', 'nav_policies:fn'], "module 'nav_policies' has no 'fn'"),
         (['--policy', 'nav_policies:number'], 'expected a function of a task, got 3'),
-        (['--robot', 'jetbott'], "no robot 'jetbott' is ready to navigate; did you mean 'jetbot'"),
+        (['--robot', 'jetbott'], "no robot 'jetbott' is available for navigation; did you mean 'jetbot'"),
         (['--resume', '--overwrite'], 'not both'),
     ],
 )

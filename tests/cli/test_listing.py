@@ -27,6 +27,7 @@ def listed(kind: str) -> dict[str, str]:
         ('sensors', 'RepCamera', ''),
         ('task-types', 'FiniteStepTask', 'steps'),
         ('tasks', 'InternUtopia/CartPole-v0', 'internutopia_extension.learning_tasks.cart_pole'),
+        ('tasks', 'InternUtopia/H1-Velocity-Rough-v0', 'velocity, robot=h1, terrain=rough)'),
         ('terms', 'observation projected_gravity', 'gravity'),
         ('suites', 'InternUtopia/Tabletop', 'stack'),
     ],

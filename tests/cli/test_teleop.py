@@ -89,5 +89,5 @@ def test_what_is_refused(config: Path):
     assert 'the keyboard is read through a terminal, and stdin is none' in refused('--device', 'keyboard')
     assert "--robot jetbto: task_configs[0] has no such robot; did you mean 'jetbot'" in refused('--robot', 'jetbto')
     config.write_text(TASK + SECOND_ROBOT)
-    assert "has the robots ['jetbot', 'second']: name the controlled one, --robot NAME" in refused()
+    assert "has the robots ['jetbot', 'second']: select one with --robot NAME" in refused()
     assert not (config.parent / 'out').exists()

@@ -397,7 +397,7 @@ def test_clusters_that_cannot_be_joined(cluster, tmp_path: Path):
     import ray
 
     with script(tmp_path, 'make()', RAY_ADDRESS='127.0.0.1:1') as process:
-        assert "ConnectionError: RAY_ADDRESS='127.0.0.1:1': no Ray cluster answers there" in ended(process)
+        assert "ConnectionError: RAY_ADDRESS='127.0.0.1:1': no Ray cluster responds there" in ended(process)
     environment = {'RAY_AUTH_MODE': 'disabled', 'RAY_NUM_REDIS_GET_RETRIES': '1'}
     with script(tmp_path, 'make()', ray.get_runtime_context().gcs_address, **environment) as process:
         assert 'the Ray cluster there requires a token: set RAY_AUTH_MODE=token' in ended(process)
@@ -409,7 +409,7 @@ def test_a_connected_program_stays_connected_where_it_is(cluster, distributed, t
     env = Env(config.model_copy(update={'distribution_config': wrong}))
     env.reset()
     env.close()
-    assert 'distribution_config.head_address has no effect: this process is connected to Ray already' in caplog.text
+    assert 'distribution_config.head_address has no effect: this process is already connected to Ray' in caplog.text
     import ray
 
     assert ray.is_initialized()

@@ -144,7 +144,7 @@ Env(config.distribute(RayDistributionCfg(head_address='ADDRESS')))
 """
     command = [sys.executable, '-c', script.replace('ADDRESS', address)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert f"ConnectionError: distribution_config.head_address='{address}': no Ray cluster answers" in result.stderr
+    assert f"ConnectionError: distribution_config.head_address='{address}': no Ray cluster responds" in result.stderr
     assert "start one with 'ray start --head'" in result.stderr
 
 

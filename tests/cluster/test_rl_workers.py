@@ -324,11 +324,13 @@ def test_stable_baselines3_takes_workers(config: Config, envs: VectorEnv) -> Non
 
 
 def test_what_is_only_in_workers_is_refused(config: Config, envs: VectorEnv, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="^render_mode='rgb_array': a distributed VectorEnv has no pictures"):
+    with pytest.raises(
+        ValueError, match="^render_mode='rgb_array': a distributed VectorEnv does not support rendering"
+    ):
         VectorEnv(over_workers(config), render_mode='rgb_array')
-    with pytest.raises(RuntimeError, match='are in its workers, not here$'):
+    with pytest.raises(RuntimeError, match='are in its workers, not in this process$'):
         _ = envs.core.runner
-    with pytest.raises(NotImplementedError, match='these are in workers: leave out distribute'):
+    with pytest.raises(NotImplementedError, match='these are in workers: omit distribute'):
         Recorder(tmp_path / 'data').attach(envs)
     envs.reset()
     with pytest.raises(ValueError, match='^action of env 4 is not finite'):
@@ -398,7 +400,7 @@ def test_training_over_workers_learns_the_same(cluster: None, tmp_path: Path) ->
     from internutopia.rl.training.train import train
 
     task, settings = find_task('InternUtopia/CartPole-v0', {}), {'env_num': 4, 'iterations': 2}
-    with pytest.raises(ValueError, match='^env_num=4 envs cannot be shared out evenly to 3 workers$'):
+    with pytest.raises(ValueError, match='^env_num=4 envs cannot be divided evenly among 3 workers$'):
         train(task, tmp_path / 'uneven', settings=settings, workers=3)
     figures = []
     for workers in (None, 2):

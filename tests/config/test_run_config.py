@@ -220,7 +220,7 @@ def test_actions_of_a_run_file_are_told_from_a_mistake(tmp_path):
     path.write_text('task_configs: [{type: T}]\nactions: {}\n')
     with pytest.raises(ValidationError, match="no field 'actions'") as caught:
         Config.from_yaml(path)
-    assert caught.value.__notes__[1] == 'actions are for `internutopia run`; a script gives them to `Env.step`'
+    assert caught.value.__notes__[1] == 'actions are for `internutopia run`; a script passes them to `Env.step`'
 
 
 @pytest.mark.parametrize(('text', 'kind'), [('- 1\n- 2\n', 'list'), ('', 'NoneType'), ('hello', 'str')])

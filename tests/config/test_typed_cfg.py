@@ -332,7 +332,7 @@ def test_an_unknown_type_comes_before_what_its_class_would_have_given():
     'alone', [SpotRobotCfg(), {'type': 'SpotRobot'}, 'SpotRobot'], ids=lambda value: str(type(value))
 )
 def test_one_config_is_no_list(alone):
-    with pytest.raises(ValidationError, match=r'expected a list of configs, got one \w+: put it into a list') as caught:
+    with pytest.raises(ValidationError, match=r'expected a list of configs, got one \w+: put it in a list') as caught:
         TaskCfg(robots=alone)
     assert caught.value.error_count() == 1
 

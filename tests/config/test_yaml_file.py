@@ -25,7 +25,7 @@ def laughs(levels: int, key: str = '') -> str:
         ('a: ' + '{b: ' * 1000 + '1' + '}' * 1000, f'more than {MAX_DEPTH} levels'),
         ('\n'.join('  ' * depth + 'a:' for depth in range(1000)), f'more than {MAX_DEPTH} levels'),
         ('task_configs: &a [{robots: *a}]', "'a' holds an alias of itself"),
-        ('a: 1\nb: {c: 1, c: 2}\n', "'c' is there twice"),
+        ('a: 1\nb: {c: 1, c: 2}\n', "'c' is duplicated"),
         ('a: 2026-13-01', 'month must be in 1..12'),
         ('a: ' + '9' * 5000, 'Exceeds the limit'),
     ],

@@ -174,7 +174,7 @@ def test_several_arrays_make_up_a_row():
         ({'action': {'rotation': 'euler'}}, "no field 'rotation'"),
         ({'observation': {'state': {'s': ['pose']}}}, "there is no part 'pose'; did you mean 'base_pose'"),
         ({'action': {'names': []}}, 'at least one array'),
-        ({'action': {'names': ['actions', 'actions']}}, 'a part of a row once'),
+        ({'action': {'names': ['actions', 'actions']}}, 'part of a row only once'),
         ({'observation': {'state': {'prompt': ['gripper']}}}, "'prompt' is the name of several"),
     ],
 )

@@ -70,7 +70,7 @@ def test_ensembling_averages_what_all_chunks_have_for_a_step():
     third = np.average([2, 11, 20], weights=weights)
     fourth = np.average([12, 21, 30], weights=weights)  # the first chunk has ended
     assert commanded(4, Counting(), ensemble=m) == pytest.approx([second, first, third, fourth])
-    with pytest.raises(ValueError, match='leave the horizon out'):
+    with pytest.raises(ValueError, match='omit the horizon'):
         commanded(1, Counting(), ensemble=m, horizon=2)
 
 

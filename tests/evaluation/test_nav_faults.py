@@ -19,13 +19,13 @@ from internutopia.cli.commands import app
 
 FAULTS = {
     'late': 'no answer within 3 s',
-    'nan': "'actions': number 3 is no finite number",
+    'nan': "'actions': number 3 is not a finite number",
     'shape': "'actions': expected discrete of shape (k,), got shape (8, 0)",
     'chunk': "'actions': expected at least 4 discrete actions, got 2",
-    'name': "the answer has no 'actions'; it has ['action'",
+    'name': "the reply has no 'actions'; it has ['action'",
     'envs': 'rows for 2 envs, got shape (4, 8, 1)',
     'error': 'the model fell over',
-    'garbage': 'the answer cannot be read',
+    'garbage': 'the reply cannot be read',
     'hangup': 'the connection broke',
 }
 MESSAGES = {('internnav', 'name'): "expected {'action': [...]}, got {'act': ", ('internnav', 'envs'): 'of 2 envs, got'}
@@ -95,7 +95,7 @@ def test_a_policy_that_dies_costs_nothing(folder: Path, serve: Callable[..., str
     address = serve(protocol, 'die')
     result = evaluate(address)
     assert result.exit_code == 1, result.output
-    assert f'no policy answers at {address} within 3 s' in result.stderr
+    assert f'no policy responds at {address} within 3 s' in result.stderr
     assert '3 of 3 episodes have no result; resume with: internutopia evaluate nav' in result.stdout
     assert lines() == []
     serve(protocol, 'none', address.rpartition(':')[2])

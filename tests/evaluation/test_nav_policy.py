@@ -238,7 +238,7 @@ def test_frames_are_of_the_last_actions(folder: Path, serve: Callable[[Act], Ser
     [
         ('discrete', [[1.5]], "'actions': expected 0 stop, 1 forward, 2 left, 3 right or -1 nothing, got [1.5]"),
         ('discrete', [[7]], "'actions': expected 0 stop, 1 forward, 2 left, 3 right or -1 nothing, got [7]"),
-        ('velocities', [[[np.nan, 0.0]]], "'actions': number 0 is no finite number"),
+        ('velocities', [[[np.nan, 0.0]]], "'actions': number 0 is not a finite number"),
         ('velocities', [[0.1]], "'actions': expected velocities of shape (k, 2) or (k, 3), got shape (1, 1)"),
         ('waypoints', [np.zeros((0, 2))], "'actions': expected at least 1 waypoints, got 0"),
     ],
@@ -290,7 +290,7 @@ def test_an_episode_whose_policy_fails_counts_as_failed(folder: Path, serve: Cal
 def test_nothing_is_an_action_but_not_for_ever(folder: Path, serve: Callable[[Act], Served]):
     served = serve(lambda request: {'actions': np.full(len(request['env_ids']), -1)})
     result = evaluate(f'http://{served.place}', '--mapping', 'discrete.yaml')
-    assert 'it answered to do nothing 101 times in a row' in result.stderr and len(served.seen) == 101
+    assert 'it returned no action 101 times in a row' in result.stderr and len(served.seen) == 101
 
 
 def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
@@ -309,9 +309,9 @@ def test_mappings_that_cannot_be_carried_out_are_refused(folder: Path):
         ('names', [], "name and stop are both 'stop'"),
         ('far', [], 'observation.cameras.rgb.forward: Input should be less than or equal to 1000'),
         ('far', [], 'action.period: Input should be less than or equal to 86400'),
-        ('velocities', ['--moves', 'flash'], '--moves flash is for discrete actions: the mapping has velocities'),
+        ('velocities', ['--moves', 'flash'], '--moves flash needs discrete actions: the mapping has velocities'),
         ('typo', [], "observation.cameras.rgb.shows: Input should be 'rgb' or 'depth', got 'rbg'\n  in typo.yaml"),
-        ('range', [], 'range: expected the least depth, then a greater one'),
+        ('range', [], 'range: expected the minimum and maximum depth'),
     ):
         result = evaluate('expert', '--mapping', f'{mapping}.yaml', *more)
         assert result.exit_code == 2 and message in result.stderr, result.output

@@ -24,9 +24,9 @@ FAULTS = {
     'nan': 'number 7 of action 3 is nan',
     'shape': 'expected actions of 8 numbers, got 7',
     'chunk': 'expected the actions of at least 4 steps, got 2',
-    'name': "the answer has no 'actions'; it has ['action'",
+    'name': "the reply has no 'actions'; it has ['action'",
     'error': 'the model fell over',
-    'garbage': 'the answer cannot be read',
+    'garbage': 'the reply cannot be read',
     'hangup': 'the connection broke',
     'turn': 'quaternion [0.0, 0.0, 0.0, 0.0] is no orientation',
 }
@@ -144,7 +144,7 @@ def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str
     address = serve(protocol, 'die')
     result = evaluate(address)
     assert result.exit_code == 1, result.output
-    assert f'no policy answers at {address} within 3 s' in result.stderr
+    assert f'no policy responds at {address} within 3 s' in result.stderr
     done = lines()
     assert len(done) < 3 and not any('connection broke' in (line['error'] or '') for line in done)
     serve(protocol, 'none', address.rpartition(':')[2])
@@ -157,10 +157,10 @@ def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str
 @pytest.mark.slow
 def test_an_address_without_a_policy_is_told_before_anything_starts(short: Suite):
     for address, message in (
-        ('ws://127.0.0.1:9', 'no policy answers at ws://127.0.0.1:9 within 3 s: '),
-        ('http://127.0.0.1:9', 'no policy answers at http://127.0.0.1:9 within 3 s: '),
-        ('zmq://127.0.0.1:9', 'no policy answers at zmq://127.0.0.1:9 within 3 s: '),
-        ('ftp://127.0.0.1', "no protocol has the scheme 'ftp'"),
+        ('ws://127.0.0.1:9', 'no policy responds at ws://127.0.0.1:9 within 3 s: '),
+        ('http://127.0.0.1:9', 'no policy responds at http://127.0.0.1:9 within 3 s: '),
+        ('zmq://127.0.0.1:9', 'no policy responds at zmq://127.0.0.1:9 within 3 s: '),
+        ('ftp://127.0.0.1', "there is no protocol with the scheme 'ftp'"),
         ('nothing', "expected 'expert', 'random', module:function, lerobot:PATH or a URL, got 'nothing'"),
         ('127.0.0.1:9', 'expected module:function, or an address such as http://127.0.0.1:8000'),
     ):

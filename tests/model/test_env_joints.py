@@ -200,7 +200,7 @@ def test_a_joint_belongs_to_the_env_that_was_made_or_reset_last(hanging):
         heights.append(after(10, env)[0]['hopper']['position'][2])
     assert heights[0] < 2.0 == heights[1]
     second.close()
-    with pytest.raises(RuntimeError, match='there is no Env whose scene could get it'):
+    with pytest.raises(RuntimeError, match='there is no Env to add it to'):
         create_joint('/fix_joint', 'FixedJoint', HOPPER.format(0) + '/torso')
 
 

@@ -12,13 +12,26 @@ import pytest
 from internutopia.model.compilation import compile_scene
 from internutopia.model.compose import compose
 from internutopia.model.spec import RobotSpec, SceneSpec
-from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, RenderRequest
+from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, Quality, RenderRequest
 from internutopia.rendering.renderer import Renderer, RenderJob
 
 BALL = '<worldbody>{}<geom name="ball" size="0.5" rgba="0.5 0.5 0.5 1"/></worldbody>'
 SUN = '<light type="directional" diffuse="0.3 0.3 0.3"/>'
 SPARK = '<light diffuse="0.05 0.05 0.05"/>'
 SKIES = mujoco.mjtTexture.mjTEXTURE_SKYBOX
+
+
+def seen(model: mujoco.MjModel, data: mujoco.MjData, poses: list[CameraPose], quality: Quality) -> list[float]:
+    """Return the mean brightness of what cameras see."""
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(model, kind))
+    mujoco.mj_getState(model, data, state, kind)
+    frames = [Frame.blank((16, 16), ('rgba',)) for _ in poses]
+    requests = [RenderRequest(0, pose, frame) for pose, frame in zip(poses, frames, strict=True)]
+    renderer = Renderer(1, quality)
+    renderer.render([RenderJob(model, state, np.full(model.ngeom, -1, np.int32), requests)])
+    renderer.close()
+    return [float(frame.rgba[..., :3].mean()) for frame in frames if frame.rgba is not None]
 
 
 def lights(model: mujoco.MjModel) -> set[str]:
@@ -102,20 +115,24 @@ def room(tmp_path: Path, light: str, slabs: dict[str, Any] = SLABS) -> SceneSpec
 @pytest.mark.parametrize('quality', ['fast', pytest.param('full', marks=pytest.mark.slow)])
 def test_a_closed_room_is_visible_and_not_burnt_out(tmp_path, opengl, light, slabs, quality):
     model = compile_scene(room(tmp_path, light, SLABS | slabs), 0.01).model
-    kind = mujoco.mjtState.mjSTATE_INTEGRATION
-    state = np.empty(mujoco.mj_stateSize(model, kind))
-    mujoco.mj_getState(model, mujoco.MjData(model), state, kind)
     targets = {'wall': (2, -1, 1.0), 'floor': (0.5, 0, 0), 'ceiling': (0.5, 0, 2.5), 'window': (2, -0.5, 1.5)}
     lens = Intrinsics.of_height(0.02, (16, 16))
     poses = [CameraPose.looking_at(target, (-1.5, 0.0, 1.2), lens) for target in targets.values()]
-    views = [RenderRequest(0, pose, Frame.blank((16, 16), ('rgba',))) for pose in poses]
-    renderer = Renderer(1, quality)
-    renderer.render([RenderJob(model, state, np.full(model.ngeom, -1, np.int32), views)])
-    renderer.close()
-    for view, (name, least) in zip(views, {'wall': 60, 'floor': 60, 'ceiling': 45, 'window': 120}.items(), strict=True):
-        assert view.frame.rgba is not None and least < view.frame.rgba[..., :3].mean() < 235, (
-            name
-        )  # the window shows the sky
+    brightness = dict(zip(targets, seen(model, mujoco.MjData(model), poses, quality), strict=True))
+    for name, least in {'wall': 60, 'floor': 60, 'ceiling': 45, 'window': 120}.items():  # the window shows the sky
+        assert least < brightness[name] < 235, name
+
+
+@pytest.mark.parametrize('x', [0.0, 30.0])
+def test_shadows_follow_what_moves(write_model, opengl, x):
+    board = """<worldbody><light pos="0 0 4" dir="0 0 -1" directional="true"/><geom type="plane" size="0 0 1"/>
+    <body pos="0 0 1"><freejoint/><geom type="box" size="0.5 0.5 0.02"/></body></worldbody>"""
+    model = compile_scene(SceneSpec(asset=write_model('board.xml', board)), 0.01).model
+    data = mujoco.MjData(model)
+    data.qpos[0] = x
+    pose = CameraPose.looking_at((x, 0.0, 0.0), (x, -1.5, 0.4), Intrinsics.of_height(0.05, (16, 16)))
+    brightness = {quality: seen(model, data, [pose], quality)[0] for quality in ('fast', 'full')}
+    assert brightness['full'] < 0.7 * brightness['fast']
 
 
 def test_shadows_stay_where_light_gets_in(tmp_path):

@@ -110,7 +110,7 @@ def test_what_is_lost_is_told_once_by_name(scene, robot, caplog):
         for _ in range(2):
             options(asset=scene(), robots=(moon,))
     assert [record.getMessage() for record in caplog.records] == [
-        "robot 'moon_walker': options of its model that do not count in this scene: disable contact, "
+        "robot 'moon_walker': options of its model that are ignored in this scene: disable contact, "
         'gravity 0 0 -1.62 (it is 0 0 -9.81), solver cg (it is newton)'
     ]
 

@@ -62,7 +62,7 @@ episodes:
     )
     assert lines[2].startswith("  episode 2 (episode_id 'nowhere'): start_position.2: Input should be a finite number")
     assert lines[3].startswith("  episode 3 (episode_id 'idle'): goals: List should have at least 1 item")
-    assert lines[4] == "  episode 4 (episode_id 'good'): scene 'a.usd' has an episode of this id already"
+    assert lines[4] == "  episode 4 (episode_id 'good'): scene 'a.usd' already has an episode with this id"
     assert lines[5] == '  episode 5: expected a mapping, got 3'
 
 
@@ -70,7 +70,7 @@ episodes:
     ('text', 'message'),
     [
         ('episodes: 3', "expected a list 'episodes', got int"),
-        ('episodes: []', 'it holds no episode'),
+        ('episodes: []', 'it has no episodes'),
         ('episodes: [1]', 'no episode is right'),
         ('episodes: [', 'not a YAML file'),
     ],

@@ -69,6 +69,6 @@ def test_a_damaged_file_is_made_anew_with_one_warning(
     with caplog.at_level(logging.WARNING):
         second = NavigationMap.of_scene(scene, AGENT)
     said = [record.getMessage() for record in caplog.records if str(file) in record.getMessage()]
-    assert len(said) == 1 and 'is damaged, the navigation map is made anew' in said[0]
+    assert len(said) == 1 and 'is damaged, the navigation map is computed again' in said[0]
     np.testing.assert_array_equal(lengths(first), lengths(second))
     assert file.stat().st_size == len(whole)

@@ -103,10 +103,10 @@ def test_what_cannot_be_sampled_says_why(home: str, write_model: Write) -> None:
         sample_point_episodes(home, AGENT, 3, ranges=Ranges(distance=(50.0, 60.0)))
     with pytest.raises(ValueError, match=r"nothing is labelled as 'tabel'; did you mean 'table'\?"):
         sample_object_episodes(home, AGENT, 3, categories=['tabel'])
-    with pytest.raises(ValueError, match='no place to stand is near enough to see any of: lamp'):
+    with pytest.raises(ValueError, match='no free position is near enough to see any of: lamp'):
         sample_object_episodes(home, AGENT, 3, categories=['lamp'])
     bare = write_model('bare', f'<worldbody>{room(2.0, 2.0)}</worldbody>')
-    with pytest.raises(ValueError, match='nothing in it is labelled'):
+    with pytest.raises(ValueError, match='it has no labelled objects'):
         sample_object_episodes(bare, AGENT, 3)
     with pytest.raises(ValueError, match=r'distance must be a range \(low, high\) of finite numbers from 0 on'):
         Ranges(distance=(3.0, 1.0))
@@ -154,7 +154,7 @@ def test_commands(home: str, tmp_path: Path) -> None:
     ('arguments', 'message'),
     [
         (['--robot', 'jetbott'], "there is no built-in robot 'jetbott'; did you mean 'jetbot' or 'JetbotRobot'?"),
-        (['--category', 'table'], '--category is for --task objectnav'),
+        (['--category', 'table'], '--category applies to --task objectnav'),
         (['--distance', '3', '1'], 'distance must be a range'),
         (['--step-height', '5'], 'step_height = 5.0 m must be below height'),
     ],

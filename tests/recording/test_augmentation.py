@@ -100,7 +100,7 @@ def test_a_texture_is_repeated_once_per_metre(tmp_path: Path, dataset: Dataset) 
     ('looks', 'message'),
     [
         ({'geoms': [{'names': 'scene/grund'}]}, "no shape has a name like 'scene/grund'; did you mean 'scene/ground'"),
-        ({'geoms': [{'names': '*', 'texture': __file__}]}, f'{__file__}: no image of a known format'),
+        ({'geoms': [{'names': '*', 'texture': __file__}]}, f'{__file__}: not an image of a known format'),
     ],
 )
 def test_looks_of_what_is_not_there_are_refused(dataset: Dataset, looks: dict[str, object], message: str) -> None:

@@ -76,7 +76,7 @@ def test_a_video_is_not_called_damaged_arrays(datasets: dict[str, Dataset]) -> N
 
 def test_close_matches_of_names_that_are_not_there(datasets: dict[str, Dataset]) -> None:
     for read in (datasets['lerobot'][0].pictures, datasets['lerobot'][0].observations.__getitem__):
-        with pytest.raises(KeyError, match="has no pictures 'jetbot/sensors/front/rgb'.*front/rgba"):
+        with pytest.raises(KeyError, match="has no images 'jetbot/sensors/front/rgb'.*front/rgba"):
             read('jetbot/sensors/front/rgb')
 
 

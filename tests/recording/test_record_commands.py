@@ -64,7 +64,7 @@ def test_a_run_in_two_parts_is_recorded_and_replayed(survey: Path) -> None:
     assert invoke('run', survey, *record, '--resume').exit_code == 0
     assert Dataset('data').episode_ids == [0, 1, 2]
     states = invoke('replay', 'data', '--episode', 2)
-    assert states.output == 'episode 2 (2 of the run): 7 states, the same to the bit\n'
+    assert states.output == 'episode 2 (2 of the run): 7 states, bitwise identical\n'
     actions = invoke('replay', 'data', '--episode', 2, '--actions')
     assert '6 of 6 steps give the same state, to the bit; largest difference of a position: 0' in actions.output
 
@@ -94,11 +94,11 @@ def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
     ('args', 'message'),
     [
         (('run', 'survey.yaml', '--format', 'hdf5'), 'they need --record FOLDER'),
-        (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'holds other files'),
-        (('replay', '.'), 'holds no recorded dataset'),
-        (('replay', '.', '--camera', 'camera.yaml'), '--camera is for pictures: add --video FILE, or --out NEW'),
-        (('replay', '.', '--out', 'new', '--episode', '1'), 'leave out --episode'),
-        (('convert', '.'), 'holds no recorded dataset'),
+        (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'contains other files'),
+        (('replay', '.'), 'is not a recorded dataset'),
+        (('replay', '.', '--camera', 'camera.yaml'), '--camera applies to images: add --video FILE, or --out NEW'),
+        (('replay', '.', '--out', 'new', '--episode', '1'), 'omit --episode'),
+        (('convert', '.'), 'is not a recorded dataset'),
     ],
 )
 def test_mistakes_are_named(survey: Path, args: tuple[str, ...], message: str) -> None:

@@ -107,7 +107,7 @@ def test_a_dataset_of_another_robot_is_refused(tmp_path: Path, config: Config, m
 
 
 def test_what_is_no_dataset_is_refused(tmp_path: Path, config: Config) -> None:
-    with pytest.raises(FileNotFoundError, match='holds no recorded dataset: there is no dataset.json'):
+    with pytest.raises(FileNotFoundError, match='is not a recorded dataset: there is no dataset.json'):
         Dataset(tmp_path)
     record(tmp_path / 'data', config, format='hdf5')
     with pytest.raises(IndexError, match='has no episode 3: it has 3, counted from 0'):

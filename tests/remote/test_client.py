@@ -230,7 +230,7 @@ def test_a_reply_that_does_not_come_to_its_end(drops: bytes) -> None:
         with pytest.raises(ServerUnavailableError, match='ReadTimeout') as raised:
             close(f'http://127.0.0.1:{listener.getsockname()[1]}', timeout=0.5)
         over.set()
-    assert raised.value.__notes__ == ['given up after 1 attempts in 0.5 s']
+    assert raised.value.__notes__ == ['gave up after 1 attempts in 0.5 s']
 
 
 def test_pauses_grow_and_are_not_alike(stub: Stub, fake_time: FakeTime) -> None:

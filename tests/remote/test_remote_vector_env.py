@@ -237,7 +237,7 @@ def test_after_close(url: str) -> None:
     envs.close()
     envs.close()
     for call in (envs.reset, lambda: envs.step(np.zeros((ENVS, 1)))):
-        with pytest.raises(RuntimeError, match='the envs are closed; make new ones'):
+        with pytest.raises(RuntimeError, match='the envs are closed; create new ones'):
             call()
     with pytest.raises(SessionLostError):
         create_vectorized_env(ENVS, base_url=url, session_id=session_id)

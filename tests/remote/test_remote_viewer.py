@@ -288,7 +288,7 @@ def test_who_cannot_see(envs: VectorEnv, monkeypatch: pytest.MonkeyPatch):
         attach(envs)
     monkeypatch.undo()
     monkeypatch.setattr(facts, 'mujoco', None)
-    with pytest.raises(VersionMismatchError, match='older than the viewer of remote envs'):
+    with pytest.raises(VersionMismatchError, match='too old for the viewer of remote envs'):
         attach(envs)
     monkeypatch.undo()
     with attach(envs):

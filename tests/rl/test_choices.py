@@ -129,7 +129,7 @@ def test_choices_of_envs_without_an_episode_do_not_count() -> None:
         ({'choices': []}, 'at least 1 item'),
         ({'choices': [[0.0], [0.0, 1.0]]}, r'the same length, got \[1, 2\]'),
         ({'choices': [[float('nan')]]}, 'finite number'),
-        ({'choices': [[0.0]], 'scale': 0.5}, 'leave `scale` away'),
+        ({'choices': [[0.0]], 'scale': 0.5}, 'omit `scale`'),
     ],
 )
 def test_wrong_tables_are_refused(fields: dict[str, Any], message: str) -> None:
@@ -150,7 +150,7 @@ def test_tables_that_do_not_fit_the_controller_are_refused(choices: list[list[fl
 
 
 def test_rsl_rl_and_its_policies_are_refused() -> None:
-    with pytest.raises(ValueError, match='learning.action.choices: rsl_rl learns no choices'):
+    with pytest.raises(ValueError, match='learning.action.choices: rsl_rl does not support choices'):
         RslRlVecEnv(carts())
     with closing(VectorEnv(carts())) as envs, pytest.raises(ValueError, match=r'shape \(4, 1\), the task takes \(4,\)'):
         started(lambda obs: np.zeros((len(obs), 1), np.float32), envs)

@@ -190,9 +190,9 @@ def test_after_close(harness: Harness, was_reset: bool) -> None:
         harness.reset(envs)
     envs.close()
     envs.close()
-    with pytest.raises(RuntimeError, match=r'(step|send): the envs are closed; make new ones'):
+    with pytest.raises(RuntimeError, match=r'(step|send): the envs are closed; create new ones'):
         harness.step(envs, harness.right)
-    with pytest.raises(RuntimeError, match=r'reset: the envs are closed; make new ones'):
+    with pytest.raises(RuntimeError, match=r'reset: the envs are closed; create new ones'):
         harness.reset(envs)
 
 
@@ -238,7 +238,7 @@ def test_learners_need_episodes_without_an_end(make: Callable[[Config], Any]) ->
         ([True, False, True], TypeError, r'must be a bool array \(3,\)'),
         (np.array([1, 0, 1]), TypeError, 'must be a bool array'),
         (np.array([True, False]), ValueError, r'must have shape \(3,\), got \(2,\)'),
-        (np.zeros(3, bool), ValueError, 'names no env'),
+        (np.zeros(3, bool), ValueError, 'selects no env'),
     ],
 )
 def test_wrong_masks_reset_nothing(mask: Any, error: type[Exception], message: str) -> None:
@@ -295,14 +295,14 @@ def pool() -> Iterator[AsyncEnvs]:
 def test_wrong_sends_send_nothing(pool: AsyncEnvs, actions: Any, env_ids: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         pool.send(actions, env_ids)
-    with pytest.raises(RuntimeError, match='no group of envs is at work; send actions to whole groups'):
+    with pytest.raises(RuntimeError, match='no group of envs is stepping; send actions to whole groups'):
         pool.recv()
     assert pool.step(np.zeros((2, 1)), [0, 1])[-1]['env_id'].tolist() == [0, 1]
 
 
 def test_envs_at_work_take_no_actions(pool: AsyncEnvs) -> None:
     pool.send(np.zeros((3, 1)), [0, 1, 2])  # group 0 is at work, group 1 waits for the action of env 3
-    with pytest.raises(ValueError, match=r'envs \[1, 2\] are at work or have their actions already: receive them'):
+    with pytest.raises(ValueError, match=r'envs \[1, 2\] are stepping or already have actions: call recv'):
         pool.send(np.zeros((3, 1)), [1, 2, 3])
     assert pool.recv()[-1]['env_id'].tolist() == [0, 1]
     assert pool.step(np.zeros((1, 1)), [3])[-1]['env_id'].tolist() == [2, 3]

@@ -336,7 +336,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     'command of a critic': (
         {'critic_observations': [{'term': 'command', 'params': {'name': 'x'}}]},
-        r"learning.critic_observations\[0\]: .* the command 'x', and there is none; known: 'goal'",
+        r"learning.critic_observations\[0\]: .* the command 'x', which does not exist; known: 'goal'",
     ),
     'command of an end': (
         {'terminations': [{'term': 'goal_reached', 'params': {'name': 'x', 'radius': 1}}]},

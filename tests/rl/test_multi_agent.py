@@ -1,5 +1,6 @@
 """Several learners in an env: two Jetbots that play tag, alone, side by side, and as one policy's."""
 
+import pickle
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -186,14 +187,34 @@ def test_wrong_agents_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_arms_carry_together_as_a_team() -> None:
+def test_two_h1_carry_a_box_as_a_team() -> None:
+    """Both are commanded the same speed; a box that is let go lies on the ground, 0.9 m below."""
     envs = MultiAgentEnv(carry.config(2, 0, threads=1), carry.agents())
     obs, _ = envs.reset(seed=0)
-    ways = {arm: own[:, 18:24].reshape(2, 2, 3) for arm, own in obs.items()}  # to the own end, to the other one
-    np.testing.assert_allclose(ways['left_arm'][:, 1] - ways['left_arm'][:, 0], [[0.4, 0.0, 0.0]] * 2, atol=1e-3)
-    np.testing.assert_allclose(ways['left_arm'], ways['right_arm'], atol=0.1)  # they stand face to face
+    left, right = carry.CARRIERS
+    ends = obs[left][:, 3:9].reshape(2, 2, 3)  # the own one, the other one
+    np.testing.assert_allclose(ends[:, 0] - ends[:, 1], [[0.0, 1.2, 0.0]] * 2, atol=1e-3)
+    np.testing.assert_allclose(obs[right][:, 9:12], [[0.0, 1.2, 0.0]] * 2, atol=1e-3)
     team = Team(envs)
-    assert team.single_observation_space.shape == (66,) and team.single_action_space.shape == (18,)
-    _, rewards, *_ = team.step(np.zeros((2, 18), np.float32))
-    assert 0.0 < rewards.min()
+    assert team.single_observation_space.shape == (42,) and team.single_action_space.shape == (6,)
+    team_obs: Any = None
+    for step in range(16):
+        speeds = [0.4 if step > 2 else 0.0, 0.0, 0.0]
+        team_obs, rewards, terminated, *_ = team.step(np.tile(speeds * 2, (2, 1)).astype(np.float32))
+        assert not terminated.any()
+    assert (team_obs[:, 0] < 3.3).all() and (team_obs[:, 21] < 3.3).all(), 'they have come nearer'
+    assert (team_obs[:, 5] > 0.25).all() and (team_obs[:, 26] > 0.25).all(), 'the ends are above the pelvis'
     envs.close()
+
+
+def test_an_env_that_was_not_reset_yet_can_be_copied() -> None:
+    env = ParallelEnv(game(1), tag.agents())
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.possible_agents == env.possible_agents
+    first, _ = env.reset(seed=3)
+    again, _ = copy.reset(seed=3)
+    np.testing.assert_array_equal(first[CHASER], again[CHASER])
+    with pytest.raises(TypeError, match='can be neither pickled nor copied, as it is running'):
+        pickle.dumps(env)
+    env.close()
+    copy.close()

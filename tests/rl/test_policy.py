@@ -100,7 +100,7 @@ def test_a_network_with_a_memory_is_refused(tmp_path: Path) -> None:
     file = tmp_path / 'recurrent.pt'
     torch.jit.save(torch.jit.script(Recurrent()), file)
     write_metadata(file, PolicyMetadata.model_validate(FIELDS))
-    with pytest.raises(ValueError, match=r'recurrent\.pt keeps a state \(hidden\)'):
+    with pytest.raises(ValueError, match=r'recurrent\.pt has a hidden state \(hidden\)'):
         load_policy(file)(np.ones((3, 3), np.float32))
 
 
@@ -127,7 +127,7 @@ def test_a_file_is_read_once_until_it_changes(write_policy: WritePolicy, suffix:
 @pytest.mark.parametrize('suffix', SUFFIXES)
 def test_a_card_can_be_written_into_a_file_of_ones_own(write_policy: WritePolicy, suffix: str) -> None:
     path = write_policy(LINEAR, suffix, with_metadata=False)
-    with pytest.raises(ValueError, match=r'it does not say how to run it.*write_metadata'):
+    with pytest.raises(ValueError, match=r'it has no metadata.*write_metadata'):
         load_policy(path)
     metadata = PolicyMetadata.model_validate(FIELDS)
     for scale in (0.25, 0.5):  # a second metadata replaces the first
@@ -186,7 +186,7 @@ class TestErrors:
             with pytest.raises(ValueError, match=r"suffix '\.txt' is not one of \.onnx, \.pt"):
                 call(path)
 
-    @pytest.mark.parametrize(('suffix', 'message'), [('.onnx', 'cannot be read'), ('.pt', 'is no TorchScript file')])
+    @pytest.mark.parametrize(('suffix', 'message'), [('.onnx', 'cannot be read'), ('.pt', 'is not a TorchScript file')])
     @pytest.mark.parametrize('kept', [0, 0.5])
     def test_broken_file(self, write_policy: WritePolicy, suffix: str, message: str, kept: float) -> None:
         path = Path(write_policy(LINEAR, suffix))
@@ -200,7 +200,7 @@ class TestErrors:
 
         path = tmp_path / 'model_100.pt'
         torch.save({'actor_state_dict': torch.nn.Linear(3, 2).state_dict(), 'iter': 100}, path)
-        with pytest.raises(ValueError, match=r'model_100\.pt is no TorchScript file \(a checkpoint cannot be run\)'):
+        with pytest.raises(ValueError, match=r'model_100\.pt is not a TorchScript file \(a checkpoint cannot be run\)'):
             load_policy(path)
 
     def test_wrong_metadata(self, write_policy: WritePolicy) -> None:

@@ -66,7 +66,7 @@ def test_a_group_starts_when_all_its_envs_have_their_actions(envs):
     ids = np.sort(np.concatenate([envs.recv()[-1]['env_id'] for _ in range(3)]))
     assert ids.tolist() == [0, 1, 2, 3, 4, 5]
     envs.send(np.zeros((2, 1)), [0, 3])
-    with pytest.raises(RuntimeError, match='no group of envs is at work'):
+    with pytest.raises(RuntimeError, match='no group of envs is stepping'):
         envs.recv()
     envs.send(np.zeros((1, 1)), [2])
     assert envs.recv()[-1]['env_id'].tolist() == [2, 3]

@@ -102,6 +102,6 @@ def test_what_cannot_be_mirrored_is_named() -> None:
     own = terms[0].update(term='left_only', params={})
     envs = VectorEnv(config, learning.update(observations=[*terms, own]))
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"'left_only' does not say how it is mirrored"):
+    with pytest.raises(ValueError, match=r"'left_only' defines no mirror image"):
         task_mirrors(envs.core)
     envs.close()

@@ -163,7 +163,7 @@ def test_mistakes(franka: Env, make_config: Any, make_task: Any, make_robot: Any
     env = Env(make_config(tasks=[make_task(robots=[make_robot()])], env_num=1))
     with (
         attach(env) as viewer,
-        pytest.raises(ValueError, match=r"robot 'arm' has no controller that a person can command.* GripperController"),
+        pytest.raises(ValueError, match=r"robot 'arm' has no controller for teleoperation.* GripperController"),
     ):
         Session(env, 'arm', [], viewer).run()
     env.close()

@@ -315,7 +315,7 @@ def test_a_camera_that_nobody_can_render_does_not_end_the_run(config: Config, mo
         zeros = np.zeros((3, 2), np.float32)
         with attach(envs) as viewer, PageClient(viewer.url) as page:
             page.set('Show eye', True)
-            shown = 'rendering is switched off by MUJOCO_GL=disable'
+            shown = 'rendering is disabled by MUJOCO_GL=disable'
             step_until(lambda: envs.step(zeros), lambda: page.sees(lambda: shown in page.text()))
             assert page.element('eye')['visible'] is False
 

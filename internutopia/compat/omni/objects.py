@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.compat.omni.handles import SingleGeometryPrim, SingleRigidPrim
+from internutopia.compat.numbers import checked_numbers
+from internutopia.compat.omni.handles import Ready, SingleGeometryPrim
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util import did_you_mean
@@ -24,7 +24,7 @@ from internutopia.util.log import warn_once
 _MASS = 0.02  # of what moves and has none given [kg], as in Isaac Sim
 _SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
     # by name: shape, dimensions and what they are if they are not given [m], edge lengths of the box around it
-    'Cuboid': ('box', {'size': 1.0}, lambda size: (size, size, size)),
+    'Cuboid': ('box', {'size': 1.0}, lambda size: 3 * (size,)),
     'Sphere': ('ellipsoid', {'radius': 1.0}, lambda radius: 3 * (2 * radius,)),
     'Cylinder': ('cylinder', {'radius': 1.0, 'height': 1.0}, lambda radius, height: (2 * radius, 2 * radius, height)),
     'Capsule': (
@@ -34,7 +34,6 @@ _SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
     ),
     'Cone': ('cone', {'radius': 1.0, 'height': 1.0}, lambda radius, height: (2 * radius, 2 * radius, height)),
 }
-_MOVING = tuple(f'{verb}_{what}' for what in ('linear_velocity', 'angular_velocity', 'mass') for verb in ('get', 'set'))
 _KINDS = {'Visual': (False, False), 'Fixed': (False, True), 'Dynamic': (True, True)}  # moves, collides
 
 
@@ -51,7 +50,7 @@ class Shape(SingleGeometryPrim):
         visible: accepted.
         color: red, green, blue, 0 to 1.
         visual_material: gives it its color, if there is no `color`.
-        physics_material: ignored, with a warning: friction is that of the scene.
+        physics_material: gives it its dynamic friction, which counts whatever it touches.
         mass: [kg], of what moves; without a density, 0.02 if not given.
         density: [kg/m3].
         linear_velocity: [m/s], of what moves.
@@ -94,34 +93,29 @@ class Shape(SingleGeometryPrim):
                 hint = did_you_mean(each, defaults)
                 raise TypeError(f'{type(self).__name__}: unexpected argument {each!r}; {hint}')
         given = {each: value for each, value in dimensions.items() if value is not None}
-        given = {each: _numbers(each, value, 1)[0] for each, value in given.items()}
-        edges = np.array(edges_of(**{**defaults, **given}))
-        factors = (
-            np.ones(3) if scale is None else _numbers('scale', np.resize(scale, 3) if np.ndim(scale) == 0 else scale)
+        self._dimensions = defaults | {each: float(checked_numbers(each, given[each], 1)[0]) for each in given}
+        self._scale = checked_numbers(
+            'scale', 3 * [1.0 if scale is None else scale] if np.ndim(scale) == 0 else scale, 3
         )
         dynamic, collider = self._physics
-        if dynamic and mass is None and density is None:
-            mass = _MASS
         name = name or self._default_name
-        place = _in_env(prim_path, position, translation)
         spec = ObjectSpec(
             name,
             shape=kind,  # pyright: ignore[reportArgumentType]
-            scale=_tuple(edges * factors),
-            position=place,
-            orientation=IDENTITY_QUAT if orientation is None else _tuple(_numbers('orientation', orientation, 4)),
-            mass=None if mass is None else _numbers('mass', mass, 1)[0],
-            density=None if density is None else _numbers('density', density, 1)[0],
+            scale=_tuple(edges_of(**self._dimensions) * self._scale),
+            position=_in_env(prim_path, position, translation),
+            orientation=IDENTITY_QUAT if orientation is None else orientation,
+            mass=_MASS if dynamic and mass is None and density is None else mass,
+            density=density,
             dynamic=dynamic,
             collider=collider,
         )
         _add(spec, prim_path, color, visual_material, physics_material)
         super().__init__(prim_path, name)
-        for value, write in ((linear_velocity, 'set_linear_velocity'), (angular_velocity, 'set_angular_velocity')):
-            if value is not None:
-                getattr(self._body, write)(value)
-        self._scale = factors.copy()
-        self._dimensions = {**defaults, **given}
+        if linear_velocity is not None:
+            self._body.set_linear_velocity(linear_velocity)
+        if angular_velocity is not None:
+            self._body.set_angular_velocity(angular_velocity)
 
     @property
     @override
@@ -142,7 +136,7 @@ class Shape(SingleGeometryPrim):
     get_world_scale = get_local_scale
 
 
-class GroundPlane:
+class GroundPlane(Ready):
     """A horizontal plane without end that things stand on, added to envs until their episodes end.
 
     Args:
@@ -154,7 +148,7 @@ class GroundPlane:
         scale: accepted.
         visible: accepted.
         color: red, green, blue, 0 to 1.
-        physics_material: ignored, with a warning: friction is that of the scene.
+        physics_material: gives it its dynamic friction, which counts whatever touches it.
         visual_material: gives it its color, if there is no `color`.
     """
 
@@ -182,12 +176,6 @@ class GroundPlane:
                 _add(spec, f'{scene.root_path}{below}', color, visual_material, physics_material)
         self._bodies = [scene.get(name) for scene in scenes]
 
-    def initialize(self, physics_sim_view: Any = None) -> None:
-        """Do nothing: handles are ready when they are made."""
-
-    def post_reset(self) -> None:
-        """Do nothing: `Env.reset` restores what an env starts with."""
-
     def get_world_pose(self) -> tuple[Any, Any]:
         """Return position `(3,)` [m] and orientation `(4,)` in the world."""
         return self._bodies[0].get_world_pose()
@@ -208,7 +196,9 @@ def _getter(dimension: str) -> Callable[[Shape], float]:
 
 def _refuse(self: Shape, value: float) -> None:
     """Raise a NotImplementedError: a shape keeps its dimensions."""
-    raise NotImplementedError(f'{self.prim_path}: a shape keeps its dimensions: remove it and add another one')
+    raise NotImplementedError(
+        f'{self.prim_path}: the dimensions of a shape cannot change: remove it and add another one'
+    )
 
 
 for _shape, (_, _dimensions, _edges) in _SHAPES.items():
@@ -216,8 +206,6 @@ for _shape, (_, _dimensions, _edges) in _SHAPES.items():
     _calls: dict[str, Any] = {f'get_{each}': _getter(each) for each in _dimensions}
     _calls.update(dict.fromkeys((f'set_{each}' for each in _dimensions), _refuse))
     for _kind, _physics in _KINDS.items():  # each is a kind of the one before, as in Isaac Sim
-        if _kind == 'Dynamic':
-            _calls = {each: getattr(SingleRigidPrim, each) for each in _MOVING}
         _own = {'shape': _shape, '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube')}
         _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own, '_physics': _physics, '__doc__': Shape.__doc__})
         globals()[_base.__name__] = _base
@@ -230,36 +218,25 @@ def _in_env(prim_path: str, position: Any, translation: Any) -> Any:
     """Return a place in the frame of the env of a prim path."""
     scene = IScene.at(prim_path)
     if position is None:
-        return _tuple(np.zeros(3) if translation is None else _numbers('translation', translation))
+        return _tuple(checked_numbers('translation', np.zeros(3) if translation is None else translation, 3))
     origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
-    return _tuple(_numbers('position', position) - origin)
+    return _tuple(checked_numbers('position', position, 3) - origin)
 
 
 def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, physics_material: Any) -> None:
-    """Add an object to the env of a prim path."""
-    if physics_material is not None:
-        warn_once('physics materials of shapes are ignored: friction and restitution are those of the scene')
+    """Add an object, made of materials, to the env of a prim path."""
     if color is None and visual_material is not None:
         color = visual_material.get_color()
     scene = IScene.at(prim_path)
     below = prim_path.removeprefix(scene.root_path)
     if not below.strip('/'):
         raise ValueError(f'prim_path: {prim_path!r} is that of an env; expected one below it, {prim_path}/{spec.name}')
-    look = {} if color is None else {'color': _tuple(_numbers('color', color[:3]))}
-    if not np.isfinite(look.get('color', 0.0)).all():
-        raise ValueError(f'color: expected 3 finite numbers, got {color!r}')
-    scene.add_object(replace(spec, prim_path=below, **look))
-
-
-def _numbers(what: str, values: Any, count: int = 3) -> NDArray[np.float64]:
-    """Return so many numbers as an array. ValueError if they are others."""
-    try:
-        numbers = np.asarray(values, float).reshape(-1)
-    except (TypeError, ValueError):
-        numbers = np.zeros(0)
-    if len(numbers) != count:
-        raise ValueError(f'{what}: expected {"a number" if count == 1 else f"{count} numbers"}, got {values!r}')
-    return numbers
+    changes = {} if color is None else {'color': _tuple(checked_numbers('color', color[:3], 3))}
+    if physics_material is not None:
+        changes['friction'] = physics_material.get_dynamic_friction()
+        if physics_material.get_restitution():
+            warn_once('restitution of physics materials is ignored: shapes do not bounce')
+    scene.add_object(replace(spec, prim_path=below, **changes))
 
 
 def _tuple(values: Any) -> Any:

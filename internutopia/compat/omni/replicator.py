@@ -32,7 +32,8 @@ class Orchestrator:
         """Let all cameras of all envs show the present when they are read next; physics does not advance.
 
         Without this, observations hold the picture of the last frame (`SimConfig.rendering_interval`); a camera that is
-        read itself (`robot.sensors[name].get_data()`, `ICamera`) always shows the present.
+        read itself (`robot.sensors[name].get_data()`, `ICamera`) shows the present, with the conventions of 2.x the
+        last frame, too.
 
         Args:
             rt_subframes: Accepted: each picture here is complete.
@@ -106,7 +107,7 @@ class AnnotatorRegistry:
         """Return an annotator. NotImplementedError naming those there are."""
         if name not in _ANNOTATORS:
             hint = did_you_mean(name, _ANNOTATORS)
-            raise NotImplementedError(f'there is no annotator {name!r} here; {hint}; RepCamera has others')
+            raise NotImplementedError(f'there is no annotator {name!r}; {hint}; RepCamera has others')
         return Annotator(name)
 
 
@@ -120,7 +121,7 @@ class _Create:
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(
-            f'rep.create.{name}: Replicator adds nothing to an env; objects are in the task config or come by '
+            f'rep.create.{name}: Replicator adds nothing to an env; objects are in the task config, or added with '
             'env.runner.add_object, cameras are in the files of robots and scenes, randomization is that of LearningCfg'
         )
 

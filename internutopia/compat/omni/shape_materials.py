@@ -1,7 +1,8 @@
-"""`isaacsim.core.api.materials`: what shapes are made of; only the color of a visual material is used."""
+"""`isaacsim.core.api.materials`: what shapes are made of; color and dynamic friction are used."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ PreviewSurface = OmniPBR = OmniGlass = VisualMaterial
 
 
 class PhysicsMaterial:
-    """Friction and restitution of a shape: kept, and ignored with a warning where a shape is made of it."""
+    """Friction and restitution of a shape; of them, its dynamic friction is used."""
 
     def __init__(
         self,
@@ -48,16 +49,15 @@ class PhysicsMaterial:
         restitution: float | None = None,
     ):
         self.prim_path, self.name = prim_path, name
-        self._values = {'static': static_friction, 'dynamic': dynamic_friction, 'restitution': restitution}
+        self._values = {
+            'static_friction': static_friction,
+            'dynamic_friction': dynamic_friction,
+            'restitution': restitution,
+        }
 
-    def get_static_friction(self) -> float | None:
-        """Return the static friction, None if it was not given."""
-        return self._values['static']
-
-    def get_dynamic_friction(self) -> float | None:
-        """Return the dynamic friction, None if it was not given."""
-        return self._values['dynamic']
-
-    def get_restitution(self) -> float | None:
-        """Return the restitution, None if it was not given."""
-        return self._values['restitution']
+    def __getattr__(self, call: str) -> Any:
+        """Return `get_<quantity>`, None if it was not given, or `set_<quantity>`, for shapes that are made later."""
+        verb, _, quantity = call.partition('_')
+        if verb not in ('get', 'set') or quantity not in self._values:
+            raise AttributeError(call)
+        return partial(self._values.get, quantity) if verb == 'get' else partial(self._values.__setitem__, quantity)

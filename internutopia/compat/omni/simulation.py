@@ -48,7 +48,7 @@ class SimulationContext:
         **options: Any,
     ):
         if SimulationContext._runner is None:
-            raise RuntimeError(f'{type(self).__name__} is that of an Env: make one by Env(config) first')
+            raise RuntimeError(f'{type(self).__name__} belongs to an Env: create one with Env(config) first')
         self._own = SimulationContext._runner
         self._callbacks: dict[str, Callable[[float], None]] = {}
         self._times = np.zeros(self._own.env_num)
@@ -216,6 +216,13 @@ def use_runner(runner: Any) -> None:
     simulator._world = World()
     simulator.get_obs = runner.get_obs
     simulator.add_collider, simulator.remove_collider = (partial(_set_collider, on) for on in (True, False))
+
+
+def leave_runner(runner: Any) -> None:
+    """Let there be no `World` if it is that of this Env, which is being closed."""
+    runner.is_stopped = True
+    if SimulationContext._runner is runner:
+        SimulationContext._runner = None
 
 
 def _set_collider(collider: bool, prim_path: str) -> None:

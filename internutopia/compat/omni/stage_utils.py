@@ -59,7 +59,7 @@ def add_reference_to_stage(usd_path: str, prim_path: str, prim_type: str = 'Xfor
 
     if Sdf.Layer.FindOrOpen(usd_path) is None:
         raise FileNotFoundError(f'add_reference_to_stage: there is no USD file {usd_path!r}')
-    warn_once('%s is on the stage alone: nothing draws it, and it takes no part in physics', prim_path)
+    warn_once('%s is only on the stage: it is not rendered, and has no physics', prim_path)
     prim = mirror.current_stage().DefinePrim(prim_path, prim_type)
     prim.GetReferences().AddReference(usd_path)
     return prim

@@ -4,6 +4,7 @@
 - An env whose task has no reward reports -1 (`gym_env.Env`: 0.0, as there in 2.x).
 - Unknown robots and controllers in actions, and unknown fields of a `SimConfig`, are ignored with one warning each.
 - A bad env id in `reset` gives None, and no episode is taken for it.
+- A picture that is read directly is that of the last frame, unless something was moved since.
 - Metrics are not updated in the step that ends their episode.
 - An env whose physics diverges is truncated, and not terminated.
 - The USD file of a scene, robot or object with a scale other than 1 is read in raw lengths times that scale.
@@ -51,6 +52,7 @@ class Conventions2x(Conventions):
     has_spaces = False
     fails_as_truncated = True
     handles_in_world = True
+    keeps_frames = True
     metrics_see_end = False
 
     def __init__(self, config: Config):
@@ -86,6 +88,12 @@ class Conventions2x(Conventions):
         except BaseException:
             runner.close()
             raise
+
+    @override
+    def end(self, runner: EnvRunner) -> None:
+        from internutopia.compat.omni.simulation import leave_runner
+
+        leave_runner(runner)
 
     @override
     def check_available(self, call: str) -> None:

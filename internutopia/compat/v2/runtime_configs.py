@@ -41,7 +41,7 @@ def _robot(config: RobotCfg) -> RobotCfg:
     for sensor in config.sensors or []:
         if not sensor.is_on:
             warn_once(
-                'sensor %r of robot %r is off and not in the observations: enable=False', sensor.name, config.name
+                'sensor %r of robot %r is disabled (enable=False) and not in the observations', sensor.name, config.name
             )
     has_fingers = bool(getattr(BaseRobot.robots[config.type], 'finger_joints', ()))
     controllers = [_controller(cfg, has_fingers) for cfg in config.controllers or []]
@@ -81,7 +81,7 @@ def _policy(config: Any) -> dict[str, Any]:
     except (ImportError, ValueError) as error:
         if packaged is None:
             raise
-        warn_once('%s: the packaged policy %s takes its place', error, packaged)
+        warn_once('%s: the packaged policy %s is used instead', error, packaged)
         return {'policy_weights_path': str(packaged), 'policy': None}
     hint = '' if packaged is None else f'; for the packaged one say policy_weights_path={str(packaged)!r}'
     warn_once('policy %s of 2.x was trained for another model of the robot and another simulator%s', file, hint)

@@ -99,7 +99,7 @@ class ConfigDigest:
             part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            log.warning('%s cannot be written (%s): a resumed run can not say what has changed', path, error.strerror)
+            log.warning('%s cannot be written (%s): a resumed run cannot report what has changed', path, error.strerror)
 
 
 def saved_config(results: str, digest: str) -> dict[str, Any] | None:

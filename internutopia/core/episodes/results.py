@@ -95,8 +95,8 @@ class ResultsWriter:
         except OSError as error:
             raise OSError(
                 error.errno,
-                f'results cannot be written to metrics_save_path ({error.strerror}): make room and go on, the next '
-                'step or close() tries again; or end, and run the episodes without a result with resume=True',
+                f'results cannot be written to metrics_save_path ({error.strerror}): free some space and continue; the '
+                'next step or close() tries again; or end, and run the episodes without a result with resume=True',
                 self._file.path,
             ) from error
         self._pending = b''

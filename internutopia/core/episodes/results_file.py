@@ -85,7 +85,7 @@ class ResultsFile:
     def cut_torn_line(self, size: int) -> None:
         """Truncate the file to its whole lines, of this size [bytes], while there is no other writer."""
         if size < self._size():
-            log.warning('%s: the last line is incomplete, from a run that was killed: cut off', self.path)
+            log.warning('%s: the last line is incomplete, from a run that was killed; it is removed', self.path)
             self._file.truncate(size)
 
     def start_over(self) -> None:
@@ -197,7 +197,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
             if result.episode_id in lines:
                 raise ValueError(
                     f'{path}, line {number}: a second result of episode {result.episode_id}, after line '
-                    f'{lines[result.episode_id]}. Delete the one that does not count, or {_ELSEWHERE}'
+                    f'{lines[result.episode_id]}. Delete the wrong one, or {_ELSEWHERE}'
                 )
             lines[result.episode_id] = number
             if result.config != config.digest:
@@ -212,7 +212,7 @@ def read_done(path: str, config: ConfigDigest, resume: Literal[True, 'force']) -
         if resume != 'force':
             raise ValueError(
                 f'{text}. Resume with the config of that run, or {_ELSEWHERE}; '
-                "resume='force' (internutopia run --resume=force) goes on in spite of it, and mixes results of both"
+                "resume='force' (internutopia run --resume=force) continues anyway, and mixes results of both"
             )
         log.warning("resume='force': %s", text)
     return frozenset(lines), size

@@ -74,7 +74,7 @@ class IArticulation(PoseMixin):
         model = next((robot for robot in scene.model.robots if robot.name == articulation.name), None)
         if model is None:
             if usd_path is not None or scale is not None:
-                raise ValueError(f'{prim_path} is part of the scene: leave out usd_path and scale')
+                raise ValueError(f'{prim_path} is part of the scene: omit usd_path and scale')
             if position is not None or orientation is not None:
                 articulation.set_pose(position, orientation)
             return articulation

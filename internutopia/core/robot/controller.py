@@ -126,7 +126,7 @@ class BaseController(OrderedKeys, ABC):
         """The robot it drives."""
         robot = self.robot_ref()
         if robot is None:
-            raise RuntimeError(f'the robot of controller {self.config.name!r} is gone: its env was reset')
+            raise RuntimeError(f'the robot of controller {self.config.name!r} no longer exists: its env was reset')
         return robot
 
     _robot = _Alias('robot')  # some extension packages call it so

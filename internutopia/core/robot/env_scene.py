@@ -22,7 +22,7 @@ from internutopia.core.robot.context import RobotBatches
 from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.scene.scene import IScene
 from internutopia.engines.base import World
-from internutopia.engines.setter_checks import POSITIVE, check_numbers, check_poses
+from internutopia.engines.setter_checks import NOT_NEGATIVE, POSITIVE, check_numbers, check_poses
 from internutopia.model.spec import OBJECTS_PREFIX, SCENE_PREFIX, JointSpec, ObjectSpec, SceneSpec, Vec3
 from internutopia.util import did_you_mean
 from internutopia.util.errors import EnvKeyError, EnvValueError
@@ -192,6 +192,7 @@ class EnvScene(IScene):
         check_numbers(env_ids, spec.name, 'scale', [spec.scale], (3,), POSITIVE)
         for quantity in ('mass', 'density'):
             check_numbers(env_ids, spec.name, quantity, getattr(spec, quantity), (), POSITIVE, optional=True)
+        check_numbers(env_ids, spec.name, 'friction', spec.friction, (), NOT_NEGATIVE, optional=True)
         self._change(self.model.with_objects((*self.model.objects, spec)))
         self.object_paths[path] = spec.name
         return self.get(spec.name)
@@ -218,7 +219,7 @@ class EnvScene(IScene):
         known = [each.path for each in self.model.joints if not each.broken]
         if joint is None and path not in known:
             hint = did_you_mean(path, known)
-            raise EnvValueError(self.env_id, f'env {self.env_id} has no joint {path!r} to take back; {hint}')
+            raise EnvValueError(self.env_id, f'env {self.env_id} has no joint {path!r} to remove; {hint}')
         joints = [replace(each, broken=True) if each.path == path else each for each in self.model.joints]
         if joint is not None:
             joints.append(in_env_frame(joint, self.world.env_origins[self.env_id]))

@@ -36,7 +36,7 @@ class AsyncStepper:
         for env_id in actions:
             group = self._group_of[env_id]
             if group in self._at_work or env_id in self._waiting.get(group, ()):
-                raise EnvValueError(env_id, f'send: env {env_id} has its action already; recv its result first')
+                raise EnvValueError(env_id, f'send: env {env_id} already has an action; call recv first')
         for group in sorted({self._group_of[env_id] for env_id in actions}):
             earlier = self._waiting.get(group, {})
             gathered = {**earlier, **{i: a for i, a in actions.items() if self._group_of[i] == group}}
@@ -72,7 +72,7 @@ class AsyncStepper:
         for group in sorted(self._at_work):
             busy = [i for i in self._runner.groups[group] if env_ids is None or i in env_ids]
             if busy:
-                raise EnvRuntimeError(busy[0], f'{call}: env {busy[0]} is at work; recv its result first')
+                raise EnvRuntimeError(busy[0], f'{call}: env {busy[0]} is stepping; call recv first')
 
     def forget(self, env_ids: Sequence[int]) -> None:
         """Drop actions that were sent to envs and whose steps have not begun."""

@@ -73,7 +73,7 @@ class SceneReach:
         if spacing < self.length and not self._warned:
             self._warned = True
             log.warning(
-                "Config.env_offset_size=%g m: scenes are up to %.3g m wide and overlap in pictures; %g or 'auto' sets "
+                "Config.env_offset_size=%g m: scenes are up to %.3g m wide and overlap in images; %g or 'auto' sets "
                 'them apart',
                 *(spacing, self.length, self.spacing),
             )

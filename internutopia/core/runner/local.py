@@ -152,6 +152,7 @@ class LocalRunner:
                 if failed := sorted(failures.errors):
                     simulator.steps[failed] += 1  # the step that they failed in
                     self._evaluate(failed, failures)
+            simulator.world.frame_due = True
 
     def render(self, camera: str | tuple[Any, Any] | None, size: tuple[int, int]) -> Image:
         """Render all envs that hold an episode."""
@@ -280,7 +281,7 @@ class LocalRunner:
                 mistake.add_note(f'in env {env_id}, at the end of episode {slot.episode.id}')
                 raise
             for name in [name for name, value in info['metrics'].items() if not is_finite(value)]:
-                warn_once('metric %r gave numbers that are not finite: results have null in their place', name)
+                warn_once('metric %r returned numbers that are not finite: results contain null instead', name)
             if error is not None:
                 info['failed'], info['error'] = True, error
             ends = bool(terminated), bool(truncated), info['metrics'], error

@@ -109,6 +109,7 @@ class SimulatorRunner:
         self._step_count = 0
         conventions = conventions_of(config.compat)(config)
         self._conventions = conventions
+        self.world.keeps_frames = conventions.keeps_frames
         self._preparer = EpisodePreparer(self.world, conventions)
 
     @contextmanager
@@ -132,12 +133,14 @@ class SimulatorRunner:
         if commanded:
             for watcher in self.watchers:
                 watcher.on_commanded()
+        before = self.world.version
         if isinstance(self.world, DeviceWorld):
             failed = self.world.advance(envs.index)
             failures.mask = failed if failures.mask is None else failures.mask | failed
         elif envs.any and (errors := self.world.step(envs.host_ids)):
             failures.errors |= errors
             failures.mask = np.isin(np.arange(self.env_num), list(failures.errors))
+        self.world.stepped += self.world.version - before
         for update in self.scenes.after_physics:
             update()
         return envs if failures.mask is None else envs.without(failures.mask)

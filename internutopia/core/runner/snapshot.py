@@ -114,7 +114,7 @@ def restore(runner: SimulatorRunner, before: SceneState) -> list[str]:
             try:
                 set_object_state({name: each}, saved.object_state, env_id)
             except Exception as error:
-                problems.append(f'env {env_id}, {name}: could not be put back ({type(error).__name__}: {error})')
+                problems.append(f'env {env_id}, {name}: could not be restored ({type(error).__name__}: {error})')
         runner.batches.forget(env_id)
     runner.set_current_time_step_index(before.step_count)
     return problems
@@ -143,7 +143,7 @@ def rows_of(state: SceneState, env_num: int, env_ids: Sequence[int] | None = Non
     if len(set(ids)) < len(ids):
         raise ValueError(f'set_state: the state names an env twice: {list(ids)}')
     if type(state.step_count) is not int or not 0 <= state.step_count <= _MOST_STEPS:
-        raise ValueError(f'set_state: step_count={state.step_count!r} of the state is no number of steps')
+        raise ValueError(f'set_state: step_count={state.step_count!r} of the state is not a number of steps')
     if len(ids) != len(state):
         raise ValueError(f'set_state: the state is that of {len(state)} envs, but env_ids names {len(ids)}')
     return dict(zip(ids, state.envs, strict=True))
@@ -175,7 +175,7 @@ def _write(runner: SimulatorRunner, env_id: int, saved: EnvState) -> EnvSlot:
 def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Mapping[str, str], env: EnvSlot) -> None:
     where = f'set_state: env {env_id}'
     if wrong := [name for name, fits in _FIELDS.items() if not fits(getattr(saved, name))]:
-        raise EnvValueError(env_id, f'{where}: the state is none that get_state returned, look at {", ".join(wrong)}')
+        raise EnvValueError(env_id, f'{where}: the state was not returned by get_state; see {", ".join(wrong)}')
     if not 0 <= saved.step <= _MOST_STEPS or not 0 <= saved.noise_key < 2**64:
         raise EnvValueError(env_id, f'{where}: step={saved.step}, noise_key={saved.noise_key} is none of an episode')
     different = [name for name in {**task, **saved.task} if task.get(name) != saved.task.get(name)]
@@ -188,7 +188,7 @@ def _check_fits(runner: SimulatorRunner, env_id: int, saved: EnvState, task: Map
     if runner.world.step_dt != saved.step_dt:
         raise EnvValueError(
             env_id,
-            f'{where} makes steps of {runner.world.step_dt:g} s, the state is that of an env with steps of '
+            f'{where} has steps of {runner.world.step_dt:g} s, the state is that of an env with steps of '
             f'{saved.step_dt:g} s',
         )
     problem = runner.world.check_compatible(env_id, saved.physics)
@@ -212,7 +212,7 @@ def _has_names(value: Any) -> bool:
 def _running(runner: SimulatorRunner, env_id: int, call: str) -> EnvSlot:
     env = runner.envs[env_id]
     if env is None:
-        raise EnvValueError(env_id, f'{call}: env {env_id} holds no episode; reset it first')
+        raise EnvValueError(env_id, f'{call}: env {env_id} has no episode; reset it first')
     return env
 
 

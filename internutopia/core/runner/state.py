@@ -140,7 +140,7 @@ def _check(each: Any, state: Any, env_ids: Any) -> None:
             raise ValueError(f'expected its attributes by name, got {type(state).__name__}')
         for name, value in state.items():
             if not isinstance(name, str) or name in _OF_THE_PLACE or not _is_data(value, constants=True):
-                raise ValueError(f'{name!r} is no attribute that is saved')
+                raise ValueError(f'{name!r} is not a saved attribute')
         if '_states' in state:
             check_alike([array for array, _ in state['_states']], _kept_by_env(each))
 

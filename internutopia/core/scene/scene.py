@@ -117,7 +117,7 @@ class IScene:
     @classmethod
     def create(cls, simulator_type: str = 'isaac_sim') -> IScene:
         """Raise a RuntimeError: scenes are made by the env."""
-        raise RuntimeError('scenes are made by the Env; a class gets its own as the `scene` argument')
+        raise RuntimeError('scenes are created by the Env; a class receives its own as the argument `scene`')
 
     @classmethod
     def at(cls, prim_path: str) -> Any:
@@ -137,7 +137,7 @@ class IScene:
             raise KeyError(f'prim path {prim_path!r} is in no loaded env (expected /World/env_<id>/...)')
         if len(places) > 1:
             raise AmbiguousPathError(
-                f'prim path {prim_path!r} is in {len(places)} Envs of this process: ask the one that is meant, by '
+                f'prim path {prim_path!r} is in {len(places)} Envs of this process: select one with '
                 'env.runner.get_obj(name, env_id) or the robots of its env.runner.current_tasks, or close the others'
             )
         return places[0].loaded[env_id]
@@ -269,7 +269,7 @@ def labelled_objects(world: World, env_id: int, category: str | None = None) -> 
     scene = world.labels(env_id)
     if category is not None and category not in scene.categories:
         known = did_you_mean(category, sorted(scene.categories))
-        raise EnvValueError(env_id, f'env {env_id} has nothing that is labelled as {category!r}; {known}')
+        raise EnvValueError(env_id, f'env {env_id} has no object labelled {category!r}; {known}')
 
     def pose(part: PartBox) -> tuple[Array, Array]:
         if part.body is None:

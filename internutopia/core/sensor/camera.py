@@ -242,9 +242,9 @@ class ICamera(PoseMixin):
         """Return a copy of a part of the picture, rendered anew if the env has changed since the last time."""
         if picture is None:
             return None
-        if self._drawn != self._world.version:
+        if self._drawn != self._world.picture_version:
             self._view.render(np.array([self.env_id]), [self._frame])
-            self._drawn = self._world.version
+            self._drawn = self._world.picture_version
         return picture.copy()
 
 

@@ -74,7 +74,7 @@ def create_reward(config: RewardCfg, task: RewardedTask) -> BaseReward:
 
 
 def reward_of(reward: BaseReward) -> float:
-    """Return the reward of this step. ValueError if it is no finite number."""
+    """Return the reward of this step. ValueError if it is not a finite number."""
     value = reward.calc()
     try:
         number = float(value)

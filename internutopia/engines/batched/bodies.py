@@ -53,7 +53,7 @@ class MujocoBodyView(View, BodyView):
                 orientation = target.batch.write('mocap_quat')[:, body.mocap]
             else:
                 raise ValueError(
-                    f'body {self.name!r} hangs on other bodies: only free or fixed root bodies can be posed'
+                    f'body {self.name!r} is attached to other bodies: only free or fixed root bodies can be posed'
                 )
             if positions is not None:
                 target.assign(position, slice(None), arrays.asarray(positions)[target.rows])
@@ -90,7 +90,7 @@ class MujocoBodyView(View, BodyView):
             layout = target.view_slice.layout
             if not target.batch.values('body_mass')[cells(target.slots, layout.parts)].any(axis=-1).all():
                 env_id = int(env_ids[target.rows][0])
-                raise EnvValueError(env_id, f'env {env_id}: body {self.name!r} has no mass that could be changed')
+                raise EnvValueError(env_id, f'env {env_id}: body {self.name!r} has no mass to change')
         new = arrays.xp.broadcast_to(arrays.asarray(masses, arrays.double), (len(env_ids),))
         for target in self._write_targets(env_ids):
             mass, inertia = target.batch.expand('body_mass'), target.batch.expand('body_inertia')

@@ -118,7 +118,7 @@ class BatchedWorld(World):
     def prepare(self, scene: SceneSpec) -> CompiledScene:
         """Compile a scene, or take it from the cache; ValueError also for initial joint positions of unknown joints."""
         if type(self)._break_joints is BatchedWorld._break_joints and any(joint.breakable for joint in scene.joints):
-            raise NotImplementedError("only backend 'mujoco' has joints that break: leave out break forces and torques")
+            raise NotImplementedError("only backend 'mujoco' has joints that break: omit break forces and torques")
         compiled = self._compiled(scene)
         compiled.check(scene)
         return compiled
@@ -254,6 +254,14 @@ class BatchedWorld(World):
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
         self._renderers.render(requests, quality, self._snapshot)
 
+    def capture(self, env_ids: EnvIds) -> Callable[[Sequence[RenderRequest]], None]:
+        """Return a function that renders pictures of envs as they are now."""
+        snapshots: dict[int, EnvSnapshot] = {}
+        for env_id in env_ids.tolist():
+            model, state, labels = self._snapshot(env_id)
+            snapshots[env_id] = model, state.copy(), labels
+        return lambda requests: self._renderers.render(requests, None, snapshots.__getitem__)
+
     @override
     def labels(self, env_id: int) -> SceneLabels:
         return self.scene(env_id).labels
@@ -268,7 +276,7 @@ class BatchedWorld(World):
         """Return the compiled scene that an env runs; ValueError if it runs none."""
         scene = self.scenes[env_id]
         if scene is None:
-            raise EnvValueError(env_id, f'env {env_id} runs no scene: reset it first')
+            raise EnvValueError(env_id, f'env {env_id} has no scene: reset it first')
         return scene
 
     def model(self, env_id: int) -> mujoco.MjModel:

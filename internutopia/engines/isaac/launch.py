@@ -55,7 +55,7 @@ def start_isaac_sim(config: SimConfig, dt: float) -> IsaacSim:
     """
     global _app
     if config.renderer != 'auto':
-        raise ValueError(f"SimConfig.renderer={config.renderer!r}: backend 'isaac_sim' draws with RTX, use 'auto'")
+        raise ValueError(f"SimConfig.renderer={config.renderer!r}: backend 'isaac_sim' renders with RTX; use 'auto'")
     if not re.fullmatch(r'cpu|cuda(:\d+)?', config.device):
         raise ValueError(f"SimConfig.device={config.device!r}: backend 'isaac_sim' runs on 'cpu' or 'cuda:<number>'")
     if _app is None:

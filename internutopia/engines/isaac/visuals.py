@@ -76,7 +76,7 @@ class Visuals:
             optics: of each.
         """
         if any(own.orthographic for own in optics):
-            raise NotImplementedError(f"camera {name!r}: backend 'isaac_sim' takes no orthographic pictures")
+            raise NotImplementedError(f"camera {name!r}: backend 'isaac_sim' does not support orthographic cameras")
         paths = [f'/World/cameras/{re.sub(r"[^0-9A-Za-z]", "_", name)}_{env_id}' for env_id in env_ids.tolist()]
         prims = Prims(self.sim.stage)
         if missing := [path for path in paths if not self.sim.stage.GetPrimAtPath(path)]:

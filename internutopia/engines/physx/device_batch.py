@@ -194,6 +194,6 @@ def check_contacts(layout: StageLayout) -> None:
         whole = {path for path in colliders.values() if body_of(path) in bodies}
         if whole != set(sensor.paths):
             raise NotImplementedError(
-                f"backend 'physx' on a GPU does not measure contacts of a part ({', '.join(sensor.paths)}) of what is "
-                "fixed to one another; use device='cpu'"
+                f"backend 'physx' on a GPU does not measure contacts on one of several parts that are "
+                f"fixed to each other ({', '.join(sensor.paths)}); use device='cpu'"
             )

@@ -68,7 +68,7 @@ def friction_modes(model: mujoco.MjModel, authored: Mapping[str, Attributes] = M
     if np.ptp(ordinary) > 0:
         warn_once(
             "backend 'physx': geoms with a priority and a low friction are in a scene whose other geoms have different "
-            'frictions: between those, their mean counts, where MuJoCo takes the larger one'
+            'frictions: between those, the mean is used, whereas MuJoCo uses the larger one'
         )
     if modes and (np.ptp(friction[list(modes)]) > 0 or 'multiply' in modes.values()):  # else all combine to the same
         warn_once(

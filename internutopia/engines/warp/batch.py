@@ -301,11 +301,9 @@ class WarpBatch:
             for name, array in self._moving.items():
                 wp.copy(array, self._before[name])
         else:
-            log.warning('contacts or constraints were left out in steps until now: there was too little room for them')
+            log.warning('contacts or constraints were left out in previous steps: the buffers were too small')
         old, capacities = self._data, self.capacities.grown(flags, self.model.nv)
-        log.warning(
-            '%d envs need more room than there was: it grows from %s to %s', self.n, self.capacities, capacities
-        )
+        log.warning('%d envs need larger buffers: they grow from %s to %s', self.n, self.capacities, capacities)
         self.capacities = capacities
         self._allocate()
         self._copy_state(old)

@@ -81,7 +81,7 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
             if self._variant(env_id, {robot: enabled}).digest != self.scene(env_id).digest:
                 raise ValueError(
                     f'env {env_id}, robot {robot!r}: with arrays on a device, self-collisions cannot be changed while '
-                    f'it runs; say self_collisions={enabled} as an attribute of its class, or in its GenericRobotCfg'
+                    f'it runs; set self_collisions={enabled} as an attribute of its class, or in its GenericRobotCfg'
                 )
 
     @override

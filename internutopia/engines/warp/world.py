@@ -1,7 +1,7 @@
 """GPU world: `mujoco_warp`, one batch per model structure; it runs on the CPU device, too, slowly.
 
 The engine computes with 32-bit floats. What envs read and write is on the host: on CUDA each array that is read is
-copied once per step. On the CPU device results are the same to the bit each time, and do not depend on the env id; on
+copied once per step. On the CPU device results are bitwise identical each time, and do not depend on the env id; on
 CUDA the engine's sums come in any order.
 """
 

@@ -35,7 +35,7 @@ class LeRobotPolicy:
         if Path(path).is_dir() and not (Path(path) / 'config.json').exists():
             raise ValueError(f'policy {address}: the folder has no config.json; LeRobot calls it `pretrained_model`')
         if not (Path(path).is_dir() or re.fullmatch(r'[\w.-]+(/[\w.-]+)?', path)):
-            raise ValueError(f'policy {address}: there is no such folder, and no such name can be on the Hub')
+            raise ValueError(f'policy {address}: there is no such folder, and it is not a valid name on the Hub')
         config = PreTrainedConfig.from_pretrained(path)
         if getattr(config, 'n_obs_steps', 1) > 1:
             raise ValueError(
@@ -50,13 +50,13 @@ class LeRobotPolicy:
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=device)
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Return the chunk of actions of each request. PolicyError if the policy wants other observations."""
+        """Return the chunk of actions of each request. PolicyError if the policy expects other observations."""
         batch = stacked([request.content for request in requests])
         inputs = {name: _tensor(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
         sent = {name: tuple(value.shape[1:]) for name, value in inputs.items() if isinstance(value, Tensor)}
         for name, shape in self._shapes.items():
             if sent.get(name) != shape:
-                raise PolicyError(f'the policy wants {name!r} of shape {shape}; the mapping sends {sent}')
+                raise PolicyError(f'the policy expects {name!r} of shape {shape}; the mapping sends {sent}')
         with inference_mode():
             chunk = self._policy.predict_action_chunk(self._before(inputs))
             rows = stack([self._after(chunk[:, step]) for step in range(chunk.shape[1])], dim=1)

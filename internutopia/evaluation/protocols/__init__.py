@@ -39,7 +39,9 @@ def connect(address: str, timeout: float, batched: bool | None = None, **setting
     """
     scheme = address.partition(':')[0]
     if scheme not in SCHEMES:
-        raise ValueError(f'policy {address}: no protocol has the scheme {scheme!r}; {did_you_mean(scheme, SCHEMES)}')
+        raise ValueError(
+            f'policy {address}: there is no protocol with the scheme {scheme!r}; {did_you_mean(scheme, SCHEMES)}'
+        )
     module, _, name = SCHEMES[scheme].partition(':')
     try:
         cls = getattr(importlib.import_module(f'internutopia.evaluation.{module}'), name)

@@ -64,5 +64,5 @@ def wait_for(
         except errors as error:
             if time.monotonic() > end:
                 text = str(error) or type(error).__name__
-                raise PolicyGoneError(f'no policy answers at {address} within {timeout:g} s: {text}') from error
+                raise PolicyGoneError(f'no policy responds at {address} within {timeout:g} s: {text}') from error
             time.sleep(_PAUSE)

@@ -66,7 +66,7 @@ class HttpClient:
             with self.messages:
                 return list(split(decode(data, MSGPACK), len(requests)))
         except MalformedError as error:
-            raise PolicyError(f'the answer cannot be read: {error}; it begins with {data[:_GLIMPSE]!r}') from None
+            raise PolicyError(f'the reply cannot be read: {error}; it begins with {data[:_GLIMPSE]!r}') from None
 
     def _reached(self) -> None:
         """Wait until something listens at the address. PolicyGoneError."""

@@ -24,7 +24,7 @@ def post(http: httpx.Client, url: str, body: bytes, address: str, timeout: float
 
     Raises:
         PolicyError: it takes too long.
-        PolicyGoneError: no policy answers at the address.
+        PolicyGoneError: no policy responds at the address.
         httpx.TransportError: the connection broke.
     """
     import httpx

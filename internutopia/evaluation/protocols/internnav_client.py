@@ -62,7 +62,7 @@ class InternNavClient:
         except httpx.TransportError as error:
             self._start()
             raise PolicyError(f'the connection broke: {error or type(error).__name__}') from None
-        lost = PolicyError('the agent was started again during the episode, of which it knows nothing')
+        lost = PolicyError('the agent was restarted during the episode, and has lost its state')
         return [answers.get(request.env_id, lost) for request in requests]
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class InternNavClient:
         try:
             content = json.loads(data) if httpx.codes.is_success(status) else None
         except ValueError as error:
-            raise PolicyError(f'the answer cannot be read: {error}') from None
+            raise PolicyError(f'the reply cannot be read: {error}') from None
         if not isinstance(content, dict):
             text = data[:_SHOWN].decode(errors='replace')
             raise PolicyError(f'{path}: status {status} {httpx.codes.get_reason_phrase(status)}: {text}')

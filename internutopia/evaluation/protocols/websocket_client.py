@@ -121,7 +121,7 @@ def pack(message: Any) -> bytes:
 def _packable(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
         return {b'__ndarray__': True, b'data': value.tobytes(), b'dtype': value.dtype.str, b'shape': value.shape}
-    raise TypeError(f'{type(value).__name__} does not travel')
+    raise TypeError(f'{type(value).__name__} cannot be sent')
 
 
 def _unpacked(data: bytes) -> Any:
@@ -129,7 +129,7 @@ def _unpacked(data: bytes) -> Any:
     try:
         return msgpack.unpackb(data, object_hook=_array)
     except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
-        return PolicyError(f'the answer cannot be read: {str(error) or type(error).__name__}')
+        return PolicyError(f'the reply cannot be read: {str(error) or type(error).__name__}')
 
 
 def _array(items: dict[Any, Any]) -> Any:

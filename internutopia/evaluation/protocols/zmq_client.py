@@ -63,7 +63,7 @@ class ZmqClient:
             with self.messages:
                 reply = msgpack.unpackb(data, object_hook=_array)
         except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
-            raise PolicyError(f'the answer cannot be read: {str(error) or type(error).__name__}') from None
+            raise PolicyError(f'the reply cannot be read: {str(error) or type(error).__name__}') from None
         if isinstance(reply, Mapping) and 'error' in reply:
             raise PolicyError(str(reply['error']))
         return reply
@@ -79,7 +79,7 @@ class ZmqClient:
                 self._exchanged(self._socket, {'endpoint': 'ping'})
             except PolicyError as error:
                 raise PolicyGoneError(
-                    f'no policy answers at {self._address} within {self._timeout:g} s: {error}'
+                    f'no policy responds at {self._address} within {self._timeout:g} s: {error}'
                 ) from None
         return self._socket
 
@@ -122,7 +122,7 @@ def _packed(message: Any) -> bytes:
 
 def _packable(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
-        raise TypeError(f'{type(value).__name__} does not travel')
+        raise TypeError(f'{type(value).__name__} cannot be sent')
     file = io.BytesIO()
     np.save(file, value, allow_pickle=False)
     return {_ARRAY: True, 'as_npy': file.getvalue()}

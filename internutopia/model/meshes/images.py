@@ -47,7 +47,7 @@ def decode_image(data: bytes, mode: Literal['RGB', 'RGBA'] = 'RGB') -> Pixels:
         check_bound('image', 'pixels', image.width * image.height, 'pixels')
         image = image.convert(mode)
     except UnidentifiedImageError:
-        raise ValueError('no image of a known format') from None
+        raise ValueError('not an image of a known format') from None
     except Exception as error:  # its readers raise errors of any type
         raise ValueError(str(error) or type(error).__name__) from error
     image.thumbnail((MAX_TEXTURE, MAX_TEXTURE))
@@ -96,7 +96,7 @@ def _check_inflated(file: Path, content: BinaryIO, parts: Iterable[tuple[int, in
             size += len(inflater.decompress(data, _BLOCK))
             data = inflater.unconsumed_tail
             if size > most:
-                raise ValueError(f'{file}: the compressed image holds more than its pixels')
+                raise ValueError(f'{file}: the compressed image has more data than pixels')
 
 
 def scaled_down(pixels: Pixels) -> Pixels:

@@ -69,7 +69,7 @@ class RequestMiddleware:
         except Exception:
             log.exception('request=%s failed', trace.context.request_id)
             if not trace.status:
-                error = ServiceError(500, 'internal', 'the server made a mistake; its log has more')
+                error = ServiceError(500, 'internal', 'internal server error; see the log of the server')
                 await error_response(request, error)(scope, receive, trace.send)
         finally:
             self._record(scope, trace)
@@ -80,7 +80,7 @@ class RequestMiddleware:
         if self._users.open and not _LOCAL_HOST.fullmatch(request.headers.get('host', '')):
             # a page of another site whose name was made to mean this machine
             self._count_address(request)
-            raise ServiceError(403, 'wrong_host', 'this server is for this machine only: call it localhost')
+            raise ServiceError(403, 'wrong_host', 'this server only accepts requests to localhost')
         if path in PROBES:  # never refused: a server whose probe fails is started again
             return
         if _PUBLIC_PATHS.fullmatch(path):

@@ -96,7 +96,7 @@ class Session:
             raise ServiceError(404, 'unknown_episode', f'the session has no episode {error.args[0]}') from None
         if len(set(env_ids)) < len(env_ids):
             ((twice, _),) = Counter(episode_ids).most_common(1)
-            raise invalid(f'episode_ids: {twice} is named twice')
+            raise invalid(f'episode_ids: {twice} is listed twice')
         return np.array(env_ids, np.intp)
 
     async def call(self, name: str, media_type: str, **arguments: Any) -> bytes:
@@ -158,7 +158,9 @@ class Session:
         """End the session because its worker failed; returns the error for its callers."""
         if self.end is None:
             log.error('session=%s user=%s failed: %s', self.id, self.user, reason)
-            self.end = ServiceError(503, 'session_failed', f'session {self.id} failed and is gone: create a new one')
+            self.end = ServiceError(
+                503, 'session_failed', f'session {self.id} failed and no longer exists: create a new one'
+            )
             self._metrics.worker_deaths.inc()
             self._on_failure(self)
         return self.end

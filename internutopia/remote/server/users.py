@@ -56,14 +56,14 @@ def read_tokens(path: Path) -> list[User]:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         place = '.'.join(map(str, fault['loc']))
-        raise ValueError(f'{path} is no tokens file: {place + ": " if place else ""}{fault["msg"]}') from None
+        raise ValueError(f'{path} is not a tokens file: {place + ": " if place else ""}{fault["msg"]}') from None
 
 
 def add_token(path: Path, name: str, admin: bool = False) -> str:
     """Add a user to a file, created if missing; returns the token, which is not stored. ValueError for a bad name."""
     users = read_tokens(path) if path.exists() else []
     if any(user.name == name for user in users):
-        raise ValueError(f'user {name!r} has a token already: remove it first')
+        raise ValueError(f'user {name!r} already has a token: remove it first')
     token = secrets.token_urlsafe(32)
     try:
         user = User(name=name, sha256=_hash(token), admin=admin)
@@ -125,7 +125,7 @@ class Users:
         try:
             self._users = read_tokens(self._path)
         except (OSError, ValueError) as error:
-            log.error('the tokens file cannot be read, its users stay as they were: %s', error)
+            log.error('the tokens file cannot be read, its users remain unchanged: %s', error)
 
     def _current_stamp(self) -> tuple[int, ...] | None:
         try:

@@ -65,7 +65,7 @@ class Node:
         self.op, self.dtype, self.args = op, dtype, args
 
     def __bool__(self) -> bool:
-        raise UntraceableError('what is done depends on a value')
+        raise UntraceableError('its control flow depends on a value')
 
     def __lt__(self, other: object) -> bool:
         return bool(self)

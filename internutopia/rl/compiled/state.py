@@ -173,7 +173,7 @@ class TracedState(RobotState):
 
     @override
     def lasting(self, name: Any, compute: Callable[[], Any]) -> Any:
-        raise UntraceableError('it keeps what may differ between envs')
+        raise UntraceableError('it has state that may differ between envs')
 
     def controller(self, real: BaseController) -> BaseController:
         """Return a controller like a real one, of the traced robot."""

@@ -108,7 +108,7 @@ def place_object(state: RobotState, env_ids: Any, body: str, x: Range, y: Range,
 
 def _scaled(values: Array, low: float, high: float) -> Array:
     if high <= low:
-        raise ValueError(f'low={low}, high={high}: the former must be less')
+        raise ValueError(f'low={low}, high={high}: the former must be smaller')
     return ((values - low) / (high - low)).clip(0.0, 1.0)
 
 

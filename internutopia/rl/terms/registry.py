@@ -116,7 +116,7 @@ def check_commands(place: str, kind: Kind, cfg: TermCfg, commands: Collection[st
         name = cfg.params.get(parameter)
         if _IS_COMMAND in getattr(hint, '__metadata__', ()) and isinstance(name, str) and name not in commands:
             raise ValueError(
-                f'learning.{place}: {kind} term {cfg.term!r} names the command {name!r}, and there is none; '
+                f'learning.{place}: {kind} term {cfg.term!r} names the command {name!r}, which does not exist; '
                 f'{did_you_mean(name, commands)}'
             )
 

@@ -92,4 +92,4 @@ def _check_cuda(device: str) -> None:
         there = f'torch {torch.__version__} is made for the CPU alone, install one for CUDA (https://pytorch.org)'
     else:
         there = f'torch {torch.__version__} (CUDA {torch.version.cuda}) finds no GPU with a driver'
-    raise ValueError(f"device {device!r} cannot be used: {there}; device 'cpu' is always there")
+    raise ValueError(f"device {device!r} cannot be used: {there}; device 'cpu' is always available")

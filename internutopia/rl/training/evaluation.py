@@ -153,12 +153,12 @@ def tested_learning(config: Config, command: TestCommand) -> tuple[LearningCfg, 
     """
     learning = config.task_configs[0].learning
     if learning is None:
-        raise ValueError('task_configs[0].learning is missing: it defines what the policy observes and does')
+        raise ValueError('task_configs[0].learning is missing: it defines observations and actions')
     name = velocity_command(learning)
     if name is not None:
         return walking_test(learning, command), name
     if command is not None:
-        raise ValueError('this task takes no velocity command: leave --command out')
+        raise ValueError('this task has no velocity command: omit --command')
     return learning, None
 
 

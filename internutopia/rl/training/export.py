@@ -98,7 +98,7 @@ def export_trained(trained: Trained, path: Path) -> None:
         raise ValueError(f'{trained.file} is a policy file already')
     with closing(VectorEnv(trained.config(1, threads=1), arrays=trained.arrays)) as envs:
         obs = started(trained.act, envs)
-        metadata = _metadata(envs.core, _provenance(trained))
+        metadata = metadata_of(envs.core, _provenance(trained))
     export_onnx(trained.network, obs.shape[1], metadata, path)
 
 
@@ -125,7 +125,7 @@ def export_network(network: torch.nn.Module, config: Config, path: str | os.Path
     export_onnx(network, size, metadata, Path(path))
 
 
-def _metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata | TaskPolicyMetadata:
+def metadata_of(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetadata | TaskPolicyMetadata:
     """Return the metadata for a walking controller if the policy moves joint targets on a command, else the general."""
     learning = core.learning
     moves_joints = core.controller.get_joint_subset() is not None and learning.action.scale is not None
@@ -150,6 +150,8 @@ def export_onnx(
     path: Path,
 ) -> None:
     """Write a policy, observations `(n, observation_size)` to actions, as an ONNX file with its metadata."""
+    import onnx  # noqa: F401 - torch's error where it is missing is no ImportError
+
     draft = path.with_suffix('.part.onnx')
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter('ignore')

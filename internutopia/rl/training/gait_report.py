@@ -66,7 +66,7 @@ def gait_report(
     """
     learning, name = tested_learning(config, None)
     if name is None:
-        raise ValueError('this task takes no velocity command: there is no gait to report on')
+        raise ValueError('this task has no velocity command, so its gait cannot be evaluated')
     trained = learning.commands[name].params
     speed, turn = min(SPEED, trained['forward'][1]), min(TURN, trained['yaw_rate'][1])
     standing = evaluate(
@@ -84,7 +84,7 @@ def gait_report(
     acting = evaluate(policy, config, seconds=ACTIONS, push=0.0, command=discrete, seed=seed, arrays=arrays)
     rest, gait, still, pushed = standing.gait, walking.gait, standing.still, standing.still_pushed
     if rest is None or gait is None or walking.tracking is None or acting.gait is None:
-        raise ValueError('the class of the robot names no feet: there is no gait to report on')
+        raise ValueError('the class of the robot names no feet, so its gait cannot be evaluated')
     knee, arm = gait.range_of(_KNEES), gait.range_of(_ARMS)
     figures = {
         'fallen': 1.0 - standing.survived * walking.survived,

@@ -103,7 +103,7 @@ def load_trained(
         act = _as_commanded if source.suffix == '.yaml' else policy
         training = policy.metadata.training
         if env_id is None and 'id' not in training:
-            raise ValueError(f'policy {source} does not say what task it was trained for: name one with --id')
+            raise ValueError(f'policy {source} does not name the task it was trained for: set it with --id')
         recorded = str(training.get('id', '')), training.get('options') or {}
         task = _task(source, env_id, options, recorded, trust)
         return Trained(act, task, source, arrays, policy.metadata)
@@ -126,7 +126,7 @@ def _load_sb3(source: Path, env_id: str | None, options: Mapping[str, Any], devi
     card = model.card
     if env_id is None and card is None:
         raise ValueError(
-            f'{source} does not say what task it was trained for: name one with --id, or write the file with '
+            f'{source} does not name the task it was trained for: set it with --id, or write the file with '
             '`internutopia.rl.sb3_model.save_model`'
         )
     task = _task(source, env_id, options, ('', {}) if card is None else (card.id, card.options), trust)
@@ -198,7 +198,7 @@ def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Conf
     assert learning is not None
     name = velocity_command(learning)
     if name is None:
-        raise ValueError(f'policy {file} walks at commanded velocities, and this task commands none')
+        raise ValueError(f'policy {file} needs a velocity command, which this task does not have')
     walk = ControllerCfg.model_validate(
         {
             'name': 'walk',

@@ -110,7 +110,7 @@ def contact_sheet(policy: ActFn, config: Config, out: Path, *, arrays: Arrays = 
     """
     learning, name = tested_learning(config, None)
     if name is None:
-        raise ValueError('this task takes no velocity command: there is no gait to show')
+        raise ValueError('this task has no velocity command, so there is no gait to show')
     speed = min(1.0, learning.commands[name].params['forward'][1])
     step_dt = step_length(config)
     rows: list[list[tuple[str, Image]]] = []
@@ -189,12 +189,14 @@ def _draw(path: Path, rows: Sequence[Sequence[tuple[str, Image]]]) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f'a picture needs matplotlib ({error}): {install_hint("cli")}') from error
+        raise ImportError(f'an image needs matplotlib ({error}): {install_hint("cli")}') from error
     height, width, _ = rows[0][0][1].shape
-    columns = len(rows[0])
-    figure = Figure(figsize=(columns * width / 100, len(rows) * (height / 100 + 0.3)), dpi=100, layout='constrained')
-    figure.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0.0, hspace=0.0)  # pyright: ignore
-    axes = figure.subplots(len(rows), columns, squeeze=False)
+    columns, line, gap = len(rows[0]), 30, 2  # pixels: titles, and between frames
+    across, down = columns * width, len(rows) * (height + line)
+    figure = Figure(figsize=(across / 100, down / 100), dpi=100)
+    sides = {'left': 0.5 * gap / across, 'right': 1.0 - 0.5 * gap / across, 'bottom': 0.0, 'top': 1.0 - line / down}
+    between = {'wspace': gap / (width - gap), 'hspace': line / height}
+    axes = figure.subplots(len(rows), columns, squeeze=False, gridspec_kw={**sides, **between})
     for row, cells in enumerate(rows):
         for column, (title, tile) in enumerate(cells):
             axes[row, column].imshow(tile)

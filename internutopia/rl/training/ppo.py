@@ -119,7 +119,7 @@ def _of_term(cfg: ObservationTermCfg, learning: LearningCfg, state: RobotState) 
         kind, name, params = 'command', command.term, command.params
     mirror = look_up_mirror(kind, name)
     if mirror is None:
-        raise ValueError(f'{kind} term {name!r} does not say how it is mirrored: `@term({kind!r}, mirror=...)`')
+        raise ValueError(f'{kind} term {name!r} defines no mirror image: `@term({kind!r}, mirror=...)`')
     return mirror(state, **params) if callable(mirror) else Mirror.of_signs(mirror)
 
 

@@ -70,7 +70,7 @@ class WandbWriter(WandbLogWriter):
         try:
             super().__init__(log_dir, project_name)
         except Error as error:
-            hint = 'log in with `wandb login`, or set WANDB_MODE=offline, and go on with the run by --resume'
+            hint = 'log in with `wandb login`, or set WANDB_MODE=offline, and continue the run with --resume'
             raise ValueError(f'Weights & Biases: {error}; {hint}') from error
         finally:
             if not chosen:

@@ -89,7 +89,7 @@ def read_run(folder: Path) -> RunRecord:
     """Read the record of the run in a folder. ValueError if there is none, or it cannot be read."""
     file = folder / RUN
     if not file.is_file():
-        raise ValueError(f'{folder} holds no training run: there is no {RUN}')
+        raise ValueError(f'{folder} is not a training run: there is no {RUN}')
     try:
         return RunRecord.model_validate_json(file.read_bytes())
     except ValidationError as error:
@@ -126,9 +126,9 @@ def locked(folder: Path) -> Iterator[None]:
 def check_new(folder: Path) -> None:
     """Raise ValueError if a folder is taken, by a run or by anything else."""
     if (folder / RUN).exists():
-        raise ValueError(f'{folder} holds a training run: go on with it by --resume, or use another --out')
+        raise ValueError(f'{folder} already has a training run: continue it with --resume, or use another --out')
     if folder.exists() and (not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())):
-        raise ValueError(f'{folder} is not empty and holds no training run: use another --out')
+        raise ValueError(f'{folder} is not empty and is not a training run: use another --out')
 
 
 def check_same(folder: Path, record: RunRecord, requested: Mapping[str, Any]) -> None:

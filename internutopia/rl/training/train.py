@@ -6,8 +6,8 @@
     result = train(find_task('InternUtopia/CartPole-v0'), 'runs/cart', settings={'iterations': 20})
 
 The folder then holds `run.json` (what the run is), `progress.csv` (a line per update), `model_<update>.pt`
-(checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, if it is a policy
-that robots can be given (see `policy_metadata`).
+(checkpoints), TensorBoard's event files, `curve.png` and, when all updates are done, `policy.onnx`, for a
+controller (see `metadata_of`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.task_envs import with_learning
 from internutopia.rl.training.checkpoints import newest_checkpoint, updates_in
 from internutopia.rl.training.engine import Engine, choose_engine
-from internutopia.rl.training.export import export_onnx, policy_metadata
+from internutopia.rl.training.export import export_onnx, metadata_of
 from internutopia.rl.training.ranks import run_ranks
 from internutopia.rl.training.run_folder import (
     Progress,
@@ -151,7 +151,7 @@ def train(
         if not resume:
             check_new(folder)  # another one may just have begun there
         elif checkpoint is None and read_progress(folder):
-            log.warning('%s holds no checkpoint: training begins anew', folder)
+            log.warning('%s holds no checkpoint: training starts from scratch', folder)
         if record.nproc == 1:
             rest = (folder, checkpoint, threads, workers, engine)
             return train_rank(0, record, task.named, *rest, report=report_progress, stopped=stopped)
@@ -163,7 +163,7 @@ def train(
         try:
             return run_ranks(devices, train_rank, arguments, report=report_progress, stopped=stopped)
         except ChildProcessError as error:
-            error.add_note('all have ended; --resume goes on from the last checkpoint')
+            error.add_note('all have ended; --resume continues from the last checkpoint')
             raise
 
 
@@ -231,14 +231,14 @@ def _title(record: RunRecord) -> str:
 
 def _distributed(config: Config, workers: int) -> Config:
     if config.env_num % workers:
-        raise ValueError(f'env_num={config.env_num} envs cannot be shared out evenly to {workers} workers')
+        raise ValueError(f'env_num={config.env_num} envs cannot be divided evenly among {workers} workers')
     return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
 
 
 def _compiled(config: Config, engine: Engine, compiled: bool) -> Config:
     """Return the same with `LearningCfg.compiled`. ValueError for an engine whose steps cannot be compiled."""
     if compiled and engine.backend != 'mujoco':
-        raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: leave that setting out")
+        raise ValueError(f"compiled=True needs backend 'mujoco', not {engine.backend!r}: omit that setting")
     return with_learning(config, compiled=compiled)
 
 
@@ -291,7 +291,7 @@ def _export(
     """Write the policy file and return it, or None and the reason why there is none."""
     try:
         with envs.envs.local_core() as core:
-            metadata = policy_metadata(core, record.provenance(progress))
+            metadata = metadata_of(core, record.provenance(progress))
         actor = runner.get_inference_policy()
         export_onnx(actor.as_onnx(verbose=False), actor.obs_dim, metadata, path)
     except ImportError as error:

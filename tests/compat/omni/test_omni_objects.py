@@ -52,7 +52,7 @@ def test_a_shape_has_the_inertia_of_its_dimensions(env, name, dimensions, across
     body = model.body('objects/thing')
     assert shape.get_mass() == pytest.approx(MASS) and body.mass[0] == pytest.approx(MASS)
     assert body.inertia.tolist() == pytest.approx([MASS * across, MASS * across, MASS * along], rel=1e-4)
-    with pytest.raises(NotImplementedError, match='keeps its dimensions'):
+    with pytest.raises(NotImplementedError, match='dimensions of a shape cannot change'):
         getattr(shape, f'set_{next(iter(dimensions))}')(1.0)
 
 
@@ -109,9 +109,9 @@ def test_an_object_class_of_2x_adds_a_shape_to_the_scene_that_it_starts_with(mak
         ('DynamicSphere', {'radius': -1.0}, ValueError, "^env 0: scale of 'thing' must be positive"),
         ('DynamicCapsule', {'scale': [1, 2, 1]}, ValueError, 'capsule is as wide along x as along y'),
         ('FixedCylinder', {'scale': [1, 2, 1]}, ValueError, 'cylinder is as wide along x as along y'),
-        ('DynamicCuboid', {'position': [1, 2]}, ValueError, r'position: expected 3 numbers, got \[1, 2\]'),
-        ('DynamicCuboid', {'size': 'big'}, ValueError, "size: expected a number, got 'big'"),
-        ('DynamicCuboid', {'color': [np.nan, 0, 0]}, ValueError, 'color: expected 3 finite numbers'),
+        ('DynamicCuboid', {'position': [1, 2]}, ValueError, r'position must be 3 finite numbers, got \[1, 2\]'),
+        ('DynamicCuboid', {'size': 'big'}, ValueError, "size must be a finite number, got 'big'"),
+        ('DynamicCuboid', {'color': [np.nan, 0, 0]}, ValueError, 'color must be 3 finite numbers'),
     ],
 )
 def test_no_shape_of_what_means_nothing(env, name, values, error, message):
@@ -128,11 +128,40 @@ def test_the_handle_of_a_shape_that_was_removed_says_so(env):
         cube.get_world_pose()
 
 
-def test_of_materials_the_color_is_used_and_friction_ignored_with_a_warning(env, caplog):
+def test_of_materials_color_and_friction_are_used(env, caplog):
     materials = importlib.import_module('omni.isaac.core.materials')
     red = materials.PreviewSurface('/World/Looks/red', color=np.array([1.0, 0, 0]), roughness=0.5)
     smooth = materials.PhysicsMaterial('/World/Physics/smooth', static_friction=0.1, dynamic_friction=0.2)
     assert (smooth.get_dynamic_friction(), smooth.get_restitution()) == (0.2, None)
     objects().FixedCone('/World/env_0/cone', name='cone', visual_material=red, physics_material=smooth)
-    assert env.runner.world.model(0).geom('objects/cone').rgba.tolist() == [1, 0, 0, 1]
-    assert 'physics materials of shapes are ignored' in caplog.text
+    geom = env.runner.world.model(0).geom('objects/cone')
+    assert geom.rgba.tolist() == [1, 0, 0, 1] and geom.friction[0] == 0.2 and not caplog.records
+    smooth.set_restitution(0.5)
+    objects().DynamicCuboid('/World/env_0/cube', name='cube', physics_material=smooth)
+    assert 'restitution of physics materials is ignored' in caplog.text
+    smooth.set_dynamic_friction(-1.0)
+    with pytest.raises(ValueError, match="friction of 'ball' must be not negative"):
+        objects().DynamicSphere('/World/env_0/ball', name='ball', physics_material=smooth)
+
+
+@pytest.mark.parametrize('backend', ['mujoco', pytest.param('physx', marks=pytest.mark.slow)])
+def test_a_shape_slides_as_far_as_its_friction_lets_it(make_env, make_task, backend):
+    task = make_task('floor', robots=[], max_steps=999)
+    env = make_env(tasks=[task], env_num=1, sim={'backend': backend, 'physics_dt': 1 / 480})
+    env.reset()
+    make = importlib.import_module('omni.isaac.core.materials').PhysicsMaterial
+    sliders = [
+        objects().DynamicCuboid(
+            f'/World/env_0/slider_{i}',
+            f'slider_{i}',
+            position=[0, i, 0.05],
+            scale=[0.4, 0.4, 0.1],
+            physics_material=make('/World/material', dynamic_friction=friction),
+            linear_velocity=[2.0, 0, 0],
+        )
+        for i, friction in enumerate((0.2, 0.5))
+    ]
+    for _ in range(600):
+        env.step([None])
+    ways = [slider.get_world_pose()[0][0] for slider in sliders]
+    assert ways == pytest.approx([2.0**2 / (2 * friction * 9.81) for friction in (0.2, 0.5)], rel=0.02)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from internutopia.core.config import RobotCfg
+from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.sensor.sensor import BaseSensor
 from internutopia.core.task import BaseTask
 from internutopia_extension.configs.sensors import RepCameraCfg
@@ -87,6 +88,55 @@ def test_observations_of_all_envs_hold_a_new_frame(make_env, make_task, faller, 
     np.testing.assert_allclose(seen, [[height] * 2 for height in (start, start, start, third, third)], rtol=1e-4)
 
 
+@BaseRobot.register('LookingRobot')
+class LookingRobot(BaseRobot):
+    """Reads its camera in each step, by the sensor and by the camera's handle."""
+
+    def get_obs(self) -> Any:
+        eye: Any = self.sensors['eye']
+        depths = eye.get_data()['depth'], eye.camera.get_distance_to_image_plane()
+        return {**super().get_obs(), 'seen': [float(depth.min()) for depth in depths]}
+
+
+@pytest.mark.parametrize('version', ['2.x', '3.x'])
+def test_a_camera_that_is_read_in_each_step_renders_the_frames_of_2x(make_env, make_task, faller, version):
+    robot = faller('RepCamera').update(type='LookingRobot')
+    sim = {'rendering_interval': 2, 'substeps': 20, 'omni_compat': True}
+    env = make_env(tasks=[make_task('floor', max_steps=99, robots=[robot])] * 2, sim=sim, compat=version)
+    obs = env.reset()[0]
+
+    def heights(obs: Any) -> tuple[list[float], float]:
+        faller = obs[1]['faller']
+        return faller['seen'], 20 + float(
+            env.runner.current_tasks['1'].robots['faller'].articulation.get_joint_positions()[0]
+        )
+
+    def check(obs: Any, shown: float) -> None:
+        assert heights(obs)[0] == pytest.approx([shown] * 2, rel=1e-4)
+
+    check(obs, shown := 20.0)
+    for step in range(1, 8):
+        obs = env.step([None] * 2)[0]
+        now = heights(obs)[1]
+        assert now < shown - 1e-3
+        if version == '3.x' or step % 3 == 0:
+            shown = now
+        check(obs, shown)
+    importlib.import_module('omni.replicator.core').orchestrator.step()
+    seen, now = heights(env.get_observations())
+    assert seen == pytest.approx([now] * 2, rel=1e-4)
+    for _ in range(2):
+        env.step([None] * 2)
+    env.runner.current_tasks['0'].robots['faller'].articulation.set_joint_positions([-5.0])  # teleported: all are new
+    obs = env.step([None] * 2)[0]
+    now = heights(obs)[1]
+    check(obs, now)
+    env.warm_up(3)
+    obs = env.step([None] * 2)[0]
+    now = heights(obs)[1]
+    check(obs, now)
+
+
 def test_time_cannot_be_advanced_by_it():
     orchestrator = importlib.import_module('omni.replicator.core').orchestrator
     orchestrator.step()  # also without an Env
@@ -119,7 +169,7 @@ def test_annotators_give_what_cameras_give(make_env, make_task, tmp_path):
 
 def test_what_replicator_adds_to_a_stage_says_what_to_use():
     rep: Any = importlib.import_module('omni.replicator.core')
-    with pytest.raises(ImportError, match='trigger is not here: RepCamera .* LearningCfg randomizes'):
+    with pytest.raises(ImportError, match='trigger is not available: RepCamera .* LearningCfg randomizes'):
         rep.trigger.on_frame()
     with pytest.raises(NotImplementedError, match='objects are in the task config'):
         rep.create.cube()

@@ -204,7 +204,7 @@ def test_a_prim_is_created_with_pose_attributes_and_label(env, prims, caplog):
     assert place('/World/env_1/marker_1')[0] == [1, 5, 2]
     assert semantics.get_semantics(cube)['Semantics'] == ('class', 'mark')
     prims.create_prim('/World/env_1/arm_2', usd_path=str(ARM), translation=[1, 1, 0], orientation=[0, 0, 0, 1])
-    assert place('/World/env_1/arm_2')[0] == [1, 5, 0] and '/World/env_1/arm_2 is on the stage alone' in caplog.text
+    assert place('/World/env_1/arm_2')[0] == [1, 5, 0] and '/World/env_1/arm_2 is only on the stage' in caplog.text
     with pytest.raises(ValueError, match='position .* or translation .* not both'):
         prims.create_prim('/World/both', position=[0, 0, 0], translation=[0, 0, 0])
     xform = importlib.import_module('omni.isaac.core.prims').XFormPrim('/World/marker', position=[1.0, 2.0, 3.0])

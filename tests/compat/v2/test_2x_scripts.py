@@ -32,8 +32,8 @@ RUNS = [  # script and its arguments
     'memory_leak 60 10',
     'vec_env_franka 6 100',
     'franka',
-    *(f'move_to_point {robot} 3' for robot in ('h1', 'aliengo', 'jetbot')),
-    *(f'rotate {robot} 3' for robot in ('g1', 'jetbot')),
+    *(f'move_to_point {robot} 3' for robot in ROBOTS),
+    *(f'rotate {robot} 3' for robot in ROBOTS),
     *(f'vec_env_robots {robot} 4' for robot in ROBOTS),
 ]
 QUICK = (

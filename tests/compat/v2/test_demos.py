@@ -1,4 +1,4 @@
-"""The demos under their names of 2.x: each runs, ends by itself and says where the robot is."""
+"""The demos under their names of 2.x: each runs, ends by itself and says where the robot is; scripts as they were."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_scripts import OURS, run_script
 from markers import slow_but
 
 from internutopia.demo import franka_manipulation_mocap_teleop, h1_traveled_distance
@@ -47,6 +48,16 @@ def test_a_demo_runs(demo: str, switch: str):
     assert result.returncode == 0, result.stderr
     assert re.search(r'0\.1 s: .*at \(-?\d\.\d\d, -?\d\.\d\d, \d\.\d\d\) m', result.stdout)
     assert ('stdin is no terminal' in result.stderr) == (demo in BY_A_PERSON)
+
+
+@pytest.mark.parametrize('demo', slow_but('jetbot_locomotion', 'gr1_teleop', of=BY_THEMSELVES + BY_A_PERSON))
+def test_a_demo_of_2x_runs_or_says_what_to_use(demo: str, tmp_path: Path):
+    here, switch = Path(__file__).parent, {'INTERNUTOPIA_COMPAT': '2.x', 'MUJOCO_GL': 'egl'}
+    done = run_script(here / 'scripts' / 'demos.py', [demo, str(tmp_path / 'results.jsonl')], here, switch, OURS)
+    if demo.endswith('teleop'):
+        assert done.returncode == 1 and 'of InternUtopia 2.x is not available: internutopia teleop has' in done.stderr
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize('steps', ['0', '-3', 'many'])

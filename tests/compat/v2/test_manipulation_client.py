@@ -12,6 +12,7 @@ from markers import slow_but
 
 HERE = Path(__file__).parent
 SCRIPTS = ('scene_from_create_new', 'pick_and_place_bridge', 'box_carry', 'push_balls', 'follow_a_marker')
+MODES = ('ik', 'joints', 'ray')
 CUP = 0.025  # half an edge [m]
 GOAL = np.array([-0.2, -0.1])
 
@@ -21,7 +22,7 @@ def run(script: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize('mode', slow_but('ik', of=['ik', 'joints', 'ray']))
+@pytest.mark.parametrize('mode', slow_but('ik', of=MODES))
 def test_a_manipulation_benchmark_gets_what_happened(mode: str, tmp_path: Path, opengl: None):
     run('manipulation_client.evaluate', str(tmp_path), mode)
     records = json.loads((tmp_path / f'{mode}.json').read_text())

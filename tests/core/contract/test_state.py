@@ -313,8 +313,8 @@ def test_a_state_that_does_not_fit(make_env: Any, config: Any, tmp_path: Any, ma
         [1, 0, 3, 2],
     )
     refuses('the state is that of 4 envs, but env_ids names 1', env, state, [0])
-    refuses('env_ids: 9 is no env id', env, state, [9, 1, 2, 3])
-    refuses('env_ids: env 1 is named twice', env, state, [1, 1, 2, 3])
+    refuses('env_ids: 9 is not an env id', env, state, [9, 1, 2, 3])
+    refuses('env_ids: env 1 is listed twice', env, state, [1, 1, 2, 3])
     refuses('set_state takes what get_state returned, got dict', env, {})
     refuses('has version 99, this is version', env, dataclasses.replace(state, version=99))
     env.close()
@@ -324,7 +324,7 @@ def test_a_state_that_does_not_fit(make_env: Any, config: Any, tmp_path: Any, ma
     other.close()
     faster = make_env(config(sim={**SIM, 'substeps': 3}))
     faster.reset()
-    refuses('makes steps of 0.015 s, the state is that of an env with steps of 0.01 s', faster, state)
+    refuses('has steps of 0.015 s, the state is that of an env with steps of 0.01 s', faster, state)
     faster.close()
     fewer = make_env(config(env_num=2))
     fewer.reset()
@@ -334,12 +334,12 @@ def test_a_state_that_does_not_fit(make_env: Any, config: Any, tmp_path: Any, ma
 def test_envs_without_an_episode(make_env: Any, config: Any) -> None:
     env = make_env(config(env_num=2))
     assert env.get_state().env_ids == ()
-    with pytest.raises(ValueError, match='get_state: env 1 holds no episode; reset it first'):
+    with pytest.raises(ValueError, match='get_state: env 1 has no episode; reset it first'):
         env.get_state([1])
     env.reset()
     state = env.get_state()
     env.reset([1])
-    with pytest.raises(ValueError, match='set_state: env 1 holds no episode'):
+    with pytest.raises(ValueError, match='set_state: env 1 has no episode'):
         env.set_state(state)
     assert env.get_state().env_ids == (0,)
     env.close()

@@ -131,10 +131,10 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         r"'push': expected arrays",
     ),
     'no attributes': (with_object(PUSH, lambda s: [1, 2]), r"'push': expected its attributes by name, got list"),
-    'no data': (with_object(PUSH, lambda s: {**s, 'x': object()}), r"'push': 'x' is no attribute that is saved"),
+    'no data': (with_object(PUSH, lambda s: {**s, 'x': object()}), r"'push': 'x' is not a saved attribute"),
     'of the place': (
         with_object('task', lambda s: {**s, 'env_id': 7}),
-        r"task: 'env_id' is no attribute that is saved",
+        r"task: 'env_id' is not a saved attribute",
     ),
     'a hook objects': (with_object(METRIC, lambda s: 'many'), r"metric 'Fussy': 'many' is no number of steps"),
     'type of an attribute': (
@@ -146,7 +146,7 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         r"'push'\\?\"\]\['_states'\]\[0\]\[0\] is .* not finite, and was ndarray of float32 \(2,\)",
     ),
     'no object': (lambda env: {'object_state': {}}, r'has other objects .*: metric'),
-    'no objects': (lambda env: {'object_state': None}, r'look at object_state'),
+    'no objects': (lambda env: {'object_state': None}, r'see object_state'),
     'shape in physics': (
         with_arrays(lambda name, a: np.zeros((7, *a.shape))),
         r'in another way than what saved it: .*time',
@@ -159,9 +159,9 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         lambda env: {'physics': dataclasses.replace(env.physics, arrays={**env.physics.arrays, 'more': np.zeros(1)})},
         r'what saved it: more',
     ),
-    'no physics': (lambda env: {'physics': None}, r'look at physics'),
-    'no result': (lambda env: {'last': None}, r'look at last'),
-    'ended': (lambda env: {'ended': 1}, r'look at ended'),
+    'no physics': (lambda env: {'physics': None}, r'see physics'),
+    'no result': (lambda env: {'last': None}, r'see last'),
+    'ended': (lambda env: {'ended': 1}, r'see ended'),
     'step': (lambda env: {'step': -1}, r'step=-1'),
     'noise': (lambda env: {'noise_key': 2**64}, r'noise_key=18446744073709551616'),
 }
@@ -188,7 +188,7 @@ def test_what_does_not_fit_one_env_changes_none(
         ({'env_ids': (0, '1')}, 'taken from env 1, here are 2 envs'),
         ({'env_ids': (1, 1)}, r'names an env twice: \[1, 1\]'),
         ({'env_ids': (1,)}, 'is that of 2 envs, but env_ids names 1'),
-        ({'step_count': -3}, 'step_count=-3 of the state is no number of steps'),
+        ({'step_count': -3}, 'step_count=-3 of the state is not a number of steps'),
     ],
 )
 def test_what_does_not_fit_at_all_changes_nothing(

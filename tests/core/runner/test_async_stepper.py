@@ -64,10 +64,10 @@ def test_envs_that_do_not_run_need_no_action(env: Env):
 
 def test_an_action_is_sent_once(env: Env):
     env.send([None], [1])
-    with pytest.raises(ValueError, match='send: env 1 has its action already; recv its result first'):
+    with pytest.raises(ValueError, match='send: env 1 already has an action; call recv first'):
         env.send([None, None], [0, 1])
     env.send([None, None], [0, 2])
-    with pytest.raises(ValueError, match='send: env 0 has its action already'):
+    with pytest.raises(ValueError, match='send: env 0 already has an action'):
         env.send([None], [0])
     assert env.recv()[4][0]['step'] == 1
     with pytest.raises(ValueError, match='0 envs are at work'):
@@ -96,7 +96,7 @@ def test_no_more_results_than_envs_at_work(env: Env, min_envs: int):
 )
 def test_envs_at_work_are_left_alone(env: Env, call: Any):
     env.send([None] * ENVS, range(ENVS))
-    with pytest.raises(RuntimeError, match='env 0 is at work; recv its result first'):
+    with pytest.raises(RuntimeError, match='env 0 is stepping; call recv first'):
         call(env)
     assert env.recv()[4][0]['step'] == 1
 
@@ -128,8 +128,8 @@ def test_a_reset_or_a_step_forgets_what_was_sent_before(env: Env):
 @pytest.mark.parametrize(
     ('actions', 'env_ids', 'message'),
     [
-        ([None], [3], r'env_ids: 3 is no env id; expected integers in 0\.\.2'),
-        ([None, None], [1, 1], 'env_ids: env 1 is named twice'),
+        ([None], [3], r'env_ids: 3 is not an env id; expected integers in 0\.\.2'),
+        ([None, None], [1, 1], 'env_ids: env 1 is listed twice'),
         ([None], [0, 1], 'send takes one action per env: got 1 actions for 2 envs'),
         ({'arm': {}}, [0], 'send takes a list with one action per env, got dict'),
         ([None], 0, 'env_ids must be a list of env ids, got 0'),

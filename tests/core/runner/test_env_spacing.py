@@ -46,7 +46,7 @@ def test_a_number_is_kept_and_one_that_is_too_small_is_said_with_the_first_pictu
         env.render(resolution=SIZE)
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == (
-        "Config.env_offset_size=7.9 m: scenes are up to 8 m wide and overlap in pictures; 8.5 or 'auto' sets them apart"
+        "Config.env_offset_size=7.9 m: scenes are up to 8 m wide and overlap in images; 8.5 or 'auto' sets them apart"
     )
     caplog.clear()
     for size in (8.0, 'auto'):

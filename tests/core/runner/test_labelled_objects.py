@@ -102,7 +102,7 @@ def test_objects_of_the_task_are_labelled_by_name(room: Any) -> None:
 
 
 def test_wrong_names(room: Any) -> None:
-    with pytest.raises(ValueError, match="env 1 has nothing that is labelled as 'tabel'; did you mean 'table'"):
+    with pytest.raises(ValueError, match="env 1 has no object labelled 'tabel'; did you mean 'table'"):
         room.runner.objects(1, 'tabel')
     with pytest.raises(KeyError, match='env 7 runs no episode'):
         room.runner.objects(7)
@@ -120,7 +120,7 @@ def test_each_env_has_its_own_scene(make_env: Any, make_task: Any, write_model: 
     assert [[each.category for each in objects] for objects in found] == [['pillar'], ['bin']]
     np.testing.assert_allclose([objects[0].position for objects in found], [[1, 0, 0.5], [2, 0, 0.5]], atol=LENGTH)
     np.testing.assert_allclose(found[0][0].size, [0.4, 0.4, 1.0], atol=LENGTH)
-    with pytest.raises(ValueError, match="env 1 has nothing that is labelled as 'pillar'"):
+    with pytest.raises(ValueError, match="env 1 has no object labelled 'pillar'"):
         env.runner.objects(1, 'pillar')
 
 
@@ -130,7 +130,7 @@ def test_texts_that_are_wrong(make_env: Any, make_task: Any, write_model: Any, c
     env = make_env(tasks=[make_task(unknown, robots=[])], env_num=1)
     env.reset()
     assert env.runner.objects() == []
-    assert "text 'semantics:desks' labels nothing: there is no such body or geom; did you mean 'desk'" in caplog.text
+    assert "text 'semantics:desks' has no effect: there is no such body or geom; did you mean 'desk'" in caplog.text
     broken = write_model('broken', f"""<custom><text name="semantics:desk" data='{{"class": 3}}'/></custom>{body}""")
     with pytest.raises(ValueError, match="text 'semantics:desk' must be a class or a JSON object of strings, it is"):
         make_env(tasks=[make_task(broken, robots=[])], env_num=1).reset()

@@ -143,7 +143,7 @@ def test_outside_of_envs_a_path_is_found_if_one_env_has_it(make_looking: Callabl
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(IScene.at, PATH).result() is tasks_of(first)[0]._scene
     second.reset()
-    with pytest.raises(KeyError, match=r"'/World/env_0/robots/arm' is in 2 Envs of this process: ask the one"):
+    with pytest.raises(KeyError, match=r"'/World/env_0/robots/arm' is in 2 Envs of this process: select one"):
         IScene.at(PATH)
     first.close()
     assert IScene.at(PATH) is tasks_of(second)[0]._scene

@@ -267,7 +267,7 @@ def test_who_draws_is_said_by_the_config(make_world: Any, scene: SceneSpec, monk
     for sim in (OPENGL, {'renderer': 'opengl'}, {'renderer': 'auto'}):
         with pytest.raises(pytest.fail.Exception, match='OpenGL was opened'):
             look(make_world(scene, **sim))
-    with pytest.raises(ValueError, match="renderer='raytrace': backend 'mujoco' draws with OpenGL"):
+    with pytest.raises(ValueError, match="renderer='raytrace': backend 'mujoco' renders with OpenGL"):
         make_world(scene, backend='mujoco')
 
 

@@ -145,5 +145,5 @@ class TestFiles:
             start(hopper(str(tmp_path / 'walk.xml')))
 
     def test_a_policy_without_metadata(self, start: Start, hopper: Any, write_policy: WritePolicy) -> None:
-        with pytest.raises(ValueError, match='does not say how to run it'):
+        with pytest.raises(ValueError, match='it has no metadata'):
             start(hopper(write_policy([(np.eye(3, 2), [0, 0])], with_metadata=False)))

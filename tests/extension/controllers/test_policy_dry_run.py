@@ -248,7 +248,7 @@ def test_the_command_proposes_what_would_be_right(
     spoil, _, proposed = MISTAKES[mistake]
     result = CliRunner().invoke(app, ['evaluate', 'fit', str(write(aliengo | spoil(aliengo))), '--threads', '1'])
     assert result.exit_code == 1, result.output
-    _, _, proposals = result.output.partition('It does as commanded with one of these changes, the best first:')
+    _, _, proposals = result.output.partition('The policy follows commands with one of these changes, the best first:')
     assert proposed in proposals
 
 

@@ -130,7 +130,7 @@ def test_another_height_is_warned_of_once(start: Start, name: str, caplog: pytes
         assert not caplog.records
         for _ in range(2):
             targets(env, case, [0, 0, 0, 0.6], [0, 0, 0])
-    assert len(caplog.records) == 1 and f'walks at one height, {case.height:g} m' in caplog.text
+    assert len(caplog.records) == 1 and f'walks at a fixed height of {case.height:g} m' in caplog.text
 
 
 def test_joints_of_the_upper_body_that_the_policy_drives_are_left_to_it(start: Start) -> None:

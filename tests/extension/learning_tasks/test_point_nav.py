@@ -99,7 +99,7 @@ def test_scenes_run_side_by_side_on_maps_of_their_own(make_envs: Callable[..., V
 def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="observation='rgb': expected 'map' or 'depth'"):
         point_nav.config(observation='rgb')  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="observation='depth' is there for the jetbot alone, got robot='h1'"):
+    with pytest.raises(ValueError, match="observation='depth' is only available for the jetbot, got robot='h1'"):
         point_nav.config(robot='h1', observation='depth')
     with pytest.raises(ValueError, match='scenes: there must be one at least'):
         point_nav.config(scenes=())

@@ -133,7 +133,7 @@ def test_an_asset_that_is_no_file(tmp_path):
             load_spec(tmp_path / name)
 
 
-@pytest.mark.parametrize(('width', 'size', 'message'), [(30000, 0, 'pixels'), (1, 300 << 20, 'more than its pixels')])
+@pytest.mark.parametrize(('width', 'size', 'message'), [(30000, 0, 'pixels'), (1, 300 << 20, 'more data than pixels')])
 def test_a_png_that_would_fill_the_memory(tmp_path, width, size, message):
     (tmp_path / 'bomb.png').write_bytes(png(width, width, size))
     (tmp_path / 'a.xml').write_text(mjcf('<texture name="t" type="2d" file="bomb.png"/>'))

@@ -180,7 +180,7 @@ def test_episodes(session: RawSession) -> None:
     for path in (STEP, RESET):
         more = {'actions': [0.0, 0.0]} if path == STEP else {}
         twice = session.caller.post(path, {'session_id': session.id, 'episode_ids': [first, first], **more})
-        assert twice.fault == (422, 'invalid') and f'{first} is named twice' in twice.message
+        assert twice.fault == (422, 'invalid') and f'{first} is listed twice' in twice.message
         strange = session.caller.post(path, {'session_id': session.id, 'episode_ids': [second, UNKNOWN], **more})
         assert strange.fault == (404, 'unknown_episode') and UNKNOWN in strange.message
     one = session.caller.post(STEP, steps(session, episode_ids=[first], actions=[0.0]))

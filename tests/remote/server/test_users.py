@@ -55,7 +55,7 @@ def test_the_commands(file: Path) -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['add', 'ada'], "user 'ada' has a token already"),
+        (['add', 'ada'], "user 'ada' already has a token"),
         (['add', 'a b'], "user 'a b': a name is"),
         (['add', ''], "user '': a name is"),
         (['remove', 'eve'], "has no user 'eve'; it has ada"),
@@ -72,7 +72,7 @@ def test_mistakes_change_nothing(file: Path, arguments: list[str], message: str)
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('', 'is no tokens file'),
+        ('', 'is not a tokens file'),
         ('{"users": [{"name": "ada", "sha256": "12"}]}', 'users.0.sha256'),
         ('{"users": [], "more": 1}', 'more'),
     ],
@@ -111,7 +111,7 @@ def test_who_is_who(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     late = add_token(file, 'eve')
     assert users.look_up(f'Bearer {late}') is not None
     file.write_text('{')
-    assert users.look_up(f'Bearer {late}') is not None and 'users stay as they were' in caplog.text
+    assert users.look_up(f'Bearer {late}') is not None and 'users remain unchanged' in caplog.text
 
 
 def test_others_can_only_reach_a_server_with_tokens(config: Config) -> None:

@@ -164,7 +164,7 @@ def test_own_terms(make_learner: MakeLearner, memory: dict[str, int], caplog: py
     assert_alike(plain, compiled)
     for reason in (
         "reward term 'counted' is not compiled: it was not registered as `pure`",
-        "observation term 'sorted_joints' is not compiled: UntraceableError: what is done depends on a value",
+        "observation term 'sorted_joints' is not compiled: UntraceableError: its control flow depends on a value",
     ):
         assert f'LearningCfg.compiled: {reason}' in caplog.messages
     assert not any("'hip'" in message or "'height'" in message for message in caplog.messages)

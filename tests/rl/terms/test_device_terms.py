@@ -6,18 +6,19 @@ Where there is no GPU, tensors of a stand-in are put to the test (`stand_in_gpu.
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from stand_in_gpu import engine, no_waiting, stand_in_gpu
-from term_cases import BUILT_IN, CASES, ENVS, EVERY_CASE
+from term_cases import BUILT_IN, CASES, ENVS, EVERY_CASE, MOTION
 
 from internutopia.core.robot.articulation import IArticulation
 from internutopia.engines.views import ArticulationView, BodyView
 from internutopia.rl.state import RobotState
-from internutopia.rl.terms import look_up_term
+from internutopia.rl.terms import look_up_term, registered_terms
 from internutopia.util.arrays import ArrayMaker, DeviceArrays, HostArrays, to_host
 
 torch = pytest.importorskip('torch')
@@ -117,6 +118,33 @@ def test_values_on_tensors(host: RobotState, kind: Any, name: str, params: dict[
     function = look_up_term(kind, name, params)
     on_host, on_torch = (mirrored(host, arrays, SameNumbers(arrays)) for arrays in (HostArrays(), DeviceArrays('cpu')))
     assert_same(outcome(kind, function, *on_torch), outcome(kind, function, *on_host))
+
+
+@pytest.fixture
+def motion(tmp_path: Path) -> str:
+    """A motion file of the robot: it moves, turns and wags for a second."""
+    time = np.linspace(0.0, 1.0, 31)
+    still = np.zeros_like(time)
+    np.savez(
+        file := tmp_path / 'motion.npz',
+        rate=30.0,
+        joint_names=['tail', 'hip'],
+        joint_positions=np.stack([0.4 * np.sin(5.0 * time), -0.2 * time], axis=-1),
+        base_positions=np.stack([0.5 * time, still, 0.4 + 0.1 * time], axis=-1),
+        base_orientations=np.stack([np.cos(time / 2), still, still, np.sin(time / 2)], axis=-1),
+        link_names=['leg', 'tail'],
+        link_positions=np.stack([still, still, still - 0.3, 0.1 * time, still, still], axis=-1).reshape(31, 2, 3),
+    )
+    return str(file)
+
+
+@pytest.mark.parametrize('kind', ['observation', 'reward', 'termination', 'metric', 'randomization'])
+def test_motion_terms_on_tensors(host: RobotState, motion: str, kind: Any) -> None:
+    names = [name for name, function in registered_terms(kind).items() if function.__module__ == MOTION]
+    assert names
+    for name in names:
+        test_values_on_tensors(host, kind, name, {'file': motion})
+        test_no_term_waits_for_the_host(host, kind, name, {'file': motion})
 
 
 @pytest.mark.parametrize(('kind', 'name', 'params'), EVERY_CASE)

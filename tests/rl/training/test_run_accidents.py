@@ -44,7 +44,7 @@ def test_a_run_without_its_checkpoints_begins_anew_with_a_warning(run, caplog):
         path.unlink()
     with caplog.at_level(logging.WARNING, 'internutopia'):
         assert len(train_toy(run, resume=True).progress) == 2
-    assert 'holds no checkpoint: training begins anew' in caplog.text
+    assert 'holds no checkpoint: training starts from scratch' in caplog.text
 
 
 @pytest.mark.slow

@@ -129,8 +129,8 @@ def test_what_cannot_be_used_says_why(toy: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(broken, 'w') as archive:
         archive.writestr('data', 'no JSON')
     for arguments, message in [
-        (('evaluate', plain), 'name one with --id'),
-        (('evaluate', broken), 'holds no model of Stable-Baselines3 that can be read here'),
+        (('evaluate', plain), 'set it with --id'),
+        (('evaluate', broken), 'is not a readable model of Stable-Baselines3'),
         (('evaluate', tmp_path / 'none.zip'), 'not found'),
         (('evaluate', toy, '--id', CART_POLE), 'does not take the 4 observations of this task'),
         (('export', toy, '--out', tmp_path / 'policy.pt'), 'ends in .onnx'),

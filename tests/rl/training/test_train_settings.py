@@ -80,7 +80,7 @@ def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
     home = {'HOME': str(tmp_path), 'NETRC': str(tmp_path / 'netrc'), 'TMPDIR': str(tmp_path)}
     done = subprocess.run([*command, *options], env=ours | home, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and 'Traceback' not in done.stderr
-    assert 'WANDB_MODE=offline, and go on with the run by --resume' in ' '.join(done.stderr.split())
+    assert 'WANDB_MODE=offline, and continue the run with --resume' in ' '.join(done.stderr.split())
 
 
 @pytest.mark.slow

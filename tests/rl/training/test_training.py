@@ -139,12 +139,11 @@ def test_a_policy_without_a_layer_cannot_be_started_from(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_task_that_robots_cannot_be_given_leaves_a_checkpoint_only(tmp_path):
+def test_a_task_without_a_velocity_command_leaves_a_policy_for_a_learned_controller(tmp_path):
     small = {'num_envs': 4, 'iterations': 1, 'num_steps': 4}
     result = train(find_task(CART_POLE), tmp_path / 'run', settings=small, threads=1)
-    assert result.finished and result.policy is None and 'scale' in result.no_policy
-    assert not (tmp_path / 'run' / 'policy.onnx').exists()
-    trained = load_trained(tmp_path / 'run')
+    assert result.finished and result.policy is not None
+    trained = load_trained(result.policy)
     result = evaluate(trained.act, trained.task.config(5, threads=1), seconds=10.0)
     assert result.episodes == 5 and result.tracking is None
     assert 0.0 < result.mean_return < 4.0  # a second upright is worth 1: it falls before long
@@ -303,7 +302,7 @@ def test_folders_that_are_taken(run, tmp_path):
         train_toy(tmp_path / 'elsewhere', resume=True)
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'diary.txt').write_text('dear diary')
-    with pytest.raises(ValueError, match='not empty and holds no training run'):
+    with pytest.raises(ValueError, match='not empty and is not a training run'):
         train_toy(tmp_path / 'mine')
     assert os.listdir(tmp_path / 'mine') == ['diary.txt']
     (run / 'run.json').write_text('{"id": ')
@@ -318,12 +317,12 @@ def test_policies_that_say_too_little(run):
     metadata['training'] = {}
     entry.value = json.dumps(metadata)
     onnx.save(model, run / 'policy.onnx')
-    with pytest.raises(ValueError, match='does not say what task it was trained for: .*--id'):
+    with pytest.raises(ValueError, match='does not name the task it was trained for: .*--id'):
         load_trained(run / 'policy.onnx')
     assert load_trained(run / 'policy.onnx', ID).task.id == ID
     del model.metadata_props[:]
     onnx.save(model, run / 'bare.onnx')
-    with pytest.raises(ValueError, match='does not say how to run it'):
+    with pytest.raises(ValueError, match='it has no metadata'):
         load_trained(run / 'bare.onnx', ID)
     with pytest.raises(ValueError, match='no checkpoint'):
         write_run(run / 'new', RunRecord(id=ID, training=find_task(ID).settings()))

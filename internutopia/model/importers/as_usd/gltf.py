@@ -205,7 +205,7 @@ class _Scene:
         matrix = np.reshape(node['matrix'], (4, 4)).T if 'matrix' in node else _matrix(node)
         path = self._writer.xform(parent, name, matrix)
         if 'skin' in node:
-            self._writer.warn('skinned meshes stand still as they are modelled', path)
+            self._writer.warn('skinned meshes are static, in their bind pose', path)
         if 'mesh' in node:
             mesh = self._mesh(node['mesh'])
             for place in self._instances(node):
@@ -227,7 +227,7 @@ class _Scene:
 
     def _camera(self, camera: Mapping[str, Any], path: str) -> None:
         if camera.get('type') != 'perspective':
-            self._writer.warn('cameras without perspective are left out', path)
+            self._writer.warn('orthographic cameras are left out', path)
             return
         lens = camera['perspective']
         self._writer.camera(path, camera.get('name') or 'camera', lens['yfov'], lens.get('aspectRatio', _ASPECT))
@@ -263,7 +263,7 @@ class _Scene:
         info = pbr.get('baseColorTexture', {})
         texcoords, colors = read.get(f'TEXCOORD_{_coordinates_of(info)}'), read.get('COLOR_0')
         if colors is not None and info:
-            self._writer.warn('colours of points are not shown below an image', name)
+            self._writer.warn('vertex colours are ignored with an image', name)
             colors = None
         is_painted = colors is not None  # over a material that is plain, as all that have such colours are
         return Triangles(

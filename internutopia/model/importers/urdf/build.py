@@ -190,7 +190,7 @@ def _set_inertial(document: Document, link: Link, body: mujoco.MjsBody) -> None:
     moments, axes = _principal(link.inertial)
     possible = _corrected(moments)
     if possible is None:
-        document.warnings.add('balanced an inertia that no body can have', link.name)
+        document.warnings.add('balanced a physically impossible inertia', link.name)
         possible = np.full(3, np.abs(moments).mean())
     if link.mass:
         possible = np.where(possible > mujoco.mjMINVAL, possible, LEAST_INERTIA)

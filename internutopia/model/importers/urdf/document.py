@@ -160,7 +160,7 @@ def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[di
         raise ValueError(f'{path}: there must be one root link, found no link')
     if len(roots) > 1:
         found = ', '.join(map(repr, roots))
-        raise ValueError(f'{path}: there must be one root link, found {found}; a joint must hold each of the others')
+        raise ValueError(f'{path}: there must be one root link, found {found}; each of the others needs a joint')
     ordered = [joint for root in roots for joint in below[root]]
     depths = dict.fromkeys(roots, 1)
     for joint in ordered:  # it grows while it is read
@@ -169,6 +169,6 @@ def arrange(path: Path, links: dict[str, Link], joints: list[Joint]) -> tuple[di
     if len(ordered) < len(joints):
         lost = set(above) - {joint.child for joint in ordered}
         link = next(link for link in links if link in lost)
-        raise ValueError(f'{path}: link {link!r} is its own ancestor, or hangs on one; links must form a tree')
+        raise ValueError(f'{path}: link {link!r} is its own ancestor, or below one that is; links must form a tree')
     check_bound(path, 'links, one below the other', max(depths.values()), 'depth')
     return links, ordered, roots[0]

@@ -185,7 +185,7 @@ class _Reader:
     def _link(self, name: str, link: Element) -> Link:
         self._where = f'link {name!r}: '
         if len(link.findall('inertial')) > 1:
-            self._warnings.add('only the first <inertial> counts', name)
+            self._warnings.add('only the first <inertial> is used', name)
         shapes = [self._shape(name, element) for element in link if element.tag in ('visual', 'collision')]
         return Link(name, self._inertial(link), tuple(shape for shape in shapes if shape is not None))
 
@@ -278,7 +278,7 @@ class _Reader:
             return None
         lower, upper = self._bound(limit, 'lower'), self._bound(limit, 'upper')
         if lower >= upper:
-            self._warnings.add('left out limits that leave no room (lower is not less than upper)', name)
+            self._warnings.add('left out limits whose lower end is not less than the upper one', name)
             return None
         return lower, upper
 

@@ -265,9 +265,7 @@ class VisualBuilder:
             for warning in found.warnings:
                 self._warnings.add(warning, material)
             for image in found.missing_images:
-                self._warnings.add(
-                    'image does not exist, its material is shown in one colour', f'@{image}@ of <{path}>'
-                )
+                self._warnings.add('image does not exist; its material has a single colour', f'@{image}@ of <{path}>')
         return self._appearances[path]
 
     def _texture(self, texture: Texture, tiles: Tiles, material: Usd.Prim) -> str:

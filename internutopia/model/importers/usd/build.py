@@ -104,7 +104,7 @@ class _Builder:
         if self._spec.lights or self._spec.cameras:
             return
         if warnings := self._warnings.lines():
-            raise ValueError(f'nothing is left of it: {"; ".join(warnings)}')
+            raise ValueError(f'nothing in it could be read: {"; ".join(warnings)}')
         if not any(prim.IsA(UsdPhysics.Scene) for prim in found):
             self._warnings.add('it has no shapes, bodies, lights or cameras', '/')
 
@@ -172,7 +172,7 @@ class _Builder:
         """Warn of a mesh that its file subdivides; USD does that to meshes without a scheme, too."""
         scheme = mesh.GetAttribute('subdivisionScheme')
         if scheme.HasAuthoredValue() and scheme.Get() != 'none':
-            self._warnings.add(f'subdivision {scheme.Get()} is not done, the mesh is as coarse as it is written', mesh)
+            self._warnings.add(f'subdivision {scheme.Get()} is not applied', mesh)
 
     def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
         """Return the body that a light or camera is part of, and its pose on that, without its scale."""

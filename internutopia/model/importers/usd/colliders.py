@@ -60,7 +60,7 @@ def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarn
         return Collider.HULL  # a primitive
     requested = _approximation(prim)
     if requested not in _ALWAYS and requested not in _SURFACES:
-        warnings.add(f'approximation {requested!r} is not known, taken for none', prim)
+        warnings.add(f'approximation {requested!r} is unknown; none is assumed', prim)
     kind = _ALWAYS.get(requested, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
     return Collider.HULL if kind in (Collider.PARTS, Collider.COARSE_PARTS) and _is_convex(shape) else kind
 

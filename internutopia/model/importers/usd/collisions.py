@@ -202,9 +202,9 @@ def physics_material(prim: Usd.Prim, warnings: FileWarnings) -> PhysicsMaterial 
     if not (np.isfinite(given).all() and min(given) >= 0):
         raise ValueError(f'{owner.GetPath()}: friction and restitution cannot be negative')
     if static != dynamic:
-        warnings.add('static friction that differs from the dynamic one counts on PhysX only', owner)
+        warnings.add('static friction that differs from dynamic friction only applies on PhysX', owner)
     if restitution > 1:
-        warnings.add('restitution above 1 counts as 1', owner)
+        warnings.add('restitution above 1 is treated as 1', owner)
     return PhysicsMaterial(dynamic, min(restitution, 1.0), _mode(owner, 'friction'), _mode(owner, 'restitution'))
 
 

@@ -283,7 +283,7 @@ def compose(path: Path, *, within_bounds: bool = False) -> Usd.Stage:
         causes = [_PARSER_RULE.sub('cannot be read ', _commentary(part)) for part in error.args]
         raise ValueError('; '.join(causes)) from None
     except UnicodeEncodeError:
-        raise ValueError('its path is not UTF-8, which OpenUSD needs: rename the file or folder') from None
+        raise ValueError('its path is not UTF-8, which OpenUSD requires: rename the file or folder') from None
     finally:
         del layers
 

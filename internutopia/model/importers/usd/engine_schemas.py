@@ -120,7 +120,7 @@ def add_actuators(
             targets = [str(path) for path in prim.GetRelationship('mjc:target').GetForwardedTargets()]
             names = joints.get(targets[0], ()) if targets else ()
             if len(names) != 1:
-                warnings.add('actuator of something else than a hinge or slide of a tree is left out', prim)
+                warnings.add('actuators are only supported on a hinge or slide of a tree; left out', prim)
                 continue
             name = prim.GetName() if prim.GetName() not in taken else str(prim.GetPath())
             taken.add(name)

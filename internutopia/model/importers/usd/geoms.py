@@ -142,7 +142,7 @@ class Geometry:
         for each, parts in zip(concave, decompose(meshes, names, scales, finest), strict=True):
             whole = sum(part.volume for part in parts)
             if not parts:
-                self._warnings.add('collides with nothing, its faces have no area', each.path)
+                self._warnings.add('does not collide, as its faces have no area', each.path)
             for number, part in enumerate(parts):
                 name = f'{each.path}/part_{number}'
                 geom = self._geom(each.target, name, part_of(each.shape, part), COLLIDER_GROUP)

@@ -118,7 +118,7 @@ def read_joint(
             return None
         raise ValueError(f'{prim.GetPath()}: this joint needs a rigid body in body0 or body1, it has {_targets(prim)}')
     if value(prim, 'physics:collisionEnabled') and WORLD not in (body0, body1):
-        warnings.add('jointed bodies pass through each other here, though collisionEnabled is set', prim)
+        warnings.add('bodies connected by a joint do not collide, although collisionEnabled is set', prim)
     for name in _UNREAD:
         if (value(prim, name) or np.inf) < np.inf:
             warnings.add(f'{name} has no counterpart', prim)
@@ -135,7 +135,7 @@ def read_joint(
         angles = [value(prim, f'physics:coneAngle{i}Limit') for i in (0, 1)]
         cone = np.radians(max((angle for angle in angles if 0 <= angle < np.inf), default=np.inf))
         if cone < np.inf:
-            warnings.add('cone limit applies to the whole turn of the ball joint here, twist included', prim)
+            warnings.add('the cone limit applies to the total rotation of the ball joint, including twist', prim)
     return Joint(prim, bodies, frames, dofs, ball, float(cone), excluded=excluded, holder=holder)
 
 
@@ -197,7 +197,7 @@ def _degrees_of_freedom(
             axis = _AXES.index(value(prim, 'physics:axis'))
             dof = _dof(prim, name, turns, axis, limits, frame, transforms)
             if dof.locked is not None:
-                warnings.add('joint without room between its limits is fixed here', prim)
+                warnings.add('a joint without a range between its limits is fixed', prim)
             return (dof,), False
     dofs = []
     for group in ('trans', 'rot'):
@@ -208,7 +208,7 @@ def _degrees_of_freedom(
             limits = -np.inf if low is None else low, np.inf if high is None else high
             dofs.append(_dof(prim, name, group == 'rot', axis, limits, frame, transforms))
     if prim.HasAPI(UsdPhysics.LimitAPI, 'distance'):
-        warnings.add('distance limit of a joint of six axes', prim)
+        warnings.add('distance limit of a joint with six axes', prim)
     rotations = dofs[3:]
     ball = all(dof.lower == -np.inf and dof.upper == np.inf and dof.drive is None for dof in rotations)
     kept = dofs[:3] if ball else dofs

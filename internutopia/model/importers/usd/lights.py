@@ -84,7 +84,7 @@ class Lights:
         """Add the sky and its glow."""
         image = value(prim, 'inputs:texture:file')
         if image is not None and image.path:
-            self._warnings.add('image of a dome light is not shown, but a plain sky', prim)
+            self._warnings.add('the image of a dome light is replaced by a plain sky', prim)
         self._add_glow(str(prim.GetPath()), _tint(prim))
         add_sky(self._spec, str(prim.GetPath()), _tint(prim))
 

@@ -124,7 +124,7 @@ def _colour(shader: Any, warnings: list[str], missing: list[str]) -> tuple[Any, 
         texture = _image(_source(shader, _TEXTURE), Texture(layout=place), warnings, missing)
         return (_product(tint) if texture else source.value), texture
     if reader.GetShaderId() not in _READERS:
-        warnings.append('colour that is computed by shaders is not read')
+        warnings.append('colours computed by shaders are not supported')
         return None, None
     texture = _image(_source(reader, ('file',)), _placed(reader), warnings, missing)
     if texture:
@@ -143,7 +143,7 @@ def _opacity(shader: Any, warnings: list[str], missing: list[str]) -> tuple[floa
         threshold = _number(shader, _THRESHOLD, 0.0)
         return (float(opacity >= threshold) if threshold > 0 else opacity), None
     if source.shader.GetShaderId() not in _READERS:
-        warnings.append('opacity that is computed by shaders is not read')
+        warnings.append('opacity computed by shaders is not supported')
         return 1.0, None
     image = _image(_source(source.shader, ('file',)), _placed(source.shader), warnings, missing)
     if image is None:

@@ -152,7 +152,7 @@ def given_mass(prim: Usd.Prim, frame: Frame, transforms: StageTransforms, warnin
     if np.any(inertia) and not inertia.all():
         raise ValueError(f'{prim.GetPath()}: physics:diagonalInertia must be positive, got {inertia.tolist()} kg m2')
     if 2 * inertia.max() > inertia.sum() * (1 + 1e-5):
-        warnings.add('inertia that no body can have (one moment exceeds the sum of the others) is evened out', prim)
+        warnings.add('a physically impossible inertia (one moment exceeds the sum of the others) is balanced', prim)
         inertia = np.full(3, inertia.mean())
     quat = value(prim, 'physics:principalAxes')
     quat = np.array([quat.GetReal(), *quat.GetImaginary()])

@@ -49,7 +49,7 @@ def _check_units(stage: Usd.Stage, warnings: FileWarnings) -> None:
 
     axis = UsdGeom.GetStageUpAxis(stage)
     if axis not in UP_AXES:
-        warnings.add('upAxis must be Y or Z, taken for Z', f'{str(axis)!r}')
+        warnings.add('upAxis must be Y or Z; Z is assumed', f'{str(axis)!r}')
         stage.SetMetadata('upAxis', 'Z')
     units = {
         'metersPerUnit': UsdGeom.GetStageMetersPerUnit(stage),
@@ -219,9 +219,9 @@ def pose_skinned(stage: Usd.Stage, warnings: FileWarnings) -> None:
         session.subLayerPaths.remove(pose.identifier)
         if posed:
             poses.append(pose)
-            warnings.add('skinned meshes stand still in one pose', str(path))
+            warnings.add('skinned meshes are static', str(path))
         else:
-            warnings.add('skeleton cannot be read, its meshes are shown unposed', str(path))
+            warnings.add('skeleton cannot be read; its meshes are not posed', str(path))
     for pose in poses:
         session.subLayerPaths.append(pose.identifier)
 

@@ -150,7 +150,7 @@ class TreeBuilder:
         moved = self._authored[link.body].inverse() @ frame
         turn = np.arccos(np.clip((np.trace(moved.rotation) - 1) / 2, -1, 1))
         if np.linalg.norm(moved.position) > _APART[0] or turn > _APART[1]:
-            self._warnings.add('body put where its joint holds it, not where the file has it', link.body)
+            self._warnings.add('body moved to satisfy its joint', link.body)
         return frame, motions
 
     def _add_joint(self, body: mujoco.MjsBody, motion: _Motion, frame: Frame, alone: bool) -> None:

@@ -201,7 +201,7 @@ def test_what_is_not_read_is_told(gltf, tmp_path):
     part = {'attributes': {'POSITION': gltf.array(QUAD)}, 'mode': 0}
     gltf.add('nodes', {'name': 'dots', 'mesh': gltf.add('meshes', {'name': 'cloud', 'primitives': [part]})})
     _, warnings = load_with_warnings(gltf.save(tmp_path / 'a.glb'))
-    assert 'skinned meshes stand still as they are modelled: /World/box' in warnings
+    assert 'skinned meshes are static, in their bind pose: /World/box' in warnings
     assert 'points and lines are left out: cloud' in warnings
 
 

@@ -92,7 +92,7 @@ def test_what_is_not_read_is_said_once(tmp_path, caplog):
     with caplog.at_level(logging.INFO, 'internutopia'):
         model = attached(path)
     assert [record.getMessage() for record in caplog.records] == [
-        f'{path}: only the first <inertial> counts: b',
+        f'{path}: only the first <inertial> is used: b',
         f'{path}: not read: <gazebo> (2), <transmission> (1), <contact> (1), <safety_controller> (1), '
         'textures of materials (1), velocity limits (1)',
     ]
@@ -188,7 +188,7 @@ def test_limits_that_leave_no_room_are_left_out(tmp_path, caplog):
     )
     assert not model.jnt_limited.any() and not model.jnt_actfrclimited.any()
     (message,) = warnings(caplog)
-    assert message.endswith('left out limits that leave no room (lower is not less than upper): zero, swapped')
+    assert message.endswith('left out limits whose lower end is not less than the upper one: zero, swapped')
 
 
 def test_a_joint_that_mimics_none_moves_by_itself(tmp_path, caplog):

@@ -101,7 +101,7 @@ def test_impossible_inertias_are_balanced_and_named_once(tmp_path, caplog):
     np.testing.assert_allclose(np.sort(inertias[2]), rounded, rtol=2e-3)
     np.testing.assert_allclose(np.sort(inertias[3]), [0.2, 0.2, 0.3])
     (message,) = warnings(caplog)
-    assert message.endswith('balanced an inertia that no body can have: l0, l1')
+    assert message.endswith('balanced a physically impossible inertia: l0, l1')
     attached(path, floating=True)
 
 

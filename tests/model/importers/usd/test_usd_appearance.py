@@ -206,7 +206,7 @@ def test_a_missing_or_broken_image_is_noted_and_replaced_by_a_colour(stage, add_
     for name in 'missing', 'broken':
         np.testing.assert_allclose(model.geom(f'/{name}').rgba[:3], srgb(0.1, 0.2, 0.3), atol=1e-6)
     assert [sum(f'{name}.png' in warning for warning in warnings) for name in ('missing', 'broken')] == [1, 1]
-    assert any('broken.png cannot be read (no image of a known format)' in warning for warning in warnings)
+    assert any('broken.png cannot be read (not an image of a known format)' in warning for warning in warnings)
     assert model.ntex == 0
 
 

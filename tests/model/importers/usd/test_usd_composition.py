@@ -91,7 +91,7 @@ def test_many_missing_layers_share_a_line_in_one_message(tmp_path, caplog):
 
 def test_a_stage_of_which_nothing_is_left_is_an_error(tmp_path):
     path = write(tmp_path / 'a.usda', f'{HEADER}def Xform "World" (references = @gone.usda@)\n{{\n}}\n')
-    with pytest.raises(ValueError, match=r'a\.usda: nothing is left of it: reference.*gone\.usda@ at </World>'):
+    with pytest.raises(ValueError, match=r'a\.usda: nothing in it could be read: reference.*gone\.usda@ at </World>'):
         load_spec(path)
 
 
@@ -128,7 +128,7 @@ def test_an_up_axis_that_is_none_is_taken_for_z(tmp_path, axis):
     path = write(tmp_path / 'a.usda', HEADER.replace('"Z"', f'"{axis}"') + box)
     spec, warnings = usd.load_with_warnings(path)
     np.testing.assert_allclose(spec.geom('/box').pos, [1, 2, 3])
-    assert warnings == [f'upAxis must be Y or Z, taken for Z: {axis!r}']
+    assert warnings == [f'upAxis must be Y or Z; Z is assumed: {axis!r}']
 
 
 @pytest.mark.parametrize('unit', ['0', '-0.01', 'nan', 'inf'])

@@ -126,7 +126,7 @@ def test_restitution_above_one_counts_as_one(write):
     path = write(ground() + thing('box', 1.0) + material(restitution=1.5))
     spec, warnings = load_with_warnings(path, LoadOptions(timestep=1 / 240))
     assert max(peaks(spec.compile(), 2.0)) <= 1.0
-    assert any(line.startswith('restitution above 1 counts as 1: /World/stuff') for line in warnings)
+    assert any(line.startswith('restitution above 1 is treated as 1: /World/stuff') for line in warnings)
 
 
 def test_things_of_other_files_bounce_on_a_ground_that_does(load):

@@ -136,7 +136,7 @@ def test_what_is_not_read_is_noted_by_name(load):
     assert sorted(warnings) == [
         'MjcTendon is left out: /r/rope',
         'NewtonActuator is left out: /r/net',
-        'actuator of something else than a hinge or slide of a tree is left out: /r/odd',
+        'actuators are only supported on a hinge or slide of a tree; left out: /r/odd',
         "mjc:gainType 'muscle' is read as 'fixed': /r/muscle",
         'mjc:option:timestep is not read: /s',
         'mjc:solimplimit is not read: /r/hinge',

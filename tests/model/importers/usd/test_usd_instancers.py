@@ -172,7 +172,7 @@ def test_a_skinned_mesh_is_in_its_rest_pose(stage, instanceable):
     # the far end was 1 m above the joint, which is at z = 2
     for name in '/model/arm/bar', '/copy/arm/bar':
         np.testing.assert_allclose(points(model, data, name), bar(lambda x, y: (x, -1, 2 + y)), atol=1e-5)
-    assert warnings == ['skinned meshes stand still in one pose: /model/arm, /copy/arm']
+    assert warnings == ['skinned meshes are static: /model/arm, /copy/arm']
 
 
 def test_a_skinned_mesh_is_in_the_first_frame_of_its_animation(stage):

@@ -273,5 +273,5 @@ def test_subdivision_is_told_where_the_file_asks_for_it(stage, add_mesh, scheme,
     mesh = add_mesh('/square', SQUARE, [[0, 1, 2, 3]])
     if scheme is not None:
         mesh.CreateSubdivisionSchemeAttr(scheme)
-    expected = [f'subdivision {scheme} is not done, the mesh is as coarse as it is written: /square']
+    expected = [f'subdivision {scheme} is not applied: /square']
     assert read(stage)[1] == (expected if told else [])
