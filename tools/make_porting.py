@@ -130,7 +130,7 @@ def state(module: str, name: str) -> str:
     try:
         exec(f'from {module} import {name}', found)
     except ImportError as error:
-        instead = re.search(r'of InternUtopia 2\.x is not here: (.*)', str(error))
+        instead = re.search(r'of InternUtopia 2\.x is not available: (.*)', str(error))
         if instead is None:
             raise
         return f'gone: {instead[1]}'

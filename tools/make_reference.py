@@ -117,7 +117,8 @@ Every config class and its fields, by topic. A class also has the fields of the 
 """
 BOUNDS = f"""## Bounds
 
-Numbers have upper bounds far beyond what a machine can do, so a typo is an error and does not take all memory. Fields
+Numbers have upper bounds far beyond the capacity of a machine, so a typo is an error instead of exhausting the
+memory. Fields
 with a bound of their own give it; these hold for several fields together:
 
 | what | at most |
@@ -127,8 +128,8 @@ with a bound of their own give it; these hold for several fields together:
 | time steps in one step of an env: `substeps` times `physics_dt` / `max_timestep` | {bounds.MAX_TIMESTEPS:,} |
 | rays of a lidar | {bounds.MAX_RAYS:,} |
 | steps of all envs between two updates: `num_envs` times `num_steps` | {bounds.MAX_SAMPLES:,} |
-| width and height of a picture, pixels | {bounds.MAX_SIDE:,} |
-| pictures and lidar data of all envs of a process; what a `delay` remembers | the memory of the machine |
+| width and height of an image, pixels | {bounds.MAX_SIDE:,} |
+| images and lidar data of all envs of a process; buffers of a `delay` | the memory of the machine |
 | a YAML file | {bounds.MAX_FILE // 2**20} MiB, {bounds.MAX_DEPTH} levels, {bounds.MAX_NODES:,} values, written out |
 | any other count | 10^15 |
 

@@ -144,7 +144,7 @@ def evaluate_nav(
     if is_mapped:
         evaluated |= {'mapping': mapping.model_dump(mode='json'), 'horizon': asked.horizon}
     conditions = {'episodes_file': str(source), 'robot': robot, 'moves': setup.moves, **evaluated}
-    conditions |= {'allow_sliding': sliding, 'distance': distance}
+    conditions |= {'allow_sliding': setup.slides, 'distance': distance}
     wrong: list[str] = []
     tasks, unreachable, unusable = evaluation.navigation_tasks(
         _read(source, scenes, wrong),
@@ -231,7 +231,7 @@ def _print(summary: Mapping[str, SceneSummary], title: str, notes: Sequence[str]
     names = list(summary) if len(summary) > 2 else [ALL]  # one scene is all
     rows = [
         (
-            name if name == ALL else Path(name).name,
+            name if name == ALL else Path(name).name or '(not known)',
             str(summary[name].episodes),
             *(figure(summary[name].figures.get(column), column in RATES) for column in columns),
         )

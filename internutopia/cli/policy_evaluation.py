@@ -134,10 +134,9 @@ def described(times: RunTimes) -> list[str]:
     """Return lines that say what the time of a run was spent on."""
     if not times.calls:
         return []
-    total = times.policy + times.env
-    physics = times.env if times.pictures is None else times.env - times.pictures
+    total = times.policy + times.env + (times.pictures or 0.0)
     parts = {
-        'physics and tasks' if times.pictures is not None else 'envs, in their processes': physics,
+        'physics and tasks' if times.pictures is not None else 'envs, in their processes': times.env,
         'pictures': times.pictures or 0.0,
         'policy': times.policy - times.messages,
         'packing of messages': times.messages,

@@ -24,6 +24,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results
+from internutopia.core.observations import plain
 from internutopia.core.robot.batched import BatchedActions
 from internutopia.core.runner.framing import Box, Camera
 from internutopia.core.runner.local import LocalRunner
@@ -140,7 +141,7 @@ class Worker(PipeServer):
         self.runner.simulator.start(env_ids, prepared, self.runner.begin)
         for watcher in self.runner.simulator.watchers:
             watcher.on_change()
-        return self._reply(list(map(_plain, self.runner.first_observations(env_ids))))
+        return self._reply(list(map(plain, self.runner.first_observations(env_ids))))
 
     def clear(self, env_ids: Sequence[int]) -> None:
         """Leave envs without an episode."""
@@ -172,12 +173,12 @@ class Worker(PipeServer):
             DataHub.set_episode_finished(name)
         self.runner.simulator.set_current_time_step_index(step_count)
         results = self.runner.step(checked, env_ids)
-        return self._reply([result._replace(observation=_plain(result.observation)) for result in results])
+        return self._reply([result._replace(observation=plain(result.observation)) for result in results])
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
         """Return the current observations of envs that hold an episode."""
         observations = self.runner.get_obs()
-        return self._reply([_plain(observations[env_id]) for env_id in env_ids])
+        return self._reply([plain(observations[env_id]) for env_id in env_ids])
 
     def warm_up(self, steps: int, physics: bool) -> Reply:
         """Advance time without commands."""
@@ -228,8 +229,3 @@ class Worker(PipeServer):
 
     def _reply(self, values: Sequence[Any]) -> Reply:
         return Reply(pack(values), self._results.take())
-
-
-def _plain(observation: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return an observation that is filled, as a dict that `pack` takes apart."""
-    return None if observation is None else dict(observation)

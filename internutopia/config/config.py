@@ -74,7 +74,7 @@ class Config(BaseCfg):
     seed: Seed | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
     compat: Version = Field(default_factory=version_of_process, validate_default=True)
-    """Version whose behaviour runs get where 2.x differs (`docs/porting.md`); default: environment variable
+    """Version whose behaviour applies where 2.x differs (`docs/porting.md`); default: environment variable
     INTERNUTOPIA_COMPAT."""
 
     _tasks_by_type = items_by_type('task_configs', TaskCfg)

@@ -54,20 +54,20 @@ class ObservationGroupCfg(BaseCfg):
 
 
 class PictureGroupCfg(BaseCfg):
-    """A named part of the observation: the picture of a camera, uint8."""
+    """Named part of the observation: the image of a camera, uint8."""
 
     camera: str
-    """Name of the robot's camera sensor, which has the size of the picture."""
+    """Name of the robot's camera sensor, which defines the size of the image."""
     data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'] = 'rgb'
     """Content, see the term `camera`: colours in three channels; in one, ids or distances, 255 being `max_depth`."""
     max_depth: PositiveFloat = 10.0
-    """Largest distance in the picture, m."""
+    """Largest distance in the image, m."""
     categories: list[str] | None = None
     """Of the semantic segmentation: categories whose pixels are 1, 2, ...; None means ids, which scenes differ in."""
     layout: Literal['hwc', 'chw'] = 'hwc'
     """Order of the axes: channels last, or first."""
     history_length: Count = Field(default=1, le=MAX_DELAY)
-    """Number of pictures, the last one included, whose channels stand one behind the other, oldest first."""
+    """Number of images, including the last one, that are stacked along the channels, oldest first."""
 
 
 ObservationGroups = dict[str, list[ObservationTermCfg] | ObservationGroupCfg | PictureGroupCfg]
@@ -139,7 +139,7 @@ class ElevationCfg(BaseCfg):
     cell: PositiveFloat = 0.05
     """Distance between neighbouring points, m."""
     top: FiniteFloat = 3.0
-    """Height from which rays are cast down, m: below a ceiling, above what stands on the ground."""
+    """Height from which rays are cast down, m: below a ceiling, above objects on the ground."""
 
     @model_validator(mode='after')
     def _check_area(self) -> Self:
@@ -165,11 +165,11 @@ class LearningCfg(BaseCfg):
     """The observation, part by part, as one array; or groups by name. Several give a dict of arrays, but for the group
     `critic` and those that begin with `critic/`, which are for critics only."""
     critic_observations: list[ObservationTermCfg] = []
-    """Observations of the critic, besides those of the policy; not with named groups."""
+    """Observations of the critic, in addition to those of the policy; not with named groups."""
     rewards: list[RewardTermCfg] = []
     """Terms of the reward, which are added up."""
     terminations: list[TerminationTermCfg] = []
-    """Ends of an episode besides `max_episode_steps` and the task's own."""
+    """Ends of an episode, in addition to `max_episode_steps` and those of the task."""
     commands: dict[str, CommandTermCfg] = {}
     """Commands by name."""
     randomizations: list[RandomizationTermCfg] = []

@@ -45,9 +45,9 @@ class ContactCfg(BaseCfg):
 
 
 class PhysxCfg(BaseCfg):
-    """Sizes of PhysX's buffers on a GPU, which do not grow; None: what the scene and the number of envs need.
+    """Sizes of PhysX's buffers on a GPU, which do not grow; None: sufficient for the scene and the number of envs.
 
-    An error names the field of a buffer that was too small, and what it needed. Other backends, and PhysX on the CPU,
+    An error names the field of a buffer that was too small, and the size needed. Other backends, and PhysX on the CPU,
     have no such buffers. PhysX's documentation describes them (`PxGpuDynamicsMemoryConfig`).
     """
 
@@ -81,7 +81,7 @@ class AssetLimitsCfg(BaseCfg):
     """Time that reading and compiling the files of a task may take in a process of its own, s; with the decomposition
     of concave meshes, if that is not cached. None is no limit."""
     memory: Count | None = None
-    """Memory that this process may take, bytes, beyond what it has from the start. None is no limit; only on Linux."""
+    """Memory limit of this process, bytes, in addition to its initial memory. None is no limit; only on Linux."""
     file_size: Count = 4 * 2**30
     """Size of a file, bytes."""
     text_size: Count = 512 * 2**20
@@ -119,7 +119,7 @@ class SimConfig(BaseCfg):
     physics_dt: Seconds = 1 / 60
     """Length of one physics step, s, at most 1; text such as `'1/240'` is read as a fraction."""
     max_timestep: Seconds = 1 / 200
-    """Longest time that the engine integrates in one go, s, written like `physics_dt`.
+    """Longest time step of the engine, s, written like `physics_dt`.
 
     A longer physics step is computed in as many equal parts as it takes: by default, 1/60 s in four of 1/240 s. Nothing
     else changes with it. Contacts need this: what moves by its own size in one go is not stopped by a wall.

@@ -82,7 +82,7 @@ class TaskCfg(TypedCfg):
     robots: list[RobotCfg] = []
     """Robots; every task of a `Config` has the same robot types in the same order."""
     objects: list[ObjectCfg] = []
-    """Objects besides the scene."""
+    """Objects, in addition to the scene."""
     learning: LearningCfg | None = None
     """The learning task; used by the array API."""
     max_episode_steps: Count | None = None

@@ -66,13 +66,35 @@ class ObservedRows:
         return _row_at(self._rows, self._index[env_id])
 
 
-class Observation(dict[str, Any]):
-    """Observation of an env, `{robot name: observation}`: a dict that is filled when it is first used.
+class LazyDict(dict[str, Any]):
+    """Dict that is filled when it is first used.
 
     Until then it holds its keys, so C code that reads its size alone is right; all else that Python calls fills it
-    first, and makes it an `OpenedObservation`, a dict without methods of its own. Copies and pickles are plain dicts.
-    C code that reads the memory of a class derived from dict without calling its methods (orjson) finds `ObservedRows`,
-    which it refuses. Give it, and code that requests the exact type (`type(x) is dict`), `dict(observation)`.
+    first. Shallow copies and pickles are plain dicts. C code that reads the memory of a class derived from dict without
+    calling its methods (orjson), and code that requests the exact type (`type(x) is dict`), need `dict(x)`.
+    """
+
+    __slots__ = ()
+
+    def _open(self) -> None:
+        """Fill it, unless it is."""
+        raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+
+class Observation(LazyDict):
+    """Observation of an env, `{robot name: observation}`.
+
+    Once filled it is an `OpenedObservation`, a dict without methods of its own. Until then C code finds `ObservedRows`
+    in its memory, which it refuses.
     """
 
     __slots__ = ('_env_id', '_frame_due')
@@ -105,15 +127,6 @@ class Observation(dict[str, Any]):
                 dict.__setitem__(self, name, row)
         object.__setattr__(self, '__class__', OpenedObservation)
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return dict, (dict(self),)
-
-    def __copy__(self) -> dict[str, Any]:
-        return dict(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        return copy.deepcopy(dict(self), memo)
-
 
 class OpenedObservation(Observation):
     """Observation that is filled."""
@@ -125,9 +138,9 @@ def _opening(name: str) -> Callable[..., Any]:
     method = getattr(dict, name)
 
     @wraps(method)
-    def open_first(self: Observation, *args: Any, **kwargs: Any) -> Any:
+    def open_first(self: LazyDict, *args: Any, **kwargs: Any) -> Any:
         for each in (self, *args):  # `==` reads the memory of both
-            if isinstance(each, Observation):
+            if isinstance(each, LazyDict):
                 each._open()
         return method(self, *args, **kwargs)
 
@@ -139,7 +152,7 @@ for _name in (
     *('__repr__', '__reversed__', '__ror__', '__setitem__', '__sizeof__', 'clear', 'copy', 'get', 'items', 'keys'),
     *('pop', 'popitem', 'setdefault', 'update', 'values'),
 ):
-    setattr(Observation, _name, _opening(_name))
+    setattr(LazyDict, _name, _opening(_name))
     if _name not in ('__eq__', '__ne__'):  # the other one may be unfilled
         setattr(OpenedObservation, _name, getattr(dict, _name))
 
@@ -152,6 +165,8 @@ def split_rows(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> list[dict[
 
 def own_values(tree: Any) -> Any:
     """Copy an observation of one env where a class returns views of its state; no arrays of rank 0."""
+    if isinstance(tree, LazyDict):
+        return copy.deepcopy(tree)
     if isinstance(tree, Mapping):
         return {key: own_values(value) for key, value in tree.items()}
     if isinstance(tree, np.ndarray) and tree.ndim:
@@ -179,6 +194,19 @@ def _row_at(rows: Mapping[str, Any], index: int) -> dict[str, Any]:
     for name, item in rows.items():  # a comprehension takes half as long again
         row[name] = _row_at(item, index) if type(item) is dict else item[index]
     return row
+
+
+def plain(observation: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an observation that is filled, with nothing in it that is to be."""
+    if observation is None:
+        return None
+    filled = dict(observation)
+    for name, row in filled.items():
+        sensors = row.get('sensors') if isinstance(row, dict) else None
+        if sensors and isinstance(sensors, dict):
+            own = {key: dict(data) if isinstance(data, LazyDict) else data for key, data in sensors.items()}
+            filled[name] = {**row, 'sensors': own}
+    return filled
 
 
 class StepResult(NamedTuple):

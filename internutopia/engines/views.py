@@ -10,7 +10,7 @@ velocities that are not finite raise a ValueError; tensors of a device are not c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,22 @@ class BodyView(ABC):
         """Set masses `(n,)` [kg]; inertias scale along."""
 
 
+Capture = Callable[[Sequence[int], Sequence[Frame]], None]
+"""Renders pictures of envs, by id, as they were, into a frame each. NoOpenGLError if nothing can be rendered here."""
+
+
+def copying(env_ids: EnvIds, taken: Mapping[PictureKind, NDArray[Any]]) -> Capture:
+    """Return the capture of pictures that have been rendered, a row for each env."""
+    rows = {env_id: row for row, env_id in enumerate(env_ids.tolist())}
+
+    def copy(env_ids: Sequence[int], frames: Sequence[Frame]) -> None:
+        for env_id, frame in zip(env_ids, frames, strict=True):
+            for kind, picture in frame.pictures.items():
+                picture[:] = taken[kind][rows[env_id]]
+
+    return copy
+
+
 class CameraView(ABC):
     """A camera in every env that has it; it points along its -z axis, +y is up in the picture."""
 
@@ -82,8 +98,16 @@ class CameraView(ABC):
         """Return the projection of the camera onto pictures of `size` (width, height) [pixels]."""
 
     @abstractmethod
+    def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
+        """Keep what pictures of some envs of now are rendered from, also when these envs have changed.
+
+        Some engines render them at once.
+        """
+
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
         """Render the picture of each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+        if frames:
+            self.capture(env_ids, frames[0].size, tuple(frames[0].pictures))(env_ids.tolist(), frames)
 
     @abstractmethod
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:

@@ -14,11 +14,12 @@ from internutopia.evaluation.mapping import OBJECTS, SIZES, MappingCfg, Orientat
 from internutopia.evaluation.policy import PolicyError, array_of
 from internutopia.evaluation.suites import DOWN, Arm
 from internutopia.util import did_you_mean
-from internutopia.util.rotations import quat_to_matrix
+from internutopia.util.rotations import quat_to_matrix, yaw_of
 
 Array = NDArray[Any]
 
 _INVERSE = np.array([1.0, -1.0, -1.0, -1.0])  # of a unit quaternion, factors
+_BASE = 3  # numbers of the speeds of a base
 _SHORT = 1e-6  # length of vectors of an orientation that have no direction
 
 
@@ -104,8 +105,9 @@ class ArmMapper:
         turned = SIZES[self._action.orientation] if self._action.orientation else 0
         moved = 3 + turned if self._action.space == 'end_effector' else arm.joints
         self._moved = moved
-        self.size = moved + (self._action.gripper is not None)
-        """Length of a row of actions."""
+        self._driven = moved + (self._action.gripper is not None)
+        self.size = self._driven + _BASE * (arm.base_controller is not None)
+        """Length of a row of actions; of a robot that drives, the last 3 numbers are the speeds of its base."""
         self.out_of_reach = 0
         """Number of targets of the end effector so far that are too far away for any arm of its kind."""
 
@@ -123,7 +125,13 @@ class ArmMapper:
     @property
     def state_sizes(self) -> dict[str, int]:
         """Length of each vector that the policy is sent, by name."""
-        sizes = {'eef_position': 3, 'gripper': 1, 'finger_positions': 2, 'joint_positions': self._arm.joints}
+        sizes = {
+            'eef_position': 3,
+            'base_pose': 3,
+            'gripper': 1,
+            'finger_positions': 2,
+            'joint_positions': self._arm.joints,
+        }
         sizes |= {part: SIZES[form] for part, form in _FORMS.items()}
         return {name: sum(sizes.get(part, 7) for part in parts) for name, parts in self._observation.state.items()}
 
@@ -187,8 +195,11 @@ class ArmMapper:
             self.out_of_reach += bool(np.linalg.norm(target[:3]) > arm.reach)
             command = {arm.pose_controller: [target[:3].tolist(), target[3:].tolist()]}
         if action.gripper is not None:
-            opens = abs(row[-1] - action.gripper.open) < abs(row[-1] - action.gripper.closed)
+            number = row[self._moved]
+            opens = abs(number - action.gripper.open) < abs(number - action.gripper.closed)
             command[arm.gripper_controller] = [1.0 if opens else -1.0]  # datasets have numbers, and no text
+        if arm.base_controller is not None:
+            command[arm.base_controller] = row[self._driven :].tolist()
         return command, target
 
     def row(self, command: Mapping[str, Any], obs: Mapping[str, Any], target: Array | None) -> tuple[Array, Array]:
@@ -210,10 +221,12 @@ class ArmMapper:
             values = new if action.mode == 'absolute' else (new - target) / action.position_scale
         else:
             values = self._pose_values(new, target)
-        if action.gripper is None:
-            return values, new
-        opens = self._commanded(command, self._arm.gripper_controller)[0] > 0.0
-        return np.append(values, action.gripper.open if opens else action.gripper.closed), new
+        if action.gripper is not None:
+            opens = self._commanded(command, self._arm.gripper_controller)[0] > 0.0
+            values = np.append(values, action.gripper.open if opens else action.gripper.closed)
+        if self._arm.base_controller is not None:
+            values = np.append(values, self._commanded(command, self._arm.base_controller))
+        return values, new
 
     def _reference(self, obs: Mapping[str, Any], target: Array | None) -> Array:
         """Return the pose `(7,)` or joint positions `(k,)` that changes are relative to."""
@@ -258,6 +271,8 @@ class ArmMapper:
                 return self._pose(obs)[:3]
             case 'joint_positions':
                 return self._joints(obs)
+            case 'base_pose':
+                return np.append(obs['position'][:2], yaw_of(np.asarray(obs['orientation'])))
             case 'finger_positions':
                 return self._fingers(obs)
             case 'gripper':
@@ -272,7 +287,8 @@ class ArmMapper:
         return np.concatenate([seen['eef_position'], seen['eef_orientation']]).astype(np.float64)
 
     def _joints(self, obs: Mapping[str, Any]) -> Array:
-        return np.asarray(obs['joint_positions'], np.float64)[: self._arm.joints]
+        first = self._arm.first_joint
+        return np.asarray(obs['joint_positions'], np.float64)[first : first + self._arm.joints]
 
     def _fingers(self, obs: Mapping[str, Any]) -> Array:
         return np.asarray(obs['controllers'][self._arm.gripper_controller]['gripper_pos'], np.float64)

@@ -34,7 +34,14 @@ SIZES: dict[Orientation, int] = {
 }
 """Number of numbers of each form of an orientation."""
 OBJECTS = 'objects/'
-_PARTS = 'eef_position', *(f'eef_{form}' for form in SIZES), 'joint_positions', 'gripper', 'finger_positions'
+_PARTS = (
+    'eef_position',
+    *(f'eef_{form}' for form in SIZES),
+    'joint_positions',
+    'gripper',
+    'finger_positions',
+    'base_pose',
+)
 
 
 def _known_part(part: str) -> str:
@@ -63,7 +70,7 @@ class GripperCfg(BaseCfg):
 
 
 class PictureFormCfg(BaseCfg):
-    """Form of a picture that a policy is sent."""
+    """Format of an image that is sent to a policy."""
 
     size: Resolution = (224, 224)
     """Width and height, pixels."""
@@ -84,7 +91,7 @@ class PictureFormCfg(BaseCfg):
 
 
 class PictureCfg(PictureFormCfg):
-    """A picture of a camera of a suite."""
+    """Image of a camera of a suite."""
 
     camera: str
     """Camera of the suite."""
@@ -170,7 +177,7 @@ class NamedMappingCfg(BaseCfg):
 
 
 class MappingCfg(NamedMappingCfg):
-    """Names and forms of what a policy of an arm is sent, and of what it answers."""
+    """Names and formats of the observations that a policy of an arm is sent, and of its replies."""
 
     observation: ObservationMappingCfg = ObservationMappingCfg()
     """What it is sent."""

@@ -29,8 +29,8 @@ class RunTimes:
 
     Attributes:
         policy: waiting for answers of the policy, messages included [s].
-        env: stepping and resetting envs, pictures included [s].
-        pictures: taking pictures [s]; None of envs in other processes.
+        env: stepping and resetting envs [s].
+        pictures: rendering what is read [s]; None of envs in other processes, whose `env` has it.
         messages: packing and unpacking messages here, not what the policy does of that [s].
         calls: number of calls of the policy.
         requests: number of observations that it was sent.
@@ -111,8 +111,16 @@ class PolicyRun:
             self.stopped = str(error)
         finally:
             if not self._env.is_remote:
-                self.times.pictures = self._env.runner.world.picture_seconds
+                self.times.pictures = self._picture_seconds
             self.times.messages = self._policy.message_seconds
+
+    @property
+    def _picture_seconds(self) -> float:
+        return 0.0 if self._env.is_remote else self._env.runner.world.picture_seconds
+
+    def _clock(self) -> float:
+        """Return a time [s] that stands still while pictures are rendered."""
+        return time.perf_counter() - self._picture_seconds
 
     def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
         """Make a step: observations, ends and infos; None if a policy failed: its env has a new episode, none moved."""
@@ -120,9 +128,9 @@ class PolicyRun:
         if not failed:
             try:
                 actions = [self._actions.get(env_id) for env_id in range(self._env.num_envs)]
-                start = time.perf_counter()
+                start = self._clock()
                 obs, _, terminated, truncated, infos = self._env.step(actions)
-                self.times.env += time.perf_counter() - start
+                self.times.env += self._clock() - start
                 self.times.steps += len(self._actors)
                 self._actions.clear()
                 self._steps.update(list(self._actors))
@@ -139,9 +147,9 @@ class PolicyRun:
     def _start(self, env_ids: Iterable[int]) -> None:
         """Start the next episodes in envs, and those after them where a policy fails at once."""
         while (env_ids := sorted(env_ids)) and not self.stopped:
-            start = time.perf_counter()
+            start = self._clock()
             observations, tasks = self._env.reset(env_ids)
-            self.times.env += time.perf_counter() - start
+            self.times.env += self._clock() - start
             for env_id, obs, task in zip(env_ids, observations, tasks, strict=True):
                 self._obs[env_id], self._tasks[env_id] = obs, task
                 self._asked.discard(env_id)
@@ -194,13 +202,13 @@ class PolicyRun:
         """Ask the policy, in one call; an error of the call is every env's."""
         if not requests:
             return []
-        start = time.perf_counter()
+        start = self._clock()
         try:
             return self._policy.answer(requests)
         except PolicyError as error:
             return [error] * len(requests)
         finally:
-            self.times.policy += time.perf_counter() - start
+            self.times.policy += self._clock() - start
             self.times.calls += 1
             self.times.requests += len(requests)
 

@@ -20,6 +20,7 @@ NONE = 'none'
 DOWN = (0.0, 1.0, 0.0, 0.0)
 """Orientation (w, x, y, z) of a gripper that points to the floor."""
 _STRIDE = 0.03  # m, of the random policy in a step, along each axis
+_SPEEDS = np.array([0.5, 0.5, 1.0])  # m/s and rad/s, of its base, at most
 
 
 @dataclass(frozen=True)
@@ -32,20 +33,25 @@ class Arm:
             `eef_orientation`, in the frame of its targets.
         joint_controller: controller of the arm's joints.
         gripper_controller: controller that opens and closes the gripper; it observes `gripper_pos`.
-        chunk_controller: controller that is commanded the number of steps for which no pictures are needed.
-        joints: number of the arm's joints, which come first among the robot's.
+        joints: number of the arm's joints.
         stroke: way of a finger between closed and open [m].
         reach: distance from its base within which all poses of the gripper lie [m].
+        first_joint: index of the first of the arm's joints among the robot's, which are in a row.
+        base_controller: controller of the speeds of a base that drives: forward and left [m/s], turn to the left
+            [rad/s]; None: the base is fixed.
+        chunk_controller: controller that is commanded the number of steps for which no pictures are needed.
     """
 
     robot: str
     pose_controller: str
     joint_controller: str
     gripper_controller: str
-    chunk_controller: str
     joints: int
     stroke: float
     reach: float
+    first_joint: int = 0
+    base_controller: str | None = None
+    chunk_controller: str = 'chunk'
 
 
 @dataclass(frozen=True)
@@ -166,10 +172,13 @@ def random_policy(arm: Arm) -> StartFunction:
 
         def act(obs: Observe) -> dict[str, Any]:
             position = obs['controllers'][arm.pose_controller]['eef_position'] + rng.uniform(-_STRIDE, _STRIDE, 3)
-            return {
+            action: dict[str, Any] = {
                 arm.pose_controller: [position.tolist(), list(DOWN)],
                 arm.gripper_controller: [float(rng.uniform(-1.0, 1.0))],
             }
+            if arm.base_controller is not None:
+                action[arm.base_controller] = rng.uniform(-_SPEEDS, _SPEEDS).tolist()
+            return action
 
         return act
 

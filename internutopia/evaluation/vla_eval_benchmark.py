@@ -106,6 +106,9 @@ class SuiteBenchmark(StepBenchmark):
         if action.gripper is not None:
             text = f'{action.gripper.open:g} opens, {action.gripper.closed:g} closes'
             spec['gripper'] = DimSpec('gripper', 1, 'raw', description=text)
+        if self._suite.arm.base_controller is not None:
+            text = 'forward and left [m/s], turn to the left [rad/s]'
+            spec['base'] = DimSpec('base', 3, 'raw', description=text)
         return spec
 
     def get_observation_spec(self) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def collect_episodes(
     shown = ''.join(f'\n  {fault}' for fault in wrong[:_SHOWN])
     shown += f'\n  and {len(wrong) - _SHOWN} more' if len(wrong) > _SHOWN else ''
     if not episodes:
-        raise ValueError(f'{path}: it holds no episode' if not count else f'{path}: no episode is right{shown}')
+        raise ValueError(f'{path}: it has no episodes' if not count else f'{path}: no episode is right{shown}')
     if faults is not None:
         faults += wrong
     elif wrong:

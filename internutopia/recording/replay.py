@@ -58,7 +58,7 @@ class GeomLook(BaseCfg):
     color: Vector = (1.0, 1.0, 1.0)
     """Red, green and blue, 0 to 1; a texture is multiplied with it."""
     texture: PathStr | None = None
-    """A picture on them: once per metre on planes, by texture coordinates on meshes, else once on each side."""
+    """Image on them: once per metre on planes, by texture coordinates on meshes, else once on each side."""
 
 
 class Light(BaseCfg):
@@ -73,7 +73,7 @@ class Light(BaseCfg):
     color: Vector = (0.6, 0.6, 0.6)
     """Red, green and blue, 0 to 1."""
     shadows: bool = True
-    """True if things cast shadows, in pictures of the quality `full`."""
+    """True if objects cast shadows, in images of the quality `full`."""
 
     @model_validator(mode='after')
     def _check_direction(self) -> Self:
@@ -160,7 +160,7 @@ class ReplayCamera(BaseCfg):
     prim_path: str | None = None
     """Instead of both: a camera of the scene, below the env (`robots/World/h1/logo_link/Camera`)."""
     resolution: Resolution = (640, 480)
-    """Width and height of pictures, pixels."""
+    """Width and height of images, pixels."""
 
     @model_validator(mode='after')
     def _check_place(self) -> Self:

@@ -127,11 +127,15 @@ def rotation_towards(target: Any, position: Any, up: Sequence[float] = (0.0, 0.0
 
 @dataclass(frozen=True)
 class CameraPose:
-    """A camera in the frame of an env: `position` `(3,)` [m], `rotation` `(3, 3)` with the columns right, up, back."""
+    """A camera in the frame of an env: `position` `(3,)` [m], `rotation` `(3, 3)` with the columns right, up, back.
+
+    With `cutaway`, rooms that it is above of are shown without their ceiling and what is above that.
+    """
 
     position: Floats
     rotation: Floats
     intrinsics: Intrinsics
+    cutaway: bool = False
 
     @classmethod
     def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
@@ -184,7 +188,7 @@ class CameraPose:
 
     def moved(self, offset: Any) -> CameraPose:
         """Return the same camera, moved this far along the axes of the env [m]."""
-        return CameraPose(self.position + np.asarray(offset), self.rotation, self.intrinsics)
+        return replace(self, position=self.position + np.asarray(offset))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import mujoco
@@ -32,6 +33,7 @@ from internutopia.rendering.camera import (
     RenderRequest,
     add_markers,
 )
+from internutopia.rendering.cutaway import ceiling_height, nothing_above
 from internutopia.rendering.gl import SOFTWARE_TURN, open_context, renders_in_software
 from internutopia.rendering.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
@@ -163,10 +165,11 @@ class _ModelScene:
                 )
         count = self._scene.ngeom
         add_markers(self._scene, request.markers)
-        if request.layer == 'moving':
-            self._render_moving(request)
-        else:
-            self._render(request.camera_pose, request.frame, labels, request.layer)
+        with self._cut(request.camera_pose):
+            if request.layer == 'moving':
+                self._render_moving(request)
+            else:
+                self._render(request.camera_pose, request.frame, labels, request.layer)
         self._scene.ngeom = count
 
     def _render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32], layer: Layer) -> None:
@@ -365,6 +368,16 @@ class _ModelScene:
             if light.castshadow and light.type == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL:
                 offset = seen - light.pos
                 light.pos += offset - (offset @ light.dir) * light.dir
+
+    @cached_property
+    def _ceiling(self) -> float | None:
+        return ceiling_height(self._model, self._data)
+
+    def _cut(self, camera_pose: CameraPose) -> AbstractContextManager[None]:
+        """Render nothing above the ceiling that a camera shows rooms without."""
+        if not camera_pose.cutaway or self._ceiling is None or camera_pose.position[2] < self._ceiling:
+            return nullcontext()
+        return nothing_above(self._ceiling, camera_pose)
 
 
 def _context(model: mujoco.MjModel, size: Sequence[int], quality: Quality) -> mujoco.MjrContext:

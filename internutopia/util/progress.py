@@ -1,4 +1,4 @@
-"""Progress bar of a long computation, in a terminal."""
+"""Progress of a long computation: a bar in a terminal, else lines in the log."""
 
 from __future__ import annotations
 
@@ -7,39 +7,52 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+from internutopia.util.log import log
+
 ItemT = TypeVar('ItemT')
 
 DELAY = 2.0
 """Time [s] before a bar is shown."""
+LOG_INTERVAL = 30.0
+"""Time [s] between lines in the log."""
 
 
 @contextmanager
 def progress_bar(what: str, total: int | None) -> Iterator[Callable[[], None]]:
     """Show a bar on standard error; yields a function that advances it by one. It is gone at the end.
 
-    There is none unless standard error is a terminal and rich installed.
+    It also estimates the time that is left. Where standard error is no terminal, the log has that instead. Without rich
+    there is neither.
 
     Args:
         what: is done, such as 'reading meshes'.
         total: how many there are to do; None if unknown.
     """
     try:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     except ImportError:
         yield lambda: None
         return
     console = Console(stderr=True)
-    columns = TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    bar = Progress(*columns, console=console, transient=True)
+    text, counts = progress.TextColumn, progress.MofNCompleteColumn()
+    times = progress.TimeElapsedColumn(), text('left:'), progress.TimeRemainingColumn()
+    columns = text('{task.description}'), progress.BarColumn(), counts, *times
+    bar = progress.Progress(*columns, console=console, transient=True)
     task = bar.add_task(what, total=total)
-    begin = time.monotonic()
+    begin = logged = time.monotonic()
     with ExitStack() as shown:
 
         def advance() -> None:
+            nonlocal logged
             bar.advance(task)
-            if console.is_terminal and not bar.live.is_started and time.monotonic() - begin >= DELAY:
+            now, done = time.monotonic(), bar.tasks[0].completed
+            if console.is_terminal and not bar.live.is_started and now - begin >= DELAY:
                 shown.enter_context(bar)
+            if not console.is_terminal and now - logged >= LOG_INTERVAL:
+                logged = now
+                left = f' of {total}, about {(now - begin) * (total / done - 1):.0f} s left' if total else ''
+                log.info('%s: %d%s', what, done, left)
 
         yield advance
 

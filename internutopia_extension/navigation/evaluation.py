@@ -90,7 +90,8 @@ def failed_metrics(task: NavigationTaskCfg) -> dict[str, Any]:
 
 def counts_by_reason(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Return how many episodes are not run for which reason, the most frequent first; names and numbers are `...`."""
-    return dict(Counter(_PARTICULAR.sub('...', result['reason']) for result in results).most_common())
+    reasons = (result['reason'].partition('\n')[0] for result in results)
+    return dict(Counter(_PARTICULAR.sub('...', reason) for reason in reasons).most_common())
 
 
 def _fault(check: Callable[[NavigationTaskCfg], None], task: NavigationTaskCfg) -> str:

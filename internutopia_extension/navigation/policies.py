@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.evaluation.policy import StartFunction
+from internutopia.util.log import log
 from internutopia.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.configs.tasks import NavigationTaskCfg
@@ -60,7 +61,8 @@ class Expert:
     """Policy that takes steps to the goal on the map of the scene, found by weighted A* (Pohl 1970).
 
     Where the robot stands somewhere else than a step should have led to, it searches for steps from there. Steps that
-    something was in the way of are not taken again. The robot needs a controller for discrete actions.
+    something was in the way of are not taken again. Where there is no map, or no goal on it, it stops. The robot needs
+    a controller for discrete actions.
     """
 
     def __init__(self, task: NavigationTaskCfg):
@@ -70,8 +72,13 @@ class Expert:
         self._step, self._turn = moves.forward_distance, moves.turn_angle
         half = math.floor(math.pi / self._turn)
         self._turns = np.arange(-half, half + 1)  # to the left
-        self._map = map_of(task)
-        self._field = self._map.distance_field(task.episode.goal_points)
+        try:
+            self._map = map_of(task)
+            self._field = self._map.distance_field(task.episode.goal_points)
+        except ValueError as error:
+            log.warning('the expert stops at once: %s', error)
+            self._enough = math.inf
+            return
         self._middle = np.array([0.0, 0.0, self._map.agent.height / 2])
         self._plan: list[NDArray[np.float64]] = []  # where steps begin and end: x, y, z [m] and heading [rad]
         self._blocked: list[NDArray[np.float64]] = []  # steps that could not be gone, likewise

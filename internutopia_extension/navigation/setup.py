@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from internutopia.config import RobotCfg, SimConfig
 from internutopia.evaluation.chunk_policy import Client
+from internutopia_extension.configs.controllers import DiscreteControllerCfg
 from internutopia_extension.navigation.nav_mapping import NavMappingCfg
 from internutopia_extension.navigation.nav_policy import NavPolicy
 from internutopia_extension.navigation.robots import Moves, navigation_robot, simulation
@@ -66,6 +68,12 @@ class NavigationSetup:
             unseen = is_regular and self.horizon or 1  # actions until it sees again
             every = self.period if not self.is_discrete else unseen if self.moves == 'flash' else None
         return navigation_robot(self.name, self.moves, self.allow_sliding, self.mapping, every)
+
+    @property
+    def slides(self) -> bool:
+        """True if the robot slides along walls."""
+        steps: Any = next(each for each in self.robot.controllers or [] if isinstance(each, DiscreteControllerCfg))
+        return steps.allow_sliding
 
     def policy(self, client: Client) -> NavPolicy:
         """Return the policy that a client reaches."""

@@ -1,21 +1,26 @@
-"""Pictures that a camera took in some envs, with everything that is derived from them."""
+"""Pictures of a camera, with everything that is derived from them: rendered when somebody reads them.
+
+A camera keeps what a picture is rendered from when it is due, so it shows that moment, whenever it is read.
+"""
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Set
-from typing import Any
+from collections.abc import Iterable, Set
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from typing_extensions import override
 
+from internutopia.core.observations import LazyDict
 from internutopia.core.scene.scene import env_path
 from internutopia.core.sensor.camera import camera_params, point_cloud
 from internutopia.core.sensor.segmentation import instance_segmentation, semantic_segmentation, tight_boxes
 from internutopia.engines.base import World
 from internutopia.engines.views import CameraView, EnvIds
-from internutopia.model.semantics import category_of
-from internutopia.rendering.camera import Frame, PictureKind
+from internutopia.model.semantics import SceneLabels, category_of
+from internutopia.rendering.camera import Floats, Frame, Intrinsics, PictureKind
 from internutopia.util.arrays import to_host
 from internutopia_extension.sensors.camera_optics import OpticsView
 
@@ -32,94 +37,115 @@ OUTPUTS = (
 )
 
 
-class Pictures:
-    """The last pictures of `n` envs; `outputs` are the requested ones of `OUTPUTS`."""
+class _Sight(NamedTuple):
+    """What outputs of an env depend on besides its pictures, at the moment that they show."""
 
-    def __init__(self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], n: int):
-        self._view, self._world, self._size, self._outputs = view, world, size, outputs
+    position: Any  # of the camera, world frame
+    orientation: Any
+    intrinsics: Intrinsics
+    rays: Floats | None
+    labels: SceneLabels | None
+
+
+class Exposure:
+    """Pictures of a camera in some envs at one moment.
+
+    Reading one also renders those of the `readers`, the envs whose last picture was read: a GPU renders them in
+    parallel. `outputs` are the requested ones of `OUTPUTS`.
+    """
+
+    def __init__(
+        self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], envs: EnvIds, readers: set[int]
+    ):
+        self._world, self._size, self._outputs, self._readers = world, size, outputs, readers
         kinds: list[PictureKind] = [kind for output, own in _KINDS.items() if output in outputs for kind in own]
-        self._frames = Frame.blank(size, kinds, n)
-        self._data: dict[str, Any] = {}
-        self._n = n
+        self._kinds = tuple(dict.fromkeys(kinds))
+        self._capture = view.capture(envs, size, self._kinds) if self._kinds else None
+        positions, orientations = (to_host(values) for values in view.get_poses())
+        self._sights = {
+            env_id: _Sight(
+                positions[env_id] + world.env_origins[env_id],
+                orientations[env_id].copy(),
+                view.intrinsics(env_id, size),
+                view.lens(env_id).rays if isinstance(view, OpticsView) and 'pointcloud' in outputs else None,
+                world.labels(env_id) if 'labels' in self._kinds else None,
+            )
+            for env_id in envs.tolist()
+        }
+        self._data: dict[int, dict[str, Any]] = {}  # of envs that have been rendered
 
-    def take(self, env_ids: EnvIds, rows: EnvIds) -> None:
-        """Render envs, each into its row. NoOpenGLError if nothing can be rendered here."""
-        if not len(env_ids):
-            return
-        frames, data = self._frames, self._data
-        if frames.pictures:
+    def data(self, env_id: int) -> dict[str, Any]:
+        """Return all requested outputs of an env. NoOpenGLError if nothing can be rendered here."""
+        if env_id not in self._data:
+            self._render([each for each in self._sights if each == env_id or each in self._readers - self._data.keys()])
+        self._readers.add(env_id)
+        return self._data[env_id]
+
+    def _render(self, env_ids: list[int]) -> None:
+        frames = Frame.blank(self._size, self._kinds, len(env_ids))
+        if self._capture is not None:
             start = time.perf_counter()
-            self._view.render(env_ids, [frames.row(row) for row in rows.tolist()])
+            self._capture(env_ids, [frames.row(row) for row in range(len(env_ids))])
             self._world.picture_seconds += time.perf_counter() - start
-        if frames.labels is not None:
-            self._find_things(frames.labels, frames.occlusion, env_ids, rows)
-        if frames.rgba is not None:
-            data['rgba'] = frames.rgba
-        if frames.depth is not None:
-            data['depth'] = frames.depth
-        if 'camera_params' in self._outputs:
-            self._describe(env_ids, rows)
-        if 'pointcloud' in self._outputs and frames.depth is not None:
-            clouds = data.setdefault('pointcloud', [None] * self._n)
-            for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
-                params = {key: values[row] for key, values in data['camera_params'].items()}
-                origin = self._world.env_origins[env_id].astype(np.float32)
-                rays = self._view.lens(env_id).rays if isinstance(self._view, OpticsView) else None
-                clouds[row] = point_cloud(frames.depth[row], params, rays) - origin
+        for row, env_id in enumerate(env_ids):
+            self._data[env_id] = self._outputs_of(env_id, frames.row(row), self._sights[env_id])
+        if len(self._data) == len(self._sights):
+            self._capture = None  # what it keeps is not needed any more
 
-    def adopt(self, other: Pictures, rows: EnvIds) -> None:
-        """Take over rows of other pictures of the same outputs."""
-        _copy_rows(other._data, self._data, rows)
-
-    def data(self) -> dict[str, Any]:
-        """Return all requested outputs, arrays `(n, ...)`, lists with `n` entries where sizes differ."""
-        return self._data
-
-    def _find_things(
-        self, labels: NDArray[np.int32], occlusion: NDArray[np.float32] | None, env_ids: EnvIds, rows: EnvIds
-    ) -> None:
-        """Compute the outputs derived from pictures of labels."""
-        n, data = self._n, self._data
-        for env_id, row in zip(env_ids.tolist(), rows.tolist(), strict=True):
-            scene, path = self._world.labels(env_id), env_path(env_id)
-            if occlusion is not None:
-                found = tight_boxes(labels[row], occlusion[row], scene, path)
-                boxes = data.setdefault('bounding_box_2d_tight', {'data': [None] * n, 'info': [None] * n})
-                boxes['data'][row], boxes['info'][row] = found['data'], found['info']
-                if 'landmarks' in self._outputs:
-                    names = [category_of(semantics) for semantics in found['info']['idToLabels'].values()]
-                    data.setdefault('landmarks', [[]] * n)[row] = list(dict.fromkeys(names))
-            segmentations: dict[str, dict[str, Any]] = {}
+    def _outputs_of(self, env_id: int, frame: Frame, sight: _Sight) -> dict[str, Any]:
+        data: dict[str, Any] = {**frame.pictures}
+        path = env_path(env_id)
+        if frame.labels is not None and sight.labels is not None:
+            if frame.occlusion is not None:
+                boxes = data['bounding_box_2d_tight'] = tight_boxes(frame.labels, frame.occlusion, sight.labels, path)
+                names = [category_of(semantics) for semantics in boxes['info']['idToLabels'].values()]
+                data['landmarks'] = list(dict.fromkeys(names))
             if 'semantic_segmentation' in self._outputs:
-                segmentations['semantic_segmentation'] = semantic_segmentation(labels[row], scene)
+                data['semantic_segmentation'] = semantic_segmentation(frame.labels, sight.labels)
             if 'instance_segmentation' in self._outputs:
-                segmentations['instance_segmentation'] = instance_segmentation(labels[row], scene, path)
-            for output, found in segmentations.items():
-                stored = data.setdefault(output, {'data': np.zeros(labels.shape, np.uint32), 'info': [None] * n})
-                stored['data'][row], stored['info'][row] = found['data'], found['info']
-
-    def _describe(self, env_ids: EnvIds, rows: EnvIds) -> None:
-        """Compute the camera parameters: intrinsics may differ between scenes."""
-        positions, orientations = (to_host(values) for values in self._view.get_poses())
-        world_positions = positions[env_ids] + self._world.env_origins[env_ids]
-        intrinsics = [self._view.intrinsics(env_id, self._size) for env_id in env_ids.tolist()]
-        for distinct in dict.fromkeys(intrinsics):
-            mine = np.array([own == distinct for own in intrinsics])
-            params = camera_params(world_positions[mine], orientations[env_ids[mine]], distinct, self._size)
-            stored: dict[str, NDArray[np.float64]] = self._data.setdefault('camera_params', {})
-            for key, values in params.items():
-                if key not in stored:
-                    stored[key] = np.zeros((self._n, *values.shape[1:]))
-                stored[key][rows[mine]] = values
+                data['instance_segmentation'] = instance_segmentation(frame.labels, sight.labels, path)
+        if 'camera_params' in self._outputs:
+            of_one = camera_params(sight.position[None], sight.orientation[None], sight.intrinsics, self._size)
+            params = data['camera_params'] = {key: values[0] for key, values in of_one.items()}
+            if 'pointcloud' in self._outputs and frame.depth is not None:
+                origin = self._world.env_origins[env_id].astype(np.float32)
+                data['pointcloud'] = point_cloud(frame.depth, params, sight.rays) - origin
+        return {output: data[output] for output in OUTPUTS if output in self._outputs}
 
 
-def _copy_rows(source: dict[str, Any], target: dict[str, Any], rows: EnvIds) -> None:
-    for key, values in source.items():
-        if isinstance(values, dict):
-            _copy_rows(values, target.setdefault(key, {}), rows)
-        elif isinstance(values, list):
-            kept = target.setdefault(key, [None] * len(values))
-            for row in rows.tolist():
-                kept[row] = values[row]
-        else:
-            target.setdefault(key, np.zeros_like(values))[rows] = values[rows]
+class Picture:
+    """The outputs of a camera in an env at one moment."""
+
+    def __init__(self, exposure: Exposure, env_id: int, outputs: Set[str]):
+        self.was_read = False
+        self._exposure, self._env_id = exposure, env_id
+        self._keys = [output for output in OUTPUTS if output in outputs]
+
+    def to_read(self) -> PictureData:
+        """Return the outputs as a dict of the caller's own."""
+        return PictureData(self, self._keys)
+
+    def read(self) -> dict[str, Any]:
+        """Return the outputs as new arrays."""
+        self.was_read = True
+        return copy.deepcopy(self._exposure.data(self._env_id))
+
+
+class PictureData(LazyDict):
+    """Outputs of a camera, which are rendered when the dict is first used."""
+
+    __slots__ = ('_picture',)
+
+    def __init__(self, picture: Picture, keys: Iterable[str]):
+        dict.update(self, dict.fromkeys(keys))
+        self._picture: Picture | None = picture
+
+    @override
+    def _open(self) -> None:
+        if self._picture is not None:
+            dict.update(self, self._picture.read())
+            self._picture = None
+
+    @override
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return super().__deepcopy__(memo) if self._picture is None else self._picture.to_read()

@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from internutopia.core.sensor.sensor import NormalNoise
 from internutopia.engines.base import DeviceWorld, World
-from internutopia.engines.views import Array, CameraView, EnvIds
+from internutopia.engines.views import Array, CameraView, Capture, EnvIds
 from internutopia.rendering.camera import BACKGROUND, Floats, Frame, Intrinsics, PictureKind
 from internutopia.util.arrays import to_host
 from internutopia.util.rotations import quat_multiply, quat_rotate
@@ -293,21 +293,27 @@ class OpticsView(CameraView):
         return self.lens(env_id).intrinsics
 
     @override
-    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        if not len(env_ids):
-            return
+    def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
         self._sample()
-        size, fovy = self._widest.source
-        sources = Frame.blank(size, tuple(frames[0].pictures), len(env_ids))
-        self._view.render(env_ids, [sources.row(row) for row in range(len(env_ids))])
-        for row, (env_id, frame) in enumerate(zip(env_ids.tolist(), frames, strict=True)):
-            lens, source = self.lens(env_id), sources.row(row)
-            if lens == self._widest and lens.is_plain:
-                for kind, picture in frame.pictures.items():
-                    picture[:] = source.pictures[kind]
-            else:
-                sample(lens, source, frame, fovy)
-            self._disturb(env_id, frame)
+        source_size, fovy = self._widest.source
+        capture = self._view.capture(env_ids, source_size, kinds)
+        lenses = {env_id: (self.lens(env_id), self._gains.get(env_id, 1.0)) for env_id in env_ids.tolist()}
+        moments = [noise.moment(env_ids) for noise in (self._color, self._depth, self._dropout)]
+        rows = {env_id: row for row, env_id in enumerate(env_ids.tolist())}
+
+        def render(env_ids: Sequence[int], frames: Sequence[Frame]) -> None:
+            sources = Frame.blank(source_size, kinds, len(env_ids))
+            capture(env_ids, [sources.row(row) for row in range(len(env_ids))])
+            for row, (env_id, frame) in enumerate(zip(env_ids, frames, strict=True)):
+                (lens, gain), source = lenses[env_id], sources.row(row)
+                if lens == self._widest and lens.is_plain:
+                    for kind, picture in frame.pictures.items():
+                        picture[:] = source.pictures[kind]
+                else:
+                    sample(lens, source, frame, fovy)
+                self._disturb(frame, gain, *(moment[rows[env_id]][None] for moment in moments))
+
+        return render
 
     @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
@@ -315,23 +321,23 @@ class OpticsView(CameraView):
         self.render(env_ids, [frames.row(env_id) for env_id in env_ids.tolist()])
         return {kind: self._world.arrays.asarray(picture) for kind, picture in frames.pictures.items()}
 
-    def _disturb(self, env_id: int, frame: Frame) -> None:
-        """Add exposure, noise and clipping to the pictures of an env."""
-        noise, clipping, env_ids = self._config.noise, self._config.clipping, np.array([env_id])
-        if frame.rgba is not None and (env_id in self._gains or noise.color):
-            shown = frame.rgba[None, ..., :3].astype(np.float32) * self._gains.get(env_id, 1.0)
-            frame.rgba[..., :3] = np.rint(np.clip(self._color.add_to(shown, env_ids)[0], 0, 255))
+    def _disturb(self, frame: Frame, gain: float, color: Array, depth_noise: Array, dropout: Array) -> None:
+        """Add exposure, noise of a moment and clipping to the pictures of an env."""
+        noise, clipping = self._config.noise, self._config.clipping
+        if frame.rgba is not None and (gain != 1.0 or noise.color):
+            shown = frame.rgba[None, ..., :3].astype(np.float32) * gain
+            frame.rgba[..., :3] = np.rint(np.clip(self._color.add_at(shown, color)[0], 0, 255))
         if frame.depth is None:
             return
         depth = frame.depth
         none = np.zeros((1, *depth.shape), np.float32)
         seen = np.isfinite(depth)
         if noise.depth:
-            normal = self._depth.add_to(none, env_ids)[0]
+            normal = self._depth.add_at(none, depth_noise)[0]
             depth[seen] += noise.depth * normal[seen] * depth[seen] ** 2
         if noise.depth_step:
             depth[seen] = np.rint(depth[seen] / noise.depth_step) * noise.depth_step
         if clipping is not None:
             depth[(depth < clipping[0]) | (depth > clipping[1])] = np.inf
         if noise.depth_dropout:
-            depth[self._dropout.add_to(none, env_ids)[0] < NormalDist().inv_cdf(noise.depth_dropout)] = np.inf
+            depth[self._dropout.add_at(none, dropout)[0] < NormalDist().inv_cdf(noise.depth_dropout)] = np.inf

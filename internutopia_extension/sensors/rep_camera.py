@@ -1,8 +1,8 @@
 """Cameras among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
 
-Observations hold the picture of the last frame: one is rendered at an env's reset and whenever a frame is due
-(`SimConfig.rendering_interval`); `obs['render']` is True then. `robot.sensors[name]` of an env renders on request:
-`get_data` always shows the env as it is.
+Observations hold the picture of the last frame: one is due at an env's reset and in every so many steps
+(`SimConfig.rendering_interval`); `obs['render']` is True then. `get_data` of `robot.sensors[name]` always shows the env
+as it is. Either is rendered when it is read, from what the env was then (`camera_frames`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config.robot import RobotCfg
-from internutopia.core.observations import split_rows
+from internutopia.core.observations import ReadRows
 from internutopia.core.robot.context import RobotContext
 from internutopia.core.scene.scene import IScene
 from internutopia.core.sensor.camera import (
@@ -39,7 +39,7 @@ from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
 from internutopia_extension.controllers.chunk_controller import ChunkController
 from internutopia_extension.controllers.discrete_controllers import DiscreteController
-from internutopia_extension.sensors.camera_frames import Pictures
+from internutopia_extension.sensors.camera_frames import Exposure, Picture
 from internutopia_extension.sensors.camera_optics import OpticsView, widest
 
 Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
@@ -49,8 +49,7 @@ Segmentation = Literal['semantic_segmentation', 'instance_segmentation']
 class RepCamera(BaseSensor):
     """Camera of the robot's model, by its prim path below the robot.
 
-    Data, each if enabled, in this order (on the object for all envs with a leading env axis, lists where sizes
-    differ):
+    Data, each if enabled, in this order (on the object for all envs, an entry for each env):
 
     - `bounding_box_2d_tight`, `landmarks` (with `landmarks`): boxes around labelled things, see `tight_boxes`, and the
       categories of those that are visible; an object of the task is labelled with its name.
@@ -75,10 +74,10 @@ class RepCamera(BaseSensor):
         self._camera: ICamera | None = None
         self._id_tables: dict[tuple[Segmentation, tuple[str, ...] | None], IdTable] = {}
         self._searched: set[tuple[str, ...]] = set()  # categories that were warned of where nothing is of them
-        self._frame = self._make_pictures()
-        self._now = self._make_pictures()
-        self._seen = np.zeros(scene.world.env_num, bool)  # envs whose frame is of the episode that runs
-        self._version = -1  # of the world when an env's own object rendered last
+        self._frames: list[Picture | None] = [None] * scene.world.env_num  # the last ones of the episodes that run
+        self._readers: set[int] = set()  # envs whose last frame was read
+        self._now: Picture | None = None  # of an env's own object
+        self._version = -1  # of the world then
 
     @classmethod
     def outputs(cls, config: Any) -> set[str]:
@@ -130,37 +129,38 @@ class RepCamera(BaseSensor):
     def reset(self, env_ids: Any = ...) -> None:
         """Clear the pictures of these envs; on a device no pictures are kept."""
         if not is_tensor(env_ids):
-            self._seen[env_ids] = False
+            for env_id in np.arange(len(self._frames))[env_ids].tolist():
+                self._frames[env_id] = None
 
     @override
     def update(self, env_ids: EnvIds) -> None:
-        due = env_ids if self._scene.world.frame_due else env_ids[~self._seen[env_ids]]
-        self._take(due, due if self._serves_all else np.zeros(len(due), np.intp))
+        world = self._scene.world
+        self._show(self._take(env_ids if world.frame_due else env_ids[self._is_new(env_ids)]))
 
     @override
-    def observe(self) -> dict[str, Any]:
-        """Return the last frame, rendered anew if one is due."""
+    def observe(self) -> Any:
+        """Return the last frame, of now if one is due."""
         if self._serves_all:
-            return self._frame.data()
+            return ReadRows(self._frames, Picture.to_read)
         self.update(np.array([self._scene.env_id]))
-        return self._only_row(self._frame)
+        (frame,) = filter(None, self._frames)
+        return frame.to_read()
 
     @override
-    def get_data(self) -> dict[str, Any]:
+    def get_data(self) -> Any:
         if not self._serves_all:
             return self.get_camera_data()
         assert self._robot.batch is not None
-        env_ids = np.array(sorted(self._robot.batch.robots), np.intp)
-        self._now.take(env_ids, env_ids)
-        return self._now.data()
+        taken = self._take(np.array(sorted(self._robot.batch.robots), np.intp))
+        return ReadRows([taken.get(env_id) for env_id in range(len(self._frames))], Picture.to_read)
 
     def get_camera_data(self) -> dict[str, Any]:
         """Return the current data of the camera in this env, arrays of the caller's own."""
         world = self._scene.world
-        if self._version != world.picture_version:
-            self._now.take(np.array([self._scene.env_id]), np.array([0]))
-            self._version = world.picture_version
-        return self._only_row(self._now)
+        if self._now is None or self._version != world.picture_version:
+            (self._now,) = self._take(np.array([self._scene.env_id])).values()
+            self._version = world.picture_version  # a camera that is randomized may have moved
+        return self._now.to_read()
 
     def pictures(self, *kinds: PictureKind) -> Mapping[PictureKind, Any]:
         """Render the cameras of all envs now, whatever the config enables; see `CameraView.pictures`."""
@@ -221,10 +221,25 @@ class RepCamera(BaseSensor):
         offset = self._scene.world.env_origins[self._scene.env_id].astype(np.float32)
         return point_cloud(np.asarray(depth), camera_params) - offset
 
-    def _take(self, env_ids: EnvIds, rows: EnvIds) -> None:
-        """Render the frames of some envs."""
-        self._frame.take(env_ids, rows)
-        self._seen[env_ids] = True
+    def _take(self, env_ids: EnvIds) -> dict[int, Picture]:
+        """Take pictures of some envs now, to be rendered when they are read."""
+        if not len(env_ids):
+            return {}
+        outputs = self.outputs(self.config)
+        exposure = Exposure(self._view, self._scene.world, self.resolution, outputs, env_ids, self._readers)
+        return {env_id: Picture(exposure, env_id, outputs) for env_id in env_ids.tolist()}
+
+    def _show(self, pictures: Mapping[int, Picture]) -> None:
+        """Make pictures the last frames."""
+        for env_id, picture in pictures.items():
+            last = self._frames[env_id]
+            if last is not None and last is not picture and not last.was_read:
+                self._readers.discard(env_id)
+            self._frames[env_id] = picture
+
+    def _is_new(self, env_ids: EnvIds) -> NDArray[np.bool_]:
+        """Return True for envs without a picture of the episode that runs `(n,)`."""
+        return np.array([self._frames[env_id] is None for env_id in env_ids.tolist()], bool)
 
     @property
     def _serves_all(self) -> bool:
@@ -232,14 +247,6 @@ class RepCamera(BaseSensor):
 
     def _make_view(self) -> CameraView:
         return self._scene.camera_at(self.camera_prim_path)
-
-    def _make_pictures(self) -> Pictures:
-        world = self._scene.world
-        rows = world.env_num if self._serves_all else 1
-        return Pictures(self._view, world, self.resolution, self.outputs(self.config), rows)
-
-    def _only_row(self, pictures: Pictures) -> dict[str, Any]:
-        return self._make_ordered(split_rows(pictures.data(), np.array([0]))[0])
 
 
 @BaseSensor.register('MountedCamera')
@@ -255,9 +262,7 @@ class MountedCamera(RepCamera):
 
     def __init__(self, config: Any, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
-        late = 0 if config.latency is None else -(-config.latency // config.every)  # pictures on their way
-        self._shots = [self._make_pictures() for _ in range(late + 1)] if late else []
-        self._first = np.zeros(scene.world.env_num, int)  # number of the first picture of each env's episode
+        self._late: dict[int, dict[int, Picture]] = {}  # of each env: pictures on their way, by step
 
     @classmethod
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
@@ -271,7 +276,10 @@ class MountedCamera(RepCamera):
         """Clear the pictures of these envs; what is random is sampled anew."""
         super().reset(env_ids)
         if not is_tensor(env_ids):
-            self._optics.begin(np.arange(len(self._seen))[env_ids])
+            envs = np.arange(len(self._frames))[env_ids]
+            self._optics.begin(envs)
+            for env_id in envs.tolist():
+                self._late.pop(env_id, None)
 
     def update(self, env_ids: EnvIds) -> None:
         """Take the pictures that are due."""
@@ -281,27 +289,26 @@ class MountedCamera(RepCamera):
             return
         world = self._scene.world
         steps = np.rint(to_host(world.times)[env_ids] / world.step_dt).astype(int)
-        is_new = ~self._seen[env_ids]
+        is_new = self._is_new(env_ids)
         is_due = steps % every == 0
         if self.config.after_actions:
             is_due &= self._acted()[env_ids]
-        is_due |= is_new
-        if not self._shots:
-            self._take(env_ids[is_due], env_ids[is_due])
+        taken = self._take(env_ids[is_due | is_new])
+        if not self.config.latency:
+            self._show(taken)
             return
-        numbers, slots = steps // every, len(self._shots)
-        self._first[env_ids[is_new]] = numbers[is_new]
-        shown = np.maximum((steps - self.config.latency) // every, self._first[env_ids])
-        for slot, shot in enumerate(self._shots):
-            taken = env_ids[is_due & (numbers % slots == slot)]
-            shot.take(taken, taken)
-            self._seen[taken] = True
-        for slot, shot in enumerate(self._shots):
-            self._frame.adopt(shot, env_ids[shown % slots == slot])
+        for env_id, step in zip(env_ids.tolist(), steps.tolist(), strict=True):
+            late = {at: picture for at, picture in self._late.get(env_id, {}).items() if at < step}
+            if env_id in taken:
+                late[step] = taken[env_id]
+            if late:
+                shown = max((at for at in late if at + self.config.latency <= step), default=min(late))
+                self._show({env_id: late[shown]})
+                self._late[env_id] = {at: picture for at, picture in late.items() if at >= shown}
 
     def _acted(self) -> NDArray[np.bool_]:
         """Return True for envs in which all discrete actions and chunks have come to their end `(env_num,)`."""
-        acted = np.ones(len(self._seen), bool)
+        acted = np.ones(len(self._frames), bool)
         assert self._robot.batch is not None
         for controller in self._robot.batch.robot.controllers.values():
             if isinstance(controller, DiscreteController | ChunkController):

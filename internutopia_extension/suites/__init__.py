@@ -13,5 +13,11 @@ def _tabletop() -> Suite:
     return SUITE
 
 
-SUITES: dict[str, Callable[[], Suite]] = {'InternUtopia/Tabletop': _tabletop}
+def _homes() -> Suite:
+    from internutopia_extension.suites.homes import SUITE
+
+    return SUITE
+
+
+SUITES: dict[str, Callable[[], Suite]] = {'InternUtopia/Tabletop': _tabletop, 'InternUtopia/Homes': _homes}
 """Functions that return the suites, by name; the entry point of the group `internutopia.suites`."""

@@ -13,35 +13,41 @@ from collections.abc import Sequence
 import numpy as np
 
 from internutopia.config import ObjectCfg, SimConfig, TaskCfg
-from internutopia.config.robot import SensorCfg
 from internutopia.evaluation.suites import NONE, Arm, EpisodeSpec, Suite
-from internutopia.model.importers.transforms import to_quat
-from internutopia.rendering.camera import rotation_towards
 from internutopia_extension.configs.controllers import ChunkControllerCfg, JointControllerCfg
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
 from internutopia_extension.configs.objects import StaticCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
-from internutopia_extension.configs.sensors import MountedCameraCfg
 from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg, TabletopTaskCfg
-from internutopia_extension.robots.franka import FrankaRobot
 from internutopia_extension.suites.tabletop_expert import expert
-from internutopia_extension.suites.things import CUBES, EDGE, KINDS, LIGHTING, PAD, REACH, of, things, unseen
+from internutopia_extension.suites.things import (
+    CUBES,
+    EDGE,
+    KINDS,
+    LIGHTING,
+    PAD,
+    REACH,
+    arm_cameras,
+    disturbed_home,
+    of,
+    things,
+    unseen,
+)
 from internutopia_extension.suites.variants import SuiteTask
 
 TABLE_HEIGHT = 0.4
 DISTRACTORS = 'orange_cube', 'white_cube', 'black_cube'
-ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, 'chunk', len(FRANKA_ARM_7), 0.04, 1.4)
+ARM = Arm('franka', arm_ik_cfg.name, 'arm_joint_controller', gripper_cfg.name, len(FRANKA_ARM_7), 0.04, 1.4)
 
 _PHYSICS_DT, _SUBSTEPS = 1 / 240, 12  # 20 steps per second
 _WIDE = (0.32, -0.32), (0.66, 0.32)  # the same with perturbed poses
 _AROUND = (0.26, -0.45), (0.70, 0.45)  # the same of distractors
 _CLEAR = 0.11  # between an object and the way of one that is slid, at least
-_JOINTS = 0.15  # rad, by which joints of the arm are off at the start, at most
 _TRIES = 10_000
 _SCENE = 'scenes/empty.xml'
-_TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
-_TABLE_COLOR = (0.62, 0.50, 0.36)
+TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
+TABLE_COLOR = (0.62, 0.50, 0.36)
 _FRONT = (0.98, 0.0, 0.60), (0.45, 0.0, 0.05)  # where the camera stands, and looks
 _FRONT_MOVED = (
     ((0.92, 0.25, 0.60), (0.45, 0.0, 0.05)),
@@ -168,10 +174,9 @@ def task_config(spec: EpisodeSpec) -> TaskCfg:
         objects = [unseen(each, number) for each in objects]
     if axis == 'distractors':
         objects += _distractors(objects, own)
-    colors = _TABLE_COLORS if axis == 'texture' else (_TABLE_COLOR,)
+    colors = TABLE_COLORS if axis == 'texture' else (TABLE_COLOR,)
     scenes = LIGHTING if axis == 'lighting' else (_SCENE,)
     phrase = 1 + number % (len(task.phrases) - 1) if axis == 'instruction' else 0
-    home = [FrankaRobot.home[joint] for joint in FRANKA_ARM_7]
     return TabletopTaskCfg(
         scene_asset_path=of(scenes, number),
         robots=[_robot(spec)],
@@ -182,7 +187,7 @@ def task_config(spec: EpisodeSpec) -> TaskCfg:
         number=number,
         instruction=task.phrases[phrase],
         goals=list(task.goals),
-        start_joints=(home + own.uniform(-_JOINTS, _JOINTS, len(home))).tolist() if axis == 'robot_start' else None,
+        start_joints=disturbed_home(own) if axis == 'robot_start' else {},
         max_steps=_STEPS.get(spec.task, 300),
     )
 
@@ -210,23 +215,7 @@ def _robot(spec: EpisodeSpec) -> FrankaRobotCfg:
     chunk = ChunkControllerCfg(name=ARM.chunk_controller)
     fronts = _FRONT_MOVED if spec.perturbation == 'camera' else (_FRONT,)
     front, centre = of(fronts, spec.number)
-    wrist = 0.07, 0.0, 0.0
-    mounts = {
-        'front': ('panda_link0/front', front, rotation_towards(centre, front)),
-        'wrist': ('panda_hand/wrist', wrist, rotation_towards((0.02, 0.0, 0.14), wrist, up=(1.0, 0.0, 0.0))),
-    }
-    cameras: list[SensorCfg] = [
-        MountedCameraCfg(
-            name=name,
-            prim_path=mounts[name][0],
-            translation=mounts[name][1],
-            orientation=tuple(to_quat(mounts[name][2]).tolist()),
-            resolution=size,
-            every=1,
-            after_actions=True,
-        )
-        for name, size in spec.cameras.items()
-    ]
+    cameras = arm_cameras(spec.cameras, 'panda_link0', front, centre)
     return FrankaRobotCfg(
         position=(0.0, 0.0, TABLE_HEIGHT), controllers=[in_base, joints, gripper_cfg, chunk], sensors=cameras
     )

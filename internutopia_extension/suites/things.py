@@ -5,7 +5,7 @@ Lengths in metres.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -13,12 +13,19 @@ from typing import TypeVar
 import numpy as np
 
 from internutopia.config import ObjectCfg
+from internutopia.config.robot import SensorCfg
+from internutopia.model.importers.transforms import to_quat
+from internutopia.rendering.camera import rotation_towards
+from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.objects import DynamicCubeCfg, UsdObjCfg, VisualCubeCfg
+from internutopia_extension.configs.sensors import MountedCameraCfg
+from internutopia_extension.robots.franka import FrankaRobot
 
 ChoiceT = TypeVar('ChoiceT')
 Size = tuple[float, float, float]
 Region = tuple[tuple[float, float], tuple[float, float]]
 
+_JOINTS = 0.15  # rad, by which joints of the arm are off at the start, at most
 EDGE = 0.04  # of the cubes
 _MASS = 0.08  # kg, of cubes and pegs
 PAD = 0.12, 0.12, 0.002  # of the pads
@@ -128,6 +135,40 @@ def unseen(thing: ObjectCfg, number: int) -> ObjectCfg:
     scale = of(kind.unseen, number)
     x, y, z = thing.position
     return thing.update(scale=scale, position=(x, y, z + (scale[2] - kind.scale[2]) / 2 if kind.cfg else z))
+
+
+def arm_cameras(sizes: Mapping[str, tuple[int, int]], link: str, place: Size, centre: Size) -> list[SensorCfg]:
+    """Return cameras of a robot with a Franka arm, which render when a chunk of actions has ended.
+
+    Args:
+        sizes: width and height [pixels] by name: `front` or `wrist`.
+        link: link that carries the camera `front`.
+        place: where it is on the link.
+        centre: where it looks.
+    """
+    wrist = 0.07, 0.0, 0.0
+    mounts = {
+        'front': (f'{link}/front', place, rotation_towards(centre, place)),
+        'wrist': ('panda_hand/wrist', wrist, rotation_towards((0.02, 0.0, 0.14), wrist, up=(1.0, 0.0, 0.0))),
+    }
+    return [
+        MountedCameraCfg(
+            name=name,
+            prim_path=mounts[name][0],
+            translation=mounts[name][1],
+            orientation=tuple(to_quat(mounts[name][2]).tolist()),
+            resolution=size,
+            every=1,
+            after_actions=True,
+        )
+        for name, size in sizes.items()
+    ]
+
+
+def disturbed_home(rng: np.random.Generator) -> dict[str, float]:
+    """Return positions of the arm's joints near its home pose [rad], by name."""
+    home = np.array([FrankaRobot.home[joint] for joint in FRANKA_ARM_7])
+    return dict(zip(FRANKA_ARM_7, (home + rng.uniform(-_JOINTS, _JOINTS, len(home))).tolist(), strict=True))
 
 
 def of(choices: Sequence[ChoiceT], number: int) -> ChoiceT:

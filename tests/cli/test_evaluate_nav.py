@@ -248,6 +248,7 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     assert summary['ends'] == {'stop': 1, 'unreachable': 4}
     assert (summary['figures']['success']['mean'], summary['figures']['success']['count']) == (0.2, 5)
     assert sum(report['left_out_by_reason'].values()) == 6 and sum(report['unreachable_by_reason'].values()) == 4
+    assert report['left_out_by_reason']['asset ... not found; tried:'] == 1 and report['allow_sliding'] is False
     assert report['unreachable_by_reason']['there is no path from the start ... to a goal'] == 1
     assert (
         report['left_out_by_reason'][
@@ -263,6 +264,12 @@ def test_episodes_that_cannot_be_gone_are_told_and_the_others_go_on(folder):
     straight = evaluate('--out', 'straight', '--distance', 'euclidean', '--policy', 'nav_policies:ahead')
     assert straight.exit_code == 0, straight.stderr  # scenes are looked at there, too
     assert len(report_in(folder / 'straight')['left_out']) == 5
+    expert = evaluate('--out', 'expert', '--distance', 'euclidean', '--sliding')
+    assert expert.exit_code == 0, expert.stderr
+    report = report_in(folder / 'expert')
+    ended = {each['episode']: (each['end'], each['success']) for each in report['episodes']}
+    assert ended['outside'] == ended['furniture'] == ('stop', 0.0) and ended['0'] == ('stop', 1.0)
+    assert report['allow_sliding'] is True and not report['failed']
 
 
 def test_episodes_whose_simulation_failed_count_and_say_so(tmp_path):

@@ -49,10 +49,10 @@ def test_nothing_is_overwritten(folder: Path):
     Path('mine.yaml').write_text('mine')
     Path('my_robots').mkdir()
     for arguments, message in [
-        (('mine.yaml',), 'mine.yaml is there already'),
+        (('mine.yaml',), 'mine.yaml already exists'),
         (('other.yaml', '--from', 'wlaking'), "did you mean 'walking'"),
         (('run.txt',), 'a run file ends in .yaml'),
-        (('--package', 'my_robots'), 'my_robots is there already'),
+        (('--package', 'my_robots'), 'my_robots already exists'),
         (('--package', 'my-robots'), 'such as my_robots'),
         (('--package', 'numpy'), 'a module with this name is already installed'),
         (('--package', 'robots', '--from', 'demo'), '--from applies to run files'),

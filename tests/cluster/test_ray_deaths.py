@@ -195,7 +195,7 @@ def test_calls_between_steps_survive_a_death(pair: Pair, toy, opengl):
     kill(pid)
     with pytest.raises(RuntimeError, match='worker 1 died'):
         pair.ray.get_state([3])
-    with pytest.raises(ValueError, match='env 3 holds no episode'):
+    with pytest.raises(ValueError, match='env 3 has no episode'):
         pair.ray.get_state([3])
     assert same(pair.ray.get_observations()[3], obs[3])
     assert pair.ray.render(None, (48, 32)).std() > 0

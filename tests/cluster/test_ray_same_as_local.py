@@ -152,7 +152,7 @@ def test_state_goes_to_and_fro_between_workers_and_runs(pair: Pair, toy):
         pair.set_state(state)
         assert same(pair.step([move(0.3)] * ENVS), later)
     pair.get_state([0, 3])
-    with pytest.raises(ValueError, match='holds no episode|no episode'):
+    with pytest.raises(ValueError, match='has no episode|no episode'):
         pair.reset([2])
         pair.get_state([0, 2])
 

@@ -1,5 +1,7 @@
 """Names and forms of observations and actions, against known answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -102,6 +104,24 @@ def test_changes_add_up_from_the_target_or_start_from_the_pose(relative_to: str,
     assert action[ARM.gripper_controller] == [1.0]
 
 
+def test_a_row_of_a_robot_that_drives_ends_with_the_speeds_of_its_base():
+    arm = replace(ARM, base_controller='drive', first_joint=2)
+    fields = {'observation': {'state': {'s': ['base_pose', 'joint_positions']}}, 'action': {'orientation': None}}
+    to = ArmMapper(MappingCfg.model_validate(fields), arm)
+    assert to.size == 3 + 1 + 3 and to.state_sizes == {'s': 3 + 7}
+    obs = OBS | {'position': np.array([1.0, 2.0, 0.1]), 'orientation': QUARTER_ABOUT_Z}
+    assert to.state(obs)['s'] == pytest.approx([1.0, 2.0, np.pi / 2, *range(2, 9)])
+    row = np.array([0.01, 0.0, 0.0, 0.0, 0.5, -0.1, 0.3])
+    action, target = to.action(row, obs, None)
+    assert action == {
+        arm.pose_controller: [[0.51, 0.1, 0.3], [0.0, 1.0, 0.0, 0.0]],
+        arm.gripper_controller: [-1.0],
+        'drive': [0.5, -0.1, 0.3],
+    }
+    command = {name: np.ravel(np.concatenate([np.ravel(part) for part in parts])) for name, parts in action.items()}
+    assert to.row(command, obs, None)[0] == pytest.approx(row) and target[:3] == pytest.approx([0.51, 0.1, 0.3])
+
+
 def test_joints_are_commanded_too():
     to = mapper(action={'space': 'joints', 'mode': 'delta', 'gripper': None})
     assert to.size == 7
@@ -152,9 +172,9 @@ def test_several_arrays_make_up_a_row():
     [
         ({'action': {'gripper': {'open': 1.0, 'closed': 1.0}}}, 'they need different numbers'),
         ({'action': {'rotation': 'euler'}}, "no field 'rotation'"),
-        ({'observation': {'state': {'s': ['pose']}}}, "there is no part 'pose'; known: 'eef_axis_angle'"),
+        ({'observation': {'state': {'s': ['pose']}}}, "there is no part 'pose'; did you mean 'base_pose'"),
         ({'action': {'names': []}}, 'at least one array'),
-        ({'action': {'names': ['actions', 'actions']}}, 'a part of a row once'),
+        ({'action': {'names': ['actions', 'actions']}}, 'part of a row only once'),
         ({'observation': {'state': {'prompt': ['gripper']}}}, "'prompt' is the name of several"),
     ],
 )

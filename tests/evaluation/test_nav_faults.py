@@ -25,7 +25,7 @@ FAULTS = {
     'name': "the reply has no 'actions'; it has ['action'",
     'envs': 'rows for 2 envs, got shape (4, 8, 1)',
     'error': 'the model fell over',
-    'garbage': 'the answer cannot be read',
+    'garbage': 'the reply cannot be read',
     'hangup': 'the connection broke',
 }
 MESSAGES = {('internnav', 'name'): "expected {'action': [...]}, got {'act': ", ('internnav', 'envs'): 'of 2 envs, got'}

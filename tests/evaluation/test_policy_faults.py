@@ -26,7 +26,7 @@ FAULTS = {
     'chunk': 'expected the actions of at least 4 steps, got 2',
     'name': "the reply has no 'actions'; it has ['action'",
     'error': 'the model fell over',
-    'garbage': 'the answer cannot be read',
+    'garbage': 'the reply cannot be read',
     'hangup': 'the connection broke',
     'turn': 'quaternion [0.0, 0.0, 0.0, 0.0] is no orientation',
 }

@@ -162,7 +162,7 @@ def test_an_arm_starts_elsewhere_and_stays_there(suite):
     with closing(Env(config)) as env:
         obs, _ = env.reset()
         for _ in range(5):
-            assert obs[0]['franka']['joint_positions'][:7] == pytest.approx(task.start_joints, abs=0.01)
+            assert obs[0]['franka']['joint_positions'][:7] == pytest.approx([*task.start_joints.values()], abs=0.01)
             obs, *_ = env.step([{}])
 
 

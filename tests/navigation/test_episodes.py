@@ -70,7 +70,7 @@ episodes:
     ('text', 'message'),
     [
         ('episodes: 3', "expected a list 'episodes', got int"),
-        ('episodes: []', 'it holds no episode'),
+        ('episodes: []', 'it has no episodes'),
         ('episodes: [1]', 'no episode is right'),
         ('episodes: [', 'not a YAML file'),
     ],

@@ -201,7 +201,7 @@ def test_objects_without_a_goal_are_named(tmp_path, caplog):
         (b'\xff\xfe\xfa', 'not JSON, or cut off'),
         (b'[1]', "expected a mapping with a list 'episodes'"),
         (b'{"episodes": 3}', "expected a mapping with a list 'episodes'"),
-        (b'{"episodes": []}', 'it holds no episode'),
+        (b'{"episodes": []}', 'it has no episodes'),
         (b'{"episodes": [1]}', 'no episode is right\n  episode 0: expected a mapping, got 1'),
     ],
     # the compressed one has the time in it, and every worker of pytest-xdist must give it the same name

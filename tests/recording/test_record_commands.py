@@ -94,11 +94,11 @@ def test_tables_are_made_anew_from_the_episodes(survey: Path) -> None:
     ('args', 'message'),
     [
         (('run', 'survey.yaml', '--format', 'hdf5'), 'they need --record FOLDER'),
-        (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'holds other files'),
-        (('replay', '.'), 'holds no recorded dataset'),
+        (('run', 'survey.yaml', '--record', '.', '--no-picture'), 'contains other files'),
+        (('replay', '.'), 'is not a recorded dataset'),
         (('replay', '.', '--camera', 'camera.yaml'), '--camera applies to images: add --video FILE, or --out NEW'),
-        (('replay', '.', '--out', 'new', '--episode', '1'), 'leave out --episode'),
-        (('convert', '.'), 'holds no recorded dataset'),
+        (('replay', '.', '--out', 'new', '--episode', '1'), 'omit --episode'),
+        (('convert', '.'), 'is not a recorded dataset'),
     ],
 )
 def test_mistakes_are_named(survey: Path, args: tuple[str, ...], message: str) -> None:

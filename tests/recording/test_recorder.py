@@ -337,7 +337,7 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path, config: Co
             recorder.attach(env)
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'notes.txt').write_text('important')
-    with pytest.raises(ValueError, match='mine holds other files'):
+    with pytest.raises(ValueError, match='mine contains other files'):
         Recorder(tmp_path / 'mine', config, 'hdf5')
 
 

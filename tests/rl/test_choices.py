@@ -129,7 +129,7 @@ def test_choices_of_envs_without_an_episode_do_not_count() -> None:
         ({'choices': []}, 'at least 1 item'),
         ({'choices': [[0.0], [0.0, 1.0]]}, r'the same length, got \[1, 2\]'),
         ({'choices': [[float('nan')]]}, 'finite number'),
-        ({'choices': [[0.0]], 'scale': 0.5}, 'leave `scale` away'),
+        ({'choices': [[0.0]], 'scale': 0.5}, 'omit `scale`'),
     ],
 )
 def test_wrong_tables_are_refused(fields: dict[str, Any], message: str) -> None:

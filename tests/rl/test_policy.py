@@ -186,7 +186,7 @@ class TestErrors:
             with pytest.raises(ValueError, match=r"suffix '\.txt' is not one of \.onnx, \.pt"):
                 call(path)
 
-    @pytest.mark.parametrize(('suffix', 'message'), [('.onnx', 'cannot be read'), ('.pt', 'is no TorchScript file')])
+    @pytest.mark.parametrize(('suffix', 'message'), [('.onnx', 'cannot be read'), ('.pt', 'is not a TorchScript file')])
     @pytest.mark.parametrize('kept', [0, 0.5])
     def test_broken_file(self, write_policy: WritePolicy, suffix: str, message: str, kept: float) -> None:
         path = Path(write_policy(LINEAR, suffix))

@@ -32,7 +32,7 @@ def test_a_bad_action_says_which_env_it_was_for(make_env: Callable[..., Any], ba
 def test_a_wrong_state_says_which_env_it_does_not_fit(make_env: Callable[..., Any]) -> None:
     env = make_env(tasks=1, env_num=2)
     env.reset()
-    with pytest.raises(EnvValueError, match='env 1 holds no episode') as caught:
+    with pytest.raises(EnvValueError, match='env 1 has no episode') as caught:
         env.get_state([0, 1])
     assert caught.value.env_id == 1
 

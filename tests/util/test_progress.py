@@ -24,7 +24,15 @@ def output(monkeypatch: pytest.MonkeyPatch, capsys: Any, *, terminal: bool, dela
 
 def test_a_bar_counts_what_is_done(monkeypatch, capsys):
     shown = output(monkeypatch, capsys, terminal=True, delay=0.0)
-    assert 'reading home' in shown and '3/3' in shown
+    assert 'reading home' in shown and '3/3' in shown and 'left:' in shown
+
+
+def test_without_a_terminal_the_log_has_it(monkeypatch, capsys, caplog):
+    monkeypatch.setattr(progress, 'LOG_INTERVAL', 0.0)
+    with caplog.at_level('INFO'):
+        assert output(monkeypatch, capsys, terminal=False, delay=0.0) == ''
+    assert [text.split(', about')[0] for text in caplog.messages] == [f'reading home: {n} of 3' for n in (1, 2, 3)]
+    assert caplog.messages[-1] == 'reading home: 3 of 3, about 0 s left'
 
 
 @pytest.mark.parametrize(('terminal', 'delay'), [(True, 1000.0), (False, 0.0)], ids=['quick', 'no terminal'])

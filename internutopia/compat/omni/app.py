@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import mujoco
 import numpy as np
 
+from internutopia.compat.numbers import checked_numbers
 from internutopia.compat.omni.kit import Float3, disable_extension, enable_extension
 from internutopia.compat.omni.simulation import SimulationContext
 from internutopia.core.scene.scene import IScene
@@ -35,7 +36,7 @@ class _Interface:
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):
             raise AttributeError(name)
-        raise NotImplementedError(f'{name} of {self._module} is not here: {self._instead}')
+        raise NotImplementedError(f'{name} of {self._module} is not available: {self._instead}')
 
 
 class TimelineEventType(Enum):
@@ -173,18 +174,14 @@ class SceneQuery(_Interface):
         Raises:
             ValueError: origin, direction or distance are not finite, or the direction has no length.
         """
-        start = way = np.zeros(0)
-        length = reach = 0.0
-        try:
-            start, way = (np.array([*each], float) for each in (origin, dir))
-            length, reach = float(np.linalg.norm(way)), float(distance)
-            usable = start.shape == way.shape == (3,) and np.isfinite([*start, length, reach]).all() and length > 0.0
-        except (TypeError, ValueError):
-            usable = False
-        if not usable:
-            raise ValueError(
-                f'raycast_closest: expected a point, a direction and a length, got {origin, dir, distance}'
-            )
+        start, way = (
+            checked_numbers(f'raycast_closest: {each!r}', values, 3)
+            for each, values in (('origin', origin), ('dir', dir))
+        )
+        reach = checked_numbers("raycast_closest: 'distance'", distance, 1)[0]
+        length = float(np.linalg.norm(way))
+        if not 0.0 < length < np.inf:
+            raise ValueError(f"raycast_closest: 'dir' must have a length, got {dir!r}")
         hits = [hit for scene in IScene.all() if (hit := _cast(scene, start, way / length)) and hit[0] <= reach]
         if not hits:
             return {'hit': False}
@@ -200,30 +197,8 @@ class SceneQuery(_Interface):
         }
 
 
-def get_timeline_interface() -> Timeline:
-    """Return the timeline."""
-    return Timeline()
-
-
-def get_app() -> App:
-    """Return the app."""
-    return App()
-
-
-get_app_interface = get_app
-
-
-def get_physx_interface() -> Physx:
-    """Return physics."""
-    return Physx()
-
-
-acquire_physx_interface = get_physx_interface
-
-
-def get_physx_scene_query_interface() -> SceneQuery:
-    """Return what answers questions about what collides."""
-    return SceneQuery()
+get_timeline_interface, get_app, get_app_interface = Timeline, App, App
+get_physx_interface, acquire_physx_interface, get_physx_scene_query_interface = Physx, Physx, SceneQuery
 
 
 def _world() -> SimulationContext:

@@ -78,15 +78,15 @@ _SIGNPOSTED = ('omni', 'isaacsim')
 _SIGNS_OF_ISAAC_SIM = ('isaacsim', 'omni.isaac.core')
 for _package in ('isaacsim', 'omni.isaac.kit'):
     GONE_NAMES[_package]['SimulationApp'] = (
-        f'{_package}.SimulationApp is not here, Isaac Sim is not installed: an Env starts the simulation by itself; '
+        f'{_package}.SimulationApp is not available without Isaac Sim: an Env starts the simulation itself; '
         'env.simulation_app has is_running, update and close'
     )
 
 
 for _name in ('WriterRegistry', 'distribution', 'get', 'modify', 'new_layer', 'randomizer', 'trigger', 'writers'):
     GONE_NAMES['omni.replicator.core'][_name] = (
-        f'omni.replicator.core.{_name} is not here: RepCamera and recordings write pictures, the task config says what '
-        'is in an env, LearningCfg randomizes it'
+        f'omni.replicator.core.{_name} is not available: RepCamera and recordings write images, the task config '
+        'defines the content of an env, LearningCfg randomizes it'
     )
 
 
@@ -134,9 +134,9 @@ class _Signpost(MetaPathFinder):
         if fullname == 'omni' and _is_there('isaacsim'):
             return None
         raise ModuleNotFoundError(
-            f'No module named {fullname!r}: Isaac Sim is not installed. For stand-ins for the modules that extension '
-            'packages import of it, set INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or '
-            'call internutopia.compat.install() before the import',
+            f'No module named {fullname!r}: Isaac Sim is not installed. For stand-ins of its modules, set '
+            'INTERNUTOPIA_COMPAT=2.x in the environment or SimConfig(omni_compat=True), or call '
+            'internutopia.compat.install() before the import',
             name=fullname,
         )
 

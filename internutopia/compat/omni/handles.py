@@ -7,6 +7,7 @@ of `IRigidBody` and `IArticulation`: world poses are in the world, quaternions `
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
     from pxr import Usd
 
 
-class SingleXFormPrim:
+class Ready:
+    """Base of handles, which are ready when they are made."""
+
+    def initialize(self, physics_sim_view: Any = None) -> None:
+        """Do nothing: it is ready."""
+
+    def post_reset(self) -> None:
+        """Do nothing: `Env.reset` restores what an env starts with."""
+
+
+class SingleXFormPrim(Ready):
     """A prim: a body of physics if there is one at its path, else one of the stage.
 
     Args:
@@ -66,6 +77,13 @@ class SingleXFormPrim:
         if visible is not None:
             self.set_visibility(visible)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of what physics has at the path."""
+        body = None if name.startswith('_') else self._body
+        if body is None:
+            raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
+        return getattr(body, name)
+
     @property
     def _body(self) -> Any:
         """What physics has at the path, None if it has nothing there."""
@@ -75,12 +93,6 @@ class SingleXFormPrim:
     def prim(self) -> Usd.Prim:
         """The prim on the stage."""
         return mirror.get_prim_at_path(self.prim_path)
-
-    def initialize(self, physics_sim_view: Any = None) -> None:
-        """Do nothing: handles are ready when they are made."""
-
-    def post_reset(self) -> None:
-        """Do nothing: `Env.reset` restores what an env starts with."""
 
     def is_valid(self) -> bool:
         """Return True if the prim is still there."""
@@ -114,13 +126,11 @@ class SingleXFormPrim:
 
     def get_world_scale(self) -> Any:
         """Return the scale along x, y, z `(3,)`, those of the prims above included."""
-        matrix = np.array(mirror.get_world_transform_matrix(self.prim))
-        return np.linalg.norm(matrix[:3, :3], axis=1)
+        return mirror.scale_of(mirror.get_world_transform_matrix(self.prim))
 
     def get_local_scale(self) -> Any:
         """Return the scale along x, y, z `(3,)`."""
-        matrix = np.array(mirror.get_local_transform_matrix(self.prim))
-        return np.linalg.norm(matrix[:3, :3], axis=1)
+        return mirror.scale_of(mirror.get_local_transform_matrix(self.prim))
 
     def set_local_scale(self, scale: Any) -> None:
         """Set the scale of a prim of the stage. NotImplementedError for a body of physics."""
@@ -130,12 +140,9 @@ class SingleXFormPrim:
 
     def set_visibility(self, visible: bool) -> None:
         """Set whether it is visible, on the stage: pictures show it all the same."""
-        from pxr import UsdGeom
-
         if not visible:
             warn_once('%s is only hidden on the stage: images still show it', self.prim_path)
-        image = UsdGeom.Imageable(self.prim)
-        image.MakeVisible() if visible else image.MakeInvisible()
+        mirror.set_visibility(self.prim, visible)
 
     def get_visibility(self) -> bool:
         """Return whether it is visible on the stage."""
@@ -164,24 +171,20 @@ class SingleGeometryPrim(SingleXFormPrim):
 
 
 class SingleRigidPrim(SingleXFormPrim):
-    """A rigid body. ValueError if none is at the path."""
+    """A rigid body. ValueError if none is at the path. Velocities and mass are those of an `IRigidBody`."""
 
     def __init__(
         self,
         prim_path: str,
         name: str = 'rigid_prim',
-        position: Any = None,
-        translation: Any = None,
-        orientation: Any = None,
-        scale: Any = None,
-        visible: bool | None = None,
-        reset_xform_properties: bool = True,
+        *placement: Any,
         mass: float | None = None,
         density: float | None = None,
         linear_velocity: Any = None,
         angular_velocity: Any = None,
+        **options: Any,
     ):
-        super().__init__(prim_path, name, position, translation, orientation, scale, visible)
+        super().__init__(prim_path, name, *placement, **options)
         if not isinstance(self._body, IRigidBody):
             raise ValueError(
                 f'{prim_path!r} is no rigid body of an env: links, objects of the task and movable bodies of the scene '
@@ -196,30 +199,6 @@ class SingleRigidPrim(SingleXFormPrim):
         if angular_velocity is not None:
             self.set_angular_velocity(angular_velocity)
 
-    def get_linear_velocity(self) -> Any:
-        """Return the velocity `(3,)` [m/s]."""
-        return self._body.get_linear_velocity()
-
-    def set_linear_velocity(self, velocity: Any) -> None:
-        """Set the velocity `(3,)` [m/s]."""
-        self._body.set_linear_velocity(velocity)
-
-    def get_angular_velocity(self) -> Any:
-        """Return the angular velocity `(3,)` [rad/s]."""
-        return self._body.get_angular_velocity()
-
-    def set_angular_velocity(self, velocity: Any) -> None:
-        """Set the angular velocity `(3,)` [rad/s]."""
-        self._body.set_angular_velocity(velocity)
-
-    def get_mass(self) -> float:
-        """Return the mass [kg]."""
-        return self._body.get_mass()
-
-    def set_mass(self, mass: float) -> None:
-        """Set the mass [kg]; inertia scales along."""
-        self._body.set_mass(mass)
-
 
 class SingleArticulation(SingleXFormPrim):
     """A robot. ValueError if none is at the path. What it has besides the methods of a prim is an `IArticulation`'s."""
@@ -233,11 +212,6 @@ class SingleArticulation(SingleXFormPrim):
         except KeyError as error:
             raise ValueError(f'{self.prim_path!r} is no robot of an env: {error.args[0]}') from None
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith('_'):
-            raise AttributeError(name)
-        return getattr(self._body, name)
-
     def get_world_velocity(self) -> Any:
         """Return linear [m/s] and angular velocity [rad/s] of the root `(6,)`."""
         return np.concatenate([self._body.get_linear_velocity(), self._body.get_angular_velocity()])
@@ -250,9 +224,19 @@ class SingleArticulation(SingleXFormPrim):
         """Set targets `(k,)` of the drives; `kind` is that field of an `ArticulationAction`."""
         self._body.apply_action(ArticulationAction(**{kind: targets}, joint_indices=joint_indices))
 
+    def get_joints_state(self) -> SimpleNamespace:
+        """Return `positions`, `velocities` and `efforts` of the joints `(dof,)`."""
+        return joints_state(self)
+
     def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
         """Return the forces of the drives `(k,)` [N·m or N]."""
         return self._body.get_joint_efforts(joint_indices)
+
+
+def joints_state(robots: Any) -> SimpleNamespace:
+    """Return the state of the joints of a robot, or of those of a view."""
+    positions, velocities = robots.get_joint_positions(), robots.get_joint_velocities()
+    return SimpleNamespace(positions=positions, velocities=velocities, efforts=robots.get_measured_joint_efforts())
 
 
 def _given(values: tuple[Any, Any], now: tuple[Any, Any]) -> tuple[Any, Any]:

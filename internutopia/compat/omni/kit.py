@@ -46,11 +46,7 @@ class Settings:
     set_string = set_bool = set_int = set_float = set_default = set
 
 
-def get_settings() -> Settings:
-    """Return the settings."""
-    return Settings()
-
-
+get_settings = Settings
 settings = SimpleNamespace(get_settings=get_settings)  # the module as an attribute of `carb`
 
 
@@ -64,24 +60,7 @@ def set_carb_setting(carb_settings: Settings, setting: str, value: Any) -> None:
     carb_settings.set(setting, value)
 
 
-def log_error(message: str) -> None:
-    """Log an error."""
-    log.error('%s', message)
-
-
-def log_warn(message: str) -> None:
-    """Log a warning."""
-    log.warning('%s', message)
-
-
-def log_info(message: str) -> None:
-    """Log what is of interest."""
-    log.info('%s', message)
-
-
-def log_verbose(message: str) -> None:
-    """Log a detail."""
-    log.debug('%s', message)
+log_error, log_warn, log_info, log_verbose = log.error, log.warning, log.info, log.debug
 
 
 def enable_extension(extension_name: str) -> bool:

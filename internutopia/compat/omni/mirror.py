@@ -30,6 +30,7 @@ from internutopia.compat.omni.rotations import rot_matrices_to_quats
 from internutopia.core.scene.scene import EnvScenes, IScene
 from internutopia.model.asset_paths import resolve
 from internutopia.model.spec import SceneSpec, Vec3
+from internutopia.util import did_you_mean
 from internutopia.util.arrays import to_host
 from internutopia.util.log import warn_once
 from internutopia.util.rotations import quat_to_matrix
@@ -111,6 +112,29 @@ def get_local_transform_matrix(prim: Usd.Prim, time_code: Any = None) -> Gf.Matr
 
     current_stage()
     return UsdGeom.Xformable(prim).GetLocalTransformation()
+
+
+def existing_prim(path: str) -> Usd.Prim:
+    """Return the prim. ValueError naming the nearest one above it, and what is there."""
+    prim = get_prim_at_path(path)
+    if prim:
+        return prim
+    parent, _, name = path.rstrip('/').rpartition('/')
+    siblings = [child.GetName() for child in existing_prim(parent or '/').GetChildren()]
+    raise ValueError(f'there is no prim at {path!r}; below {parent or "/"!r}: {did_you_mean(name, siblings)}')
+
+
+def scale_of(matrix: Any) -> NDArray[np.float64]:
+    """Return the scale along x, y, z `(3,)` of a transform that acts on rows."""
+    return np.linalg.norm(np.array(matrix)[:3, :3], axis=1)
+
+
+def set_visibility(prim: Usd.Prim, visible: bool) -> None:
+    """Set whether a prim is visible on the stage."""
+    from pxr import UsdGeom
+
+    image = UsdGeom.Imageable(prim)
+    image.MakeVisible() if visible else image.MakeInvisible()
 
 
 def forget() -> None:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.compat.omni.handles import SingleGeometryPrim, SingleRigidPrim
+from internutopia.compat.numbers import checked_numbers
+from internutopia.compat.omni.handles import Ready, SingleGeometryPrim
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util import did_you_mean
@@ -34,7 +34,6 @@ _SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
     ),
     'Cone': ('cone', {'radius': 1.0, 'height': 1.0}, lambda radius, height: (2 * radius, 2 * radius, height)),
 }
-_MOVING = tuple(f'{verb}_{what}' for what in ('linear_velocity', 'angular_velocity', 'mass') for verb in ('get', 'set'))
 _KINDS = {'Visual': (False, False), 'Fixed': (False, True), 'Dynamic': (True, True)}  # moves, collides
 
 
@@ -94,8 +93,10 @@ class Shape(SingleGeometryPrim):
                 hint = did_you_mean(each, defaults)
                 raise TypeError(f'{type(self).__name__}: unexpected argument {each!r}; {hint}')
         given = {each: value for each, value in dimensions.items() if value is not None}
-        self._dimensions = {**defaults, **{each: float(_numbers(each, value, 1)[0]) for each, value in given.items()}}
-        self._scale = _numbers('scale', 1.0 if scale is None else scale)
+        self._dimensions = defaults | {each: float(checked_numbers(each, given[each], 1)[0]) for each in given}
+        self._scale = checked_numbers(
+            'scale', 3 * [1.0 if scale is None else scale] if np.ndim(scale) == 0 else scale, 3
+        )
         dynamic, collider = self._physics
         name = name or self._default_name
         spec = ObjectSpec(
@@ -135,7 +136,7 @@ class Shape(SingleGeometryPrim):
     get_world_scale = get_local_scale
 
 
-class GroundPlane:
+class GroundPlane(Ready):
     """A horizontal plane without end that things stand on, added to envs until their episodes end.
 
     Args:
@@ -175,12 +176,6 @@ class GroundPlane:
                 _add(spec, f'{scene.root_path}{below}', color, visual_material, physics_material)
         self._bodies = [scene.get(name) for scene in scenes]
 
-    def initialize(self, physics_sim_view: Any = None) -> None:
-        """Do nothing: handles are ready when they are made."""
-
-    def post_reset(self) -> None:
-        """Do nothing: `Env.reset` restores what an env starts with."""
-
     def get_world_pose(self) -> tuple[Any, Any]:
         """Return position `(3,)` [m] and orientation `(4,)` in the world."""
         return self._bodies[0].get_world_pose()
@@ -211,8 +206,6 @@ for _shape, (_, _dimensions, _edges) in _SHAPES.items():
     _calls: dict[str, Any] = {f'get_{each}': _getter(each) for each in _dimensions}
     _calls.update(dict.fromkeys((f'set_{each}' for each in _dimensions), _refuse))
     for _kind, _physics in _KINDS.items():  # each is a kind of the one before, as in Isaac Sim
-        if _kind == 'Dynamic':
-            _calls = {each: getattr(SingleRigidPrim, each) for each in _MOVING}
         _own = {'shape': _shape, '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube')}
         _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own, '_physics': _physics, '__doc__': Shape.__doc__})
         globals()[_base.__name__] = _base
@@ -225,9 +218,9 @@ def _in_env(prim_path: str, position: Any, translation: Any) -> Any:
     """Return a place in the frame of the env of a prim path."""
     scene = IScene.at(prim_path)
     if position is None:
-        return _tuple(_numbers('translation', 0.0 if translation is None else translation))
+        return _tuple(checked_numbers('translation', np.zeros(3) if translation is None else translation, 3))
     origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
-    return _tuple(_numbers('position', position) - origin)
+    return _tuple(checked_numbers('position', position, 3) - origin)
 
 
 def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, physics_material: Any) -> None:
@@ -238,25 +231,12 @@ def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, phy
     below = prim_path.removeprefix(scene.root_path)
     if not below.strip('/'):
         raise ValueError(f'prim_path: {prim_path!r} is that of an env; expected one below it, {prim_path}/{spec.name}')
-    changes = {} if color is None else {'color': _tuple(_numbers('color', color[:3]))}
+    changes = {} if color is None else {'color': _tuple(checked_numbers('color', color[:3], 3))}
     if physics_material is not None:
         changes['friction'] = physics_material.get_dynamic_friction()
         if physics_material.get_restitution():
             warn_once('restitution of physics materials is ignored: shapes do not bounce')
     scene.add_object(replace(spec, prim_path=below, **changes))
-
-
-def _numbers(what: str, values: Any, count: int = 3) -> NDArray[np.float64]:
-    """Return so many numbers, or one that many times, as an array. ValueError if they are others, or not finite."""
-    try:
-        numbers = np.broadcast_to(np.asarray(values, float), count)
-    except (TypeError, ValueError):
-        numbers = np.full(count, np.nan)
-    if not np.isfinite(numbers).all():
-        raise ValueError(
-            f'{what}: expected {"a finite number" if count == 1 else f"{count} finite numbers"}, got {values!r}'
-        )
-    return numbers
 
 
 def _tuple(values: Any) -> Any:

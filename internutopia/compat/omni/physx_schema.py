@@ -18,68 +18,41 @@ from pxr import Sdf, Usd  # noqa: TID253 - imported with `pxr.PhysxSchema` alone
 
 from internutopia.util import did_you_mean
 
-_ATTRIBUTES = {  # by schema: prefix, and type by attribute
-    'PhysxRigidBodyAPI': (
-        'physxRigidBody',
-        {
-            **dict.fromkeys(('disableGravity', 'enableCCD', 'retainAccelerations', 'enableGyroscopicForces'), 'Bool'),
-            **dict.fromkeys(('angularDamping', 'linearDamping', 'maxAngularVelocity', 'maxLinearVelocity'), 'Float'),
-            **dict.fromkeys(('maxDepenetrationVelocity', 'sleepThreshold', 'stabilizationThreshold'), 'Float'),
-            **dict.fromkeys(('solverPositionIterationCount', 'solverVelocityIterationCount'), 'Int'),
-        },
-    ),
-    'PhysxCollisionAPI': (
-        'physxCollision',
-        dict.fromkeys(('contactOffset', 'restOffset', 'torsionalPatchRadius', 'minTorsionalPatchRadius'), 'Float'),
-    ),
-    'PhysxContactReportAPI': ('physxContactReport', {'threshold': 'Float'}),
-    'PhysxArticulationAPI': (
-        'physxArticulation',
-        {
-            **dict.fromkeys(('articulationEnabled', 'enabledSelfCollisions'), 'Bool'),
-            **dict.fromkeys(('solverPositionIterationCount', 'solverVelocityIterationCount'), 'Int'),
-            **dict.fromkeys(('sleepThreshold', 'stabilizationThreshold'), 'Float'),
-        },
-    ),
-    'PhysxJointAPI': ('physxJoint', dict.fromkeys(('armature', 'jointFriction', 'maxJointVelocity'), 'Float')),
-    'PhysxMaterialAPI': (
-        'physxMaterial',
-        {
-            **dict.fromkeys(('frictionCombineMode', 'restitutionCombineMode'), 'Token'),
-            'improvePatchFriction': 'Bool',
-        },
-    ),
-    'PhysxLimitAPI': ('physxLimit', dict.fromkeys(('stiffness', 'damping', 'restitution', 'bounceThreshold'), 'Float')),
-    'PhysxForceAPI': (
-        'physxForce',
-        {**dict.fromkeys(('force', 'torque'), 'Vector3f'), 'mode': 'Token', 'worldFrameEnabled': 'Bool'},
-    ),
-    'PhysxTriggerAPI': ('physxTrigger', {}),
-    'PhysxTriangleMeshCollisionAPI': ('physxTriangleMeshCollision', {'weldTolerance': 'Float'}),
-    'PhysxTriangleMeshSimplificationCollisionAPI': (
-        'physxTriangleMeshSimplificationCollision',
-        dict.fromkeys(('metric', 'simplificationMetric', 'weldTolerance'), 'Float'),
-    ),
-    'PhysxSDFMeshCollisionAPI': (
-        'physxSDFMeshCollision',
-        {
-            **dict.fromkeys(('sdfMargin', 'sdfNarrowBandThickness'), 'Float'),
-            **dict.fromkeys(('sdfResolution', 'sdfSubgridResolution'), 'Int'),
-        },
-    ),
-    'PhysxSceneAPI': (
-        'physxScene',
-        {
-            **dict.fromkeys(('enableCCD', 'enableGPUDynamics', 'enableStabilization'), 'Bool'),
-            **dict.fromkeys(('broadphaseType', 'solverType'), 'Token'),
-            'timeStepsPerSecond': 'UInt',
-        },
-    ),
-    'PhysxConvexHullCollisionAPI': ('physxConvexHullCollision', {'hullVertexLimit': 'Int'}),
-    'PhysxConvexDecompositionCollisionAPI': (
-        'physxConvexDecompositionCollision',
-        {**dict.fromkeys(('maxConvexHulls', 'hullVertexLimit', 'voxelResolution'), 'Int'), 'shrinkWrap': 'Bool'},
-    ),
+_ATTRIBUTES = {  # by schema: attributes by type
+    'PhysxRigidBodyAPI': {
+        'Bool': 'disableGravity enableCCD retainAccelerations enableGyroscopicForces',
+        'Float': 'angularDamping linearDamping maxAngularVelocity maxLinearVelocity maxDepenetrationVelocity '
+        'sleepThreshold stabilizationThreshold',
+        'Int': 'solverPositionIterationCount solverVelocityIterationCount',
+    },
+    'PhysxCollisionAPI': {'Float': 'contactOffset restOffset torsionalPatchRadius minTorsionalPatchRadius'},
+    'PhysxContactReportAPI': {'Float': 'threshold'},
+    'PhysxArticulationAPI': {
+        'Bool': 'articulationEnabled enabledSelfCollisions',
+        'Int': 'solverPositionIterationCount solverVelocityIterationCount',
+        'Float': 'sleepThreshold stabilizationThreshold',
+    },
+    'PhysxJointAPI': {'Float': 'armature jointFriction maxJointVelocity'},
+    'PhysxMaterialAPI': {'Token': 'frictionCombineMode restitutionCombineMode', 'Bool': 'improvePatchFriction'},
+    'PhysxLimitAPI': {'Float': 'stiffness damping restitution bounceThreshold'},
+    'PhysxForceAPI': {'Vector3f': 'force torque', 'Token': 'mode', 'Bool': 'worldFrameEnabled'},
+    'PhysxTriggerAPI': {},
+    'PhysxTriangleMeshCollisionAPI': {'Float': 'weldTolerance'},
+    'PhysxTriangleMeshSimplificationCollisionAPI': {'Float': 'metric simplificationMetric weldTolerance'},
+    'PhysxSDFMeshCollisionAPI': {
+        'Float': 'sdfMargin sdfNarrowBandThickness',
+        'Int': 'sdfResolution sdfSubgridResolution',
+    },
+    'PhysxSceneAPI': {
+        'Bool': 'enableCCD enableGPUDynamics enableStabilization',
+        'Token': 'broadphaseType solverType',
+        'UInt': 'timeStepsPerSecond',
+    },
+    'PhysxConvexHullCollisionAPI': {'Int': 'hullVertexLimit'},
+    'PhysxConvexDecompositionCollisionAPI': {
+        'Int': 'maxConvexHulls hullVertexLimit voxelResolution',
+        'Bool': 'shrinkWrap',
+    },
 }
 
 
@@ -133,10 +106,13 @@ def _capital(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-for _name, (_prefix, _types) in _ATTRIBUTES.items():
-    globals()[_name] = type(
-        _name, (_Schema,), {'_prefix': _prefix, '_types': _types, '__doc__': f'`{_name}` on a prim.'}
-    )
+for _name, _by_type in _ATTRIBUTES.items():
+    _members = {
+        '_prefix': _name[0].lower() + _name[1:].removesuffix('API'),
+        '_types': {attribute: kind for kind, names in _by_type.items() for attribute in names.split()},
+        '__doc__': f'`{_name}` on a prim.',
+    }
+    globals()[_name] = type(_name, (_Schema,), _members)
 
 SCHEMAS = tuple(_ATTRIBUTES)
 """Names of `pxr.PhysxSchema`."""

@@ -170,9 +170,7 @@ def remove_all_semantics(prim: Usd.Prim, recursive: bool = False) -> None:
 
 
 def _world_box(bbox_cache: UsdGeom.BBoxCache, prim_path: str) -> Any:
-    prim = mirror.get_prim_at_path(prim_path)
-    if not prim:
-        raise ValueError(f'there is no prim at {prim_path!r}')
+    prim = mirror.existing_prim(prim_path)
     bbox_cache.Clear()  # things may have moved
     box = bbox_cache.ComputeWorldBound(prim)
     if box.GetRange().IsEmpty():

@@ -60,7 +60,7 @@ def get_prim_children(prim: Usd.Prim) -> list[Usd.Prim]:
 
 def get_prim_type_name(prim_path: str, fabric: bool = False) -> str:
     """Return the type of a prim, such as `'Xform'`."""
-    return str(_existing(prim_path).GetTypeName())
+    return str(mirror.existing_prim(prim_path).GetTypeName())
 
 
 def get_all_matching_child_prims(
@@ -77,7 +77,7 @@ def get_first_matching_child_prim(prim_path: str, predicate: Predicate, fabric: 
 
 def get_first_matching_parent_prim(prim_path: str, predicate: Predicate) -> Usd.Prim | None:
     """Return the nearest of the prim and its ancestors whose path the predicate is true for, or None."""
-    prim = _existing(prim_path)
+    prim = mirror.existing_prim(prim_path)
     while not prim.IsPseudoRoot():
         if predicate(get_prim_path(prim)):
             return prim
@@ -109,7 +109,7 @@ def find_matching_prim_paths(prim_path_regex: str, prim_type: str | None = None)
 
 def get_prim_attribute_names(prim_path: str, fabric: bool = False) -> list[str]:
     """Return the names of a prim's attributes."""
-    return [attribute.GetName() for attribute in _existing(prim_path).GetAttributes()]
+    return [attribute.GetName() for attribute in mirror.existing_prim(prim_path).GetAttributes()]
 
 
 def get_prim_attribute_value(prim_path: str, attribute_name: str, fabric: bool = False) -> Any:
@@ -134,10 +134,7 @@ def set_prim_property(prim_path: str, property_name: str, property_value: Any) -
 
 def set_prim_visibility(prim: Usd.Prim, visible: bool) -> None:
     """Set whether a prim is visible."""
-    from pxr import UsdGeom
-
-    image = UsdGeom.Imageable(prim)
-    image.MakeVisible() if visible else image.MakeInvisible()
+    mirror.set_visibility(prim, visible)
 
 
 def define_prim(prim_path: str, prim_type: str = 'Xform', fabric: bool = False) -> Usd.Prim:
@@ -207,7 +204,7 @@ _TYPES: dict[str, Predicate] = {'articulation': _is_robot, 'rigid_body': _is_bod
 
 def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:
     """Return a prim and all below it, level by level."""
-    waiting = deque([(_existing(prim_path), 0)])
+    waiting = deque([(mirror.existing_prim(prim_path), 0)])
     while waiting:
         prim, level = waiting.popleft()
         yield prim
@@ -215,19 +212,9 @@ def _below(prim_path: str, depth: int | None) -> Iterator[Usd.Prim]:
             waiting.extend((child, level + 1) for child in prim.GetChildren())
 
 
-def _existing(prim_path: str) -> Usd.Prim:
-    """Return the prim. ValueError naming the nearest one above it, and what is there."""
-    prim = get_prim_at_path(prim_path)
-    if prim.IsValid():
-        return prim
-    parent, _, name = prim_path.rstrip('/').rpartition('/')
-    siblings = [child.GetName() for child in _existing(parent or '/').GetChildren()]
-    raise ValueError(f'there is no prim at {prim_path!r}; below {parent or "/"!r}: {did_you_mean(name, siblings)}')
-
-
 def _attribute(prim_path: str, name: str) -> Usd.Attribute:
     """Return an attribute of a prim. ValueError with close matches."""
-    attribute = _existing(prim_path).GetAttribute(name)
+    attribute = mirror.existing_prim(prim_path).GetAttribute(name)
     if not attribute:
         hint = did_you_mean(name, get_prim_attribute_names(prim_path))
         raise ValueError(f'the prim at {prim_path!r} has no attribute {name!r}; {hint}')

@@ -87,22 +87,12 @@ def _add_shapes(stage: Usd.Stage, path: str, model: mujoco.MjModel, data: mujoco
             continue
         gprim, scale = shape
         matrix = np.eye(4)
-        rotation = turn.T @ _geom_matrix(model, data, geom, body)
+        rotation = turn.T @ data.geom_xmat[geom].reshape(3, 3)
         matrix[:3, :3] = np.diag(scale) @ rotation.T
-        matrix[3, :3] = turn.T @ (_geom_position(model, data, geom, body) - data.xpos[frame])
+        matrix[3, :3] = turn.T @ (data.geom_xpos[geom] - data.xpos[frame])
         gprim.MakeMatrixXform().Set(Gf.Matrix4d(matrix))
         gprim.CreateExtentAttr(UsdGeom.Boundable.ComputeExtentFromPlugins(gprim, 0.0))
         gprim.CreateDisplayColorAttr(Vt.Vec3fArray([Gf.Vec3f(*model.geom_rgba[geom, :3].tolist())]))
-
-
-def _geom_matrix(model: mujoco.MjModel, data: mujoco.MjData, geom: int, body: int) -> NDArray[np.float64]:
-    matrix = np.zeros(9)
-    mujoco.mju_quat2Mat(matrix, model.geom_quat[geom])
-    return data.xmat[body].reshape(3, 3) @ matrix.reshape(3, 3)
-
-
-def _geom_position(model: mujoco.MjModel, data: mujoco.MjData, geom: int, body: int) -> NDArray[np.float64]:
-    return data.xpos[body] + data.xmat[body].reshape(3, 3) @ model.geom_pos[geom]
 
 
 def _shape(stage: Usd.Stage, path: str, model: mujoco.MjModel, geom: int) -> tuple[Any, NDArray[np.float64]] | None:

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.compat.omni.handles import SingleArticulation, SingleGeometryPrim, SingleRigidPrim, SingleXFormPrim
+from internutopia.compat.omni.handles import (
+    Ready,
+    SingleArticulation,
+    SingleGeometryPrim,
+    SingleRigidPrim,
+    SingleXFormPrim,
+    joints_state,
+)
 from internutopia.compat.omni.prims import find_matching_prim_paths
 from internutopia.util import did_you_mean
 
@@ -41,7 +49,7 @@ S = TypeVar('S', bound=SingleXFormPrim)
 T = TypeVar('T')
 
 
-class _View(Generic[S]):
+class _View(Ready, Generic[S]):
     """Handles of the prims whose paths match one or several patterns.
 
     Args:
@@ -91,12 +99,6 @@ class _View(Generic[S]):
     def initialized(self) -> bool:
         """True: handles are ready when they are made."""
         return True
-
-    def initialize(self, physics_sim_view: Any = None) -> None:
-        """Do nothing: handles are ready when they are made."""
-
-    def post_reset(self) -> None:
-        """Do nothing: `Env.reset` restores what an env starts with."""
 
     def is_valid(self, indices: Any = None) -> bool:
         """Return True if all the prims are still there."""
@@ -252,6 +254,12 @@ class Articulation(_Moving[SingleArticulation]):
         if body_name not in self.body_names:
             raise KeyError(f'no link {body_name!r}; {did_you_mean(body_name, self.body_names)}')
         return self.body_names.index(body_name)
+
+    get_link_index = get_body_index
+
+    def get_joints_state(self) -> SimpleNamespace:
+        """Return `positions`, `velocities` and `efforts` of the joints `(n, dof)`."""
+        return joints_state(self)
 
     def get_dof_limits(self) -> Array:
         """Return joint limits `(n, dof, 2)` [rad or m]."""

@@ -30,12 +30,12 @@ Pose = tuple[Array, Array]
 
 def get_world_pose(prim_path: str, fabric: bool = False) -> Pose:
     """Return position `(3,)` [m] and orientation `(4,)` of a prim in the world. ValueError if there is none."""
-    return pose_from_tf_matrix(_world_matrix(_prim(prim_path)))
+    return pose_from_tf_matrix(_world_matrix(mirror.existing_prim(prim_path)))
 
 
 def get_local_pose(prim_path: str) -> Pose:
     """Return position `(3,)` and orientation `(4,)` of a prim in its parent's frame. ValueError if there is none."""
-    return pose_from_tf_matrix(np.array(mirror.get_local_transform_matrix(_prim(prim_path))).T)
+    return pose_from_tf_matrix(np.array(mirror.get_local_transform_matrix(mirror.existing_prim(prim_path))).T)
 
 
 def clear_xform_ops(prim: Usd.Prim) -> None:
@@ -77,7 +77,7 @@ def set_local_matrix(
     if in_world:
         matrix = np.linalg.inv(_world_matrix(prim.GetParent())) @ matrix
     if scale is None:
-        scale = np.linalg.norm(np.array(mirror.get_local_transform_matrix(prim))[:3, :3], axis=1)
+        scale = mirror.scale_of(mirror.get_local_transform_matrix(prim))
     translation, turn = pose_from_tf_matrix(matrix)
     factors = np.asarray(scale, float).tolist()
     reset_and_set_xform_ops(prim, Gf.Vec3d(*translation), Gf.Quatd(*turn), Gf.Vec3d(*factors))
@@ -129,10 +129,3 @@ def get_world_pose_from_relative(coord_prim: Usd.Prim, relative_translation: Any
 
 def _world_matrix(prim: Usd.Prim) -> Array:
     return np.array(mirror.get_world_transform_matrix(prim)).T
-
-
-def _prim(prim_path: str) -> Usd.Prim:
-    prim = mirror.get_prim_at_path(prim_path)
-    if not prim:
-        raise ValueError(f'there is no prim at {prim_path!r}')
-    return prim

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
+from internutopia.compat.numbers import checked_numbers
 from internutopia.core.robot.env_scene import EnvJoints
 from internutopia.model.spec import JointSpec
 from internutopia.util import did_you_mean, rotations
@@ -155,8 +154,8 @@ def create_joint(
         _KINDS[joint_type],
         bodies,
         (
-            _numbers(call, f'{parent}_pos', joint_frame_in_parent_frame_pos, 3),
-            _numbers(call, f'{child}_pos', joint_frame_in_child_frame_pos, 3),
+            _vector(call, f'{parent}_pos', joint_frame_in_parent_frame_pos),
+            _vector(call, f'{child}_pos', joint_frame_in_child_frame_pos),
         ),
         (
             _quaternion(call, f'{parent}_quat', joint_frame_in_parent_frame_quat),
@@ -177,12 +176,6 @@ def create_joint(
         raise NotImplementedError(f'{call}: {error}') from None
 
 
-def set_collider(item: Usd.Prim, approx: str | None = None, init_state: bool = True) -> None:
-    """Make colliders of all meshes at and below a prim; see `set_collider_`."""
-    for mesh in _meshes(item):
-        set_collider_(mesh, approx, init_state)
-
-
 def set_collider_(item: Usd.Prim, approx: str | None = None, init_state: bool = True) -> None:
     """Make a collider of a mesh.
 
@@ -199,32 +192,24 @@ def set_collider_(item: Usd.Prim, approx: str | None = None, init_state: bool = 
         UsdPhysics.MeshCollisionAPI.Apply(item).CreateApproximationAttr(approx)
 
 
-def activate_collider(item: Usd.Prim) -> None:
-    """Switch on the colliders of all meshes at and below a prim."""
-    for mesh in _colliders(item):
-        activate_collider_(mesh)
+def set_collider(item: Usd.Prim, approx: str | None = None, init_state: bool = True) -> None:
+    """Make colliders of all meshes at and below a prim; see `set_collider_`."""
+    for mesh in _meshes(item):
+        set_collider_(mesh, approx, init_state)
 
 
-def activate_collider_(item: Usd.Prim) -> None:
+def activate_collider_(item: Usd.Prim, enabled: bool = True) -> None:
     """Switch on the collider of a mesh. ValueError if it is none."""
-    _set_enabled(item, True)
+    from pxr import UsdPhysics
 
-
-def deactivate_collider(item: Usd.Prim) -> None:
-    """Switch off the colliders of all meshes at and below a prim."""
-    for mesh in _colliders(item):
-        deactivate_collider_(mesh)
+    if not item.HasAPI(UsdPhysics.CollisionAPI):
+        raise ValueError(f'{item.GetPath()} is no collider; set_collider makes it one')
+    UsdPhysics.CollisionAPI(item).CreateCollisionEnabledAttr(enabled)
 
 
 def deactivate_collider_(item: Usd.Prim) -> None:
     """Switch off the collider of a mesh. ValueError if it is none."""
-    _set_enabled(item, False)
-
-
-def remove_collider(item: Usd.Prim) -> None:
-    """Make no colliders of all meshes at and below a prim."""
-    for mesh in _colliders(item):
-        remove_collider_(mesh)
+    activate_collider_(item, enabled=False)
 
 
 def remove_collider_(item: Usd.Prim) -> None:
@@ -235,24 +220,28 @@ def remove_collider_(item: Usd.Prim) -> None:
     item.RemoveAPI(UsdPhysics.CollisionAPI)
 
 
-def _set_enabled(item: Usd.Prim, enabled: bool) -> None:
-    from pxr import UsdPhysics
-
-    if not item.HasAPI(UsdPhysics.CollisionAPI):
-        raise ValueError(f'{item.GetPath()} is no collider; set_collider makes it one')
-    UsdPhysics.CollisionAPI(item).CreateCollisionEnabledAttr(enabled)
-
-
 def _meshes(item: Usd.Prim) -> list[Usd.Prim]:
     from pxr import Usd, UsdGeom
 
     return [prim for prim in Usd.PrimRange(item) if prim.IsA(UsdGeom.Mesh)]
 
 
-def _colliders(item: Usd.Prim) -> list[Usd.Prim]:
-    from pxr import UsdPhysics
+def _of_all(call: Callable[[Usd.Prim], None]) -> Callable[[Usd.Prim], None]:
+    """Return a function that does to the colliders of all meshes at and below a prim what a function does to one."""
 
-    return [mesh for mesh in _meshes(item) if mesh.HasAPI(UsdPhysics.CollisionAPI)]
+    def of_all(item: Usd.Prim) -> None:
+        from pxr import UsdPhysics
+
+        for mesh in _meshes(item):
+            if mesh.HasAPI(UsdPhysics.CollisionAPI):
+                call(mesh)
+
+    of_all.__doc__ = f'As `{call.__name__}`, of all meshes at and below a prim.'
+    return of_all
+
+
+activate_collider, deactivate_collider = _of_all(activate_collider_), _of_all(deactivate_collider_)
+remove_collider = _of_all(remove_collider_)
 
 
 def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple[str | None, str | None]]:
@@ -281,26 +270,16 @@ def _limit(call: str, name: str, value: float | None) -> float | None:
     return float(value)
 
 
-def _numbers(call: str, name: str, values: Sequence[float] | None, count: int) -> Any:
-    """Return so many finite numbers as a tuple. ValueError otherwise."""
-    if values is None:
-        return None
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        numbers = np.zeros(0)
-    if numbers.shape != (count,) or not np.isfinite(numbers).all():
-        raise ValueError(f'{call}: {name} must be {count} finite numbers, got {values!r}')
-    return tuple(numbers.tolist())
+def _vector(call: str, name: str, values: Sequence[float] | None) -> Any:
+    return None if values is None else tuple(checked_numbers(f'{call}: {name}', values, 3).tolist())
 
 
 def _quaternion(call: str, name: str, values: Sequence[float] | None) -> Any:
     """Convert `(x, y, z, w)` to a unit quaternion `(w, x, y, z)`. ValueError otherwise."""
-    numbers = _numbers(call, name, values, 4)
-    if numbers is None:
+    if values is None:
         return None
-    length = math.hypot(*numbers)
+    x, y, z, w = checked_numbers(f'{call}: {name}', values, 4).tolist()
+    length = math.hypot(x, y, z, w)
     if not length:
         raise ValueError(f'{call}: {name} is a quaternion of length zero; (0, 0, 0, 1) means not rotated')
-    x, y, z, w = (number / length for number in numbers)
-    return w, x, y, z
+    return w / length, x / length, y / length, z / length

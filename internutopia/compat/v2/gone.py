@@ -26,19 +26,19 @@ class Gone:
     def message(self, name: str) -> str:
         """Return the error message for one of the names."""
         what = f'{self.place}.{name}' if '.' in self.place else f'{self.place} type {name!r}'
-        return f'{what} of InternUtopia 2.x is not here: {self.instead}'
+        return f'{what} of InternUtopia 2.x is not available: {self.instead}'
 
 
 def _read(file: Path) -> list[Gone]:
-    table, instead = list[Gone](), ''
+    table, instead = dict[tuple[str, str], tuple[str, ...]](), ''
     for indented, lines in groupby(file.read_text(encoding='utf-8').splitlines(), lambda line: line.startswith(' ')):
         if not indented:
             instead = ' '.join(lines)
             continue
         for line in lines:
             place, names = line.strip().split(': ')
-            table.append(Gone(place, tuple(names.split()), instead))
-    return table
+            table[place, instead] = (*table.get((place, instead), ()), *names.split())
+    return [Gone(place, names, instead) for (place, instead), names in table.items()]
 
 
 GONE = _read(Path(__file__).with_suffix('.txt'))

@@ -15,7 +15,27 @@ IsaacsimScene, IsaacsimCamera = IScene, ICamera
 """Names of 2.x for annotations and `isinstance`: scenes are made by the env, cameras by `ICamera.create`."""
 
 
-class IsaacsimArticulation(IArticulation):
+class _Saved:
+    """Mixin of handles that keep their state."""
+
+    __slots__ = ()
+
+    def save_status(self: Any) -> None:
+        """Keep pose, velocities and, of a robot, joints in `status`."""
+        joints = ('joint_positions', 'joint_velocities') if hasattr(self, 'get_joint_positions') else ()
+        self.status = {'world_pose': self.get_world_pose()}
+        for each in ('linear_velocity', 'angular_velocity', *joints):
+            self.status[each] = (getattr(self, f'get_{each}')(),)
+
+    def restore_status(self: Any) -> None:
+        """Return to what `save_status` kept. RuntimeError if it kept nothing."""
+        if not self.status:
+            raise RuntimeError(f'{self.name!r}: nothing to restore, call save_status first')
+        for each, values in self.status.items():
+            getattr(self, f'set_{each}')(*values)
+
+
+class IsaacsimArticulation(_Saved, IArticulation):
     """The robot at a prim path, see `IArticulation.create`.
 
     `BaseRobot.post_reset` calls `initialize` and `post_reset` of the handle that a robot class assigned to
@@ -45,17 +65,6 @@ class IsaacsimArticulation(IArticulation):
     def is_valid(self) -> bool:
         """Return whether the robot still exists in its env."""
         return True
-
-    def save_status(self) -> None:
-        """Keep pose, velocities and joints in `status`."""
-        self.status = {**_motion(self), 'joints': (self.get_joint_positions(), self.get_joint_velocities())}
-
-    def restore_status(self) -> None:
-        """Return to what `save_status` kept. RuntimeError if it kept nothing."""
-        _restore_motion(self)
-        positions, velocities = self.status['joints']
-        self.set_joint_positions(positions)
-        self.set_joint_velocities(velocities)
 
     def switch_control_mode(self, mode: Literal['position', 'velocity', 'effort']) -> None:
         """Let all joints follow targets of one kind, see `switch_dof_control_mode`."""
@@ -91,7 +100,7 @@ class IsaacsimArticulation(IArticulation):
         self.set_gains(stiffness, damping, joints)
 
 
-class IsaacsimRigidBody(IRigidBody):
+class IsaacsimRigidBody(_Saved, IRigidBody):
     """The body at a prim path, see `IRigidBody.create`."""
 
     __slots__ = ('status',)
@@ -121,27 +130,3 @@ class IsaacsimRigidBody(IRigidBody):
 
     def post_reset(self) -> None:
         """Do nothing: `Env.reset` restores what an env starts with."""
-
-    def save_status(self) -> None:
-        """Keep pose and velocities in `status`."""
-        self.status = _motion(self)
-
-    def restore_status(self) -> None:
-        """Return to what `save_status` kept. RuntimeError if it kept nothing."""
-        _restore_motion(self)
-
-
-def _motion(handle: Any) -> dict[str, Any]:
-    return {
-        'pose': handle.get_world_pose(),
-        'velocities': (handle.get_linear_velocity(), handle.get_angular_velocity()),
-    }
-
-
-def _restore_motion(handle: Any) -> None:
-    if not handle.status:
-        raise RuntimeError(f'{handle.name!r}: nothing to restore, call save_status first')
-    handle.set_world_pose(*handle.status['pose'])
-    linear, angular = handle.status['velocities']
-    handle.set_linear_velocity(linear)
-    handle.set_angular_velocity(angular)

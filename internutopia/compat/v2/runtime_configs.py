@@ -41,7 +41,7 @@ def _robot(config: RobotCfg) -> RobotCfg:
     for sensor in config.sensors or []:
         if not sensor.is_on:
             warn_once(
-                'sensor %r of robot %r is off and not in the observations: enable=False', sensor.name, config.name
+                'sensor %r of robot %r is disabled (enable=False) and not in the observations', sensor.name, config.name
             )
     has_fingers = bool(getattr(BaseRobot.robots[config.type], 'finger_joints', ()))
     controllers = [_controller(cfg, has_fingers) for cfg in config.controllers or []]

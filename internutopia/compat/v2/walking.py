@@ -274,7 +274,7 @@ def _checkpoint(file: Path) -> Network:
         actor = _layers(weights, 'actor')
         encoder = _layers(weights, 'estimator.encoder')
     except Exception as error:  # of a broken file nearly anything
-        raise ValueError(f'policy {file} is no checkpoint of rsl_rl: {error}') from error
+        raise ValueError(f'policy {file} is not a checkpoint of rsl_rl ({type(error).__name__})') from error
 
     def infer(observations: Floats) -> Floats:
         if encoder:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -83,13 +84,15 @@ def union(boxes: list[Any]) -> Box | None:
 def overview_pose(box: Box, size: tuple[int, int]) -> CameraPose:
     """Return a camera pose that shows a whole box in a picture of `size` [pixels], from above a corner."""
     towards = np.array([math.cos(_AZIMUTH), math.sin(_AZIMUTH), math.tan(_ELEVATION)])
-    return CameraPose.framing(box_corners(*box), towards, Intrinsics.of_height(half_angle(_FOVY), size), _ROOM)
+    pose = CameraPose.framing(box_corners(*box), towards, Intrinsics.of_height(half_angle(_FOVY), size), _ROOM)
+    return replace(pose, cutaway=True)
 
 
 def top_pose(box: Box, size: tuple[int, int]) -> CameraPose:
     """Return a camera pose above a box, looking straight down on all of it."""
     lens = Intrinsics.of_height(half_angle(_FOVY), size)
-    return CameraPose.framing(box_corners(*box), np.array([0.0, 0.0, 1.0]), lens, _ROOM)
+    pose = CameraPose.framing(box_corners(*box), np.array([0.0, 0.0, 1.0]), lens, _ROOM)
+    return replace(pose, cutaway=True)
 
 
 def camera_pose(camera: Camera, world: World, size: tuple[int, int], box: Box | None) -> CameraPose:

@@ -48,17 +48,31 @@ class NormalNoise:
 
     def add_to(self, values: Array, env_ids: Any = ...) -> Array:
         """Return values `(n, ...)` of the envs `env_ids` (all: `...`) with noise; the same array if `std` is 0."""
+        return self.add_at(values, self.moment(env_ids)) if self.std else values
+
+    def moment(self, env_ids: Any = ...) -> Array:
+        """Return the keys `(n,)` of the noise of now, for `add_at`."""
+        world = self._world
+        if isinstance(world, DeviceWorld):
+            keys, times, purpose = (
+                world.device_noise_keys,
+                world.times.view(world.arrays.xp.int64),
+                signed(self._purpose),
+            )
+        else:
+            keys, times, purpose = world.noise_keys, world.times.view(np.uint64), self._purpose
+        return keys[env_ids] + mix(times[env_ids] ^ purpose)
+
+    def add_at(self, values: Array, moment: Array) -> Array:
+        """Return values `(n, ...)` with the noise of a moment; the same array if `std` is 0."""
         if not self.std:
             return values
         world = self._world
         xp, count = world.arrays.xp, math.prod(values.shape[1:])
         steps = np.arange(1, 2 * count + 1, dtype=np.uint64) * STEP
         if isinstance(world, DeviceWorld):
-            keys, times, purpose = world.device_noise_keys, world.times.view(xp.int64), signed(self._purpose)
             steps = world.arrays.index(steps.view(np.int64))
-        else:
-            keys, times, purpose = world.noise_keys, world.times.view(np.uint64), self._purpose
-        counters = (keys[env_ids] + mix(times[env_ids] ^ purpose))[:, None] + steps
+        counters = moment[:, None] + steps
         uniform = xp.astype(shift(mix(counters), 11) + 1, xp.float64) * 2.0**-53  # (0, 1]
         radius, angle = uniform[:, :count], uniform[:, count:]
         normal = xp.sqrt(-2.0 * xp.log(radius)) * xp.cos(2.0 * np.pi * angle)  # Box and Muller

@@ -6,7 +6,7 @@ which starts anew with each episode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from typing_extensions import override
 from internutopia.engines.batched.env_batch import EnvBatch
 from internutopia.engines.batched.view import Source, View, ViewContext, ViewSlice
 from internutopia.engines.setter_checks import check_poses
-from internutopia.engines.views import Array, CameraView, EnvIds
+from internutopia.engines.views import Array, CameraView, Capture, EnvIds
 from internutopia.model.layouts import CameraLayout, camera_intrinsics
 from internutopia.rendering.camera import CameraPose, Frame, Intrinsics, PictureKind, RenderRequest
 from internutopia.util.arrays import to_host
@@ -81,16 +81,16 @@ class MujocoCameraView(View, CameraView):
         return camera_intrinsics(scene.model, scene.cameras[self.name].camera, size)
 
     @override
-    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
+    def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
         positions, orientations = (to_host(values) for values in self.get_poses())
         positions, rotations = positions[env_ids].astype(float), quat_to_matrix(orientations[env_ids])
-        self._world.render(
-            [
-                RenderRequest(env_id, CameraPose(position, rotation, self.intrinsics(env_id, frame.size)), frame)
-                for env_id, position, rotation, frame in zip(
-                    env_ids.tolist(), positions, rotations, frames, strict=True
-                )
-            ]
+        poses = {
+            env_id: CameraPose(position, rotation, self.intrinsics(env_id, size))
+            for env_id, position, rotation in zip(env_ids.tolist(), positions, rotations, strict=True)
+        }
+        render = self._world.capture(env_ids)
+        return lambda env_ids, frames: render(
+            [RenderRequest(env_id, poses[env_id], frame) for env_id, frame in zip(env_ids, frames, strict=True)]
         )
 
     @override

@@ -67,8 +67,8 @@ class ViewContext(Protocol):
         """Let links of a robot collide with each other, or not."""
         ...
 
-    def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """Render pictures of envs."""
+    def capture(self, env_ids: EnvIds) -> Callable[[Sequence[RenderRequest]], None]:
+        """Return a function that renders pictures of envs as they are now."""
         ...
 
 

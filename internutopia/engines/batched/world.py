@@ -254,6 +254,14 @@ class BatchedWorld(World):
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
         self._renderers.render(requests, quality, self._snapshot)
 
+    def capture(self, env_ids: EnvIds) -> Callable[[Sequence[RenderRequest]], None]:
+        """Return a function that renders pictures of envs as they are now."""
+        snapshots: dict[int, EnvSnapshot] = {}
+        for env_id in env_ids.tolist():
+            model, state, labels = self._snapshot(env_id)
+            snapshots[env_id] = model, state.copy(), labels
+        return lambda requests: self._renderers.render(requests, None, snapshots.__getitem__)
+
     @override
     def labels(self, env_id: int) -> SceneLabels:
         return self.scene(env_id).labels

@@ -5,18 +5,16 @@ Labels, and pictures with labels, are those of the host's renderer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.engines.batched.cameras import MujocoCameraView
 from internutopia.engines.batched.view import ViewContext
 from internutopia.engines.isaac.visuals import Visuals
-from internutopia.engines.views import EnvIds
-from internutopia.rendering.camera import Frame, PictureKind
+from internutopia.engines.views import Capture, EnvIds, copying
+from internutopia.rendering.camera import PictureKind
 
 _FIRST_FRAMES = 8  # that may be rendered before there is a picture of new cameras
 # What Isaac Sim calls a kind of picture
@@ -34,21 +32,15 @@ class IsaacCameraView(MujocoCameraView):
         self._sensors: dict[Kind, tuple[tuple[object, ...], Any]] = {}  # and what they were made of
 
     @override
-    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        by_kind: dict[Kind, list[int]] = {}
-        for place, frame in enumerate(frames):
-            by_kind.setdefault((frame.size, tuple(frame.pictures)), []).append(place)
-        for (size, kinds), places in by_kind.items():
-            own, wanted = np.asarray(env_ids)[places], [frames[place] for place in places]
-            if set(kinds) - _ANNOTATORS.keys():
-                super().render(own, wanted)
-                continue
-            taken = self._take(own, size, kinds)
-            for row, frame in enumerate(wanted):
-                for kind, picture in frame.pictures.items():
-                    picture[:] = taken[kind][row]
+    def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
+        """Render pictures at once: the renderer shows the stage as it is."""
+        if set(kinds) - _ANNOTATORS.keys():
+            return super().capture(env_ids, size, kinds)
+        return copying(env_ids, self._take(env_ids, size, kinds))
 
-    def _take(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> dict[str, NDArray[Any]]:
+    def _take(
+        self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]
+    ) -> dict[PictureKind, NDArray[Any]]:
         """Return new pictures of some envs, by kind."""
         positions, orientations = (values[env_ids].astype(float) for values in self.get_poses())
         optics = [self.intrinsics(env_id, size) for env_id in env_ids.tolist()]
@@ -58,7 +50,10 @@ class IsaacCameraView(MujocoCameraView):
         sensor = self._sensor(paths, size, kinds)
         self._visuals.render()
         pictures = {kind: self._picture(sensor, _ANNOTATORS[kind]) for kind in kinds}
-        return {kind: picture if kind == 'rgba' else picture[..., 0] for kind, picture in pictures.items()}
+        taken: dict[PictureKind, NDArray[Any]] = {}
+        for kind, picture in pictures.items():
+            taken[kind] = (picture if kind == 'rgba' else picture[..., 0]).copy()
+        return taken
 
     def _sensor(self, paths: list[str], size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Any:
         key = self._visuals.kit.generation, *paths

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -28,13 +27,13 @@ from typing_extensions import override
 
 from internutopia.engines.batched.cameras import MujocoCameraView
 from internutopia.engines.batched.view import ViewContext
-from internutopia.engines.views import EnvIds
+from internutopia.engines.views import Capture, EnvIds, copying
 from internutopia.engines.warp.arrays import HostMirror, memory_checked
 from internutopia.engines.warp.batch import WarpBatch
 from internutopia.engines.warp.env_batch import WarpEnvBatch
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.layouts import camera_intrinsics
-from internutopia.rendering.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Frame, Intrinsics, PictureKind, Quality
+from internutopia.rendering.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Intrinsics, PictureKind, Quality
 
 # pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
@@ -228,15 +227,14 @@ class WarpCameraView(MujocoCameraView):
         self._raytraced: dict[tuple[tuple[int, int], tuple[PictureKind, ...]], _RaytracedFrames] = {}
 
     @override
-    def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """Render pictures. MemoryError if they do not fit on the device. Occlusion is not measured, it is nan."""
-        for env_id, frame in zip(env_ids.tolist(), frames, strict=True):
-            if frame.occlusion is not None:
-                frame.occlusion[:] = np.nan
-            requested = replace(frame, occlusion=None).pictures
-            buffers = self._take(frame.size, tuple(requested))
-            for kind, picture in requested.items():
-                picture[:] = buffers.read(kind)[env_id]
+    def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
+        """Take the pictures at once. MemoryError if they do not fit on the device. Occlusion is nan, not measured."""
+        traced: tuple[PictureKind, ...] = tuple(kind for kind in kinds if kind != 'occlusion')
+        buffers = self._take(size, traced)
+        taken: dict[PictureKind, NDArray[Any]] = {kind: buffers.read(kind)[env_ids] for kind in traced}
+        if 'occlusion' in kinds:
+            taken['occlusion'] = np.full((len(env_ids), 1, 1), np.nan, np.float32)
+        return copying(env_ids, taken)
 
     @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:

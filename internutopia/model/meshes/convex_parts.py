@@ -278,10 +278,8 @@ def sheet_parts(sheet: Surface, tolerance: float) -> list[ConvexPart]:
     thickness = flat_thickness(float(sheet.extent.max()))
     if not sheet.is_flat(_THIN):
         thickness = min(thickness, float(sheet.extent.min()) / 4)
-    found = plates(sheet, thickness)
-    if len(found) > _MANY_PLATES:
-        while len(found := plates(sheet, thickness, tolerance)) > MAX_PLATES:
-            sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
+    while len(found := plates(sheet, thickness, tolerance, _MANY_PLATES)) > MAX_PLATES:
+        sheet = simplified(sheet.vertices, sheet.faces, len(sheet.faces) // 2)
     return found
 
 

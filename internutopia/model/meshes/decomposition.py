@@ -14,16 +14,15 @@ nothing is kept.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +42,12 @@ from internutopia.model.meshes.merging import merged
 from internutopia.model.meshes.part_cache import ConvexPart, PartCache
 from internutopia.model.meshes.sheets import SCALE_FREE_SIZE
 from internutopia.model.meshes.surfaces import Surface, pieces, simplified
+from internutopia.util.child_process import ChildDiedError, ChildProcess
 from internutopia.util.log import log, warn
 from internutopia.util.progress import progress_bar
 
+P = ParamSpec('P')
+R = TypeVar('R')
 Mesh = tuple[NDArray[np.float64], NDArray[np.integer]]
 """Vertices `(n, 3)` and faces `(m, 3)`, counterclockwise seen from outside."""
 
@@ -53,6 +55,8 @@ MAX_TRIANGLES = 100_000
 """Meshes with more triangles are simplified before they are decomposed."""
 MANY_TRIANGLES = 200_000
 """Number of triangles of meshes to decompose beyond which a message says that it takes long."""
+SHARED_TRIANGLES = 20_000
+"""The same, beyond which all cores share all of the work, and not CoACD's alone: starting processes takes a second."""
 MAX_WORK = 55_000
 """Maximum `work` of a piece for CoACD: 2 to 40 s of processor time."""
 MAX_MESH_WORK = 110_000
@@ -130,18 +134,23 @@ class _Job:
 
 
 @dataclass
-class _Result:
-    parts: list[ConvexPart] = field(default_factory=list)
-    final: bool = True  # False if another attempt may give a better result
-
-
-@dataclass
 class _Fallbacks:
     """Pieces that did not become convex parts of CoACD: warned of at the end, a line for each reason."""
 
     hulls: Counter[str] = field(default_factory=Counter)  # pieces by reason
     plates: dict[str, list[str]] = field(default_factory=dict)  # meshes by reason
     late: dict[str, list[str]] = field(default_factory=dict)  # likewise, those that are not kept
+
+    @classmethod
+    def of(cls, all_of: Iterable[_Fallbacks]) -> _Fallbacks:
+        """Return those of several meshes, in their order."""
+        whole = cls()
+        for each in all_of:
+            whole.hulls.update(each.hulls)
+            for mine, own in ((whole.plates, each.plates), (whole.late, each.late)):
+                for reason, meshes in own.items():
+                    mine.setdefault(reason, []).extend(meshes)
+        return whole
 
     def add_plates(self, reason: str, name: str, surface: Surface, *, late: bool = False) -> None:
         size = ' x '.join(f'{length:.3g}' for length in surface.extent)
@@ -162,8 +171,15 @@ class _Fallbacks:
             )
 
 
+@dataclass
+class _Result:
+    parts: list[ConvexPart] = field(default_factory=list)
+    final: bool = True  # False if another attempt may give a better result
+    fallbacks: _Fallbacks = field(default_factory=_Fallbacks)
+
+
 def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
-    """Decompose meshes, in their order, so that what is done before an interruption is kept."""
+    """Decompose meshes; yields them in their order, so that what is done before an interruption is kept."""
     if not jobs:
         return
     triangles = sum(len(job.mesh[1]) for job in jobs.values())
@@ -174,27 +190,99 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
             'physics:approximation = "convexHull"',
             *(len(jobs), triangles),
         )
-    processes = [CoacdProcess() for _ in range(_core_count())]
-    idle: SimpleQueue[CoacdProcess] = SimpleQueue()
-    for process in processes:
-        idle.put(process)
-    pool = ThreadPoolExecutor(len(processes))
-    fallbacks, seconds = _Fallbacks(), _Seconds()
-    waiting: deque[tuple[str, list[_Piece]]] = deque()
+    for job in jobs.values():
+        if len(job.mesh[1]) > MAX_TRIANGLES:
+            count = len(job.mesh[1])
+            warn('%s: %d triangles are simplified to %d for decomposition', job.name, count, MAX_TRIANGLES)
+    workers = _Workers(_core_count(), shared=triangles > SHARED_TRIANGLES)
+    pool = ThreadPoolExecutor(2 * _core_count())  # of meshes, half of which may wait for CoACD
     try:
         with progress_bar('decomposing colliders', len(jobs)) as advance:
-            for number, (key, job) in enumerate(jobs.items(), 1):
-                waiting.append((key, _begin(job, pool, idle, seconds, fallbacks)))
-                while waiting and (number == len(jobs) or _is_ready(waiting[0][1])):
-                    ready, found = waiting.popleft()
-                    yield ready, _finish(jobs[ready], found, fallbacks)
-                    advance()
+            started = [(key, pool.submit(workers.decompose, job)) for key, job in jobs.items()]
+            for key, result in started:
+                yield key, result.result()
+                advance()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; its result is not used
-        for process in processes:
+        workers.close()
+    _Fallbacks.of([result.result().fallbacks for _, result in started]).warn()
+    log.info(DECOMPOSED, len(jobs), *workers.seconds.slowest())
+
+
+class _Workers:
+    """Processes for the steps of decomposing meshes: as many for CoACD as there are cores, as many for the rest.
+
+    Without `shared`, the rest is computed in this process.
+    """
+
+    def __init__(self, count: int, shared: bool):
+        self.seconds = _Seconds()
+        self._coacd = [CoacdProcess() for _ in range(count)]
+        self._idle_coacd: SimpleQueue[CoacdProcess] = SimpleQueue()
+        self._children: list[ChildProcess] = []
+        self._idle: SimpleQueue[ChildProcess | None] | None = SimpleQueue() if shared and count > 1 else None
+        for process in self._coacd:
+            self._idle_coacd.put(process)
+            if self._idle is not None:
+                self._idle.put(None)  # started when it is needed
+        self._pool = ThreadPoolExecutor(count)
+        self._closed = False
+
+    def decompose(self, job: _Job) -> _Result:
+        """Decompose a mesh; its pieces side by side."""
+        result = _Result()
+        with self.seconds.of(job.name):
+            pieces, heavy = self._call(_split, job, MAX_WORK, MAX_MESH_WORK)
+        for surface in heavy:
+            result.fallbacks.add_plates('are too much work for CoACD', job.name, surface)
+        solids = [piece for piece in pieces if isinstance(piece, Solid)]
+        coacd = {id(solid): self._pool.submit(self._run_coacd, job.name, solid) for solid in solids}
+        for piece in pieces:
+            if isinstance(piece, Solid):
+                _add_decomposed(result, piece, coacd[id(piece)], job.name)
+            else:
+                result.parts += piece
+        if job.finest or len(result.parts) > MAX_PARTS:
+            with self.seconds.of(job.name):
+                result.parts, whole = self._call(_finished, job, result.parts, MAX_PARTS)
+            if whole is not None:
+                result.fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
+        return result
+
+    def close(self) -> None:
+        """End all processes."""
+        self._closed = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in self._coacd:
             process.close()
-    fallbacks.warn()
-    log.info(DECOMPOSED, len(jobs), *seconds.slowest())
+        for child in self._children:
+            child.kill()
+
+    def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function of this module in an idle process, or here if they are not shared or one has died."""
+        if self._idle is None:
+            return function(*args, **kwargs)
+        child = self._idle.get()
+        try:
+            if child is None:
+                child = ChildProcess(env={**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'})
+                self._children.append(child)
+            return child.call(None, function, *args, **kwargs)
+        except ChildDiedError:
+            child = None
+            if self._closed:
+                raise
+            return function(*args, **kwargs)
+        finally:
+            self._idle.put(child)
+
+    def _run_coacd(self, name: str, solid: Solid) -> list[ConvexPart]:
+        process = self._idle_coacd.get()
+        try:
+            with self.seconds.of(name):
+                return _decomposed(solid, process)
+        finally:
+            self._idle_coacd.put(process)
 
 
 class _Seconds:
@@ -218,73 +306,11 @@ class _Seconds:
         return max(total.items(), key=lambda each: each[1])
 
 
-@dataclass(frozen=True)
-class _Decomposing:
-    """A piece that CoACD is decomposing."""
-
-    solid: Solid
-    parts: Future[list[ConvexPart]]
-
-
-_Piece = list[ConvexPart] | _Decomposing
-
-
-def _is_ready(found: list[_Piece]) -> bool:
-    """Return True if CoACD has decomposed all pieces that were left to it."""
-    return all(piece.parts.done() for piece in found if isinstance(piece, _Decomposing))
-
-
-def _begin(
-    job: _Job, pool: ThreadPoolExecutor, idle: SimpleQueue[CoacdProcess], seconds: _Seconds, fallbacks: _Fallbacks
-) -> list[_Piece]:
-    """Split a mesh into pieces; those that are not too much work are left to CoACD."""
-    with seconds.of(job.name):
-        found = _split(job)
-    solids = sorted((piece for piece in found if isinstance(piece, Solid)), key=lambda solid: solid.work)
-    totals = itertools.accumulate(solid.work for solid in solids)
-    feasible = [
-        solid for solid, total in zip(solids, totals, strict=True) if solid.work <= MAX_WORK and total <= MAX_MESH_WORK
-    ]
-
-    def started(solid: Solid) -> _Piece:
-        if any(solid is each for each in feasible):
-            return _Decomposing(solid, pool.submit(decomposed, solid))
-        fallbacks.add_plates('are too much work for CoACD', job.name, solid.surface)
-        return sheet_parts(solid.surface, solid.tolerance)
-
-    def decomposed(solid: Solid) -> list[ConvexPart]:
-        process = idle.get()
-        try:
-            with seconds.of(job.name):
-                return _decomposed(solid, process)
-        finally:
-            idle.put(process)
-
-    return [started(piece) if isinstance(piece, Solid) else piece for piece in found]
-
-
-def _finish(job: _Job, found: list[_Piece], fallbacks: _Fallbacks) -> _Result:
-    """Wait for the parts of all pieces of a mesh."""
-    result = _Result()
-    for piece in found:
-        if isinstance(piece, _Decomposing):
-            _add_decomposed(result, piece, job.name, fallbacks)
-        else:
-            result.parts += piece
-    if len(result.parts) > MAX_PARTS:
-        whole = simplified(*job.in_metres(), MAX_TRIANGLES)
-        result.parts = sheet_parts(whole, tolerance_of(whole, job.finest))
-        fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
-    if job.finest:
-        result.parts = merged(result.parts, min(job.finest, MERGED_SHARE * _size(job.mesh, job.scale)))
-    return result
-
-
-def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: _Fallbacks) -> None:
+def _add_decomposed(result: _Result, solid: Solid, parts: Future[list[ConvexPart]], name: str) -> None:
     """Wait for the parts of a piece; what takes too long becomes plates, what cannot be computed its convex hull."""
-    solid = piece.solid
+    fallbacks = result.fallbacks
     try:
-        result.parts += piece.parts.result()
+        result.parts += parts.result()
         return
     except TimeoutError:
         result.parts += sheet_parts(solid.surface, solid.tolerance)
@@ -300,17 +326,39 @@ def _add_decomposed(result: _Result, piece: _Decomposing, name: str, fallbacks: 
     result.final = False
 
 
-def _split(job: _Job) -> list[list[ConvexPart] | Solid]:
-    """Return a mesh as one part, or else the parts of each of its connected pieces."""
+def _split(job: _Job, most: int, most_of_all: int) -> tuple[list[list[ConvexPart] | Solid], list[Surface]]:
+    """Return a mesh as one part, or else the parts of each of its connected pieces, or what is left to CoACD.
+
+    That is at most so much `work` each and together, those of least work first. Others are plates; they come second.
+    """
     vertices, faces = job.in_metres()
     if len(faces) > MAX_TRIANGLES:
-        warn('%s: %d triangles are simplified to %d for decomposition', job.name, len(faces), MAX_TRIANGLES)
         surface = simplified(vertices, faces, MAX_TRIANGLES)
         vertices, faces = surface.vertices, surface.faces
     whole = Surface(vertices, np.asarray(faces, np.int64))
     if job.finest and (part := whole_part(whole, job.finest)) is not None:
-        return [[part]]
-    return [parts_of(piece, job.finest) for piece in pieces(vertices, faces)]
+        return [[part]], []
+    found = [parts_of(piece, job.finest) for piece in pieces(vertices, faces)]
+    solids = [(piece.work, place) for place, piece in enumerate(found) if isinstance(piece, Solid)]
+    total, heavy = 0.0, list[Surface]()
+    for work, place in sorted(solids):
+        solid = found[place]
+        total += work
+        if isinstance(solid, Solid) and (work > most or total > most_of_all):
+            heavy.append(solid.surface)
+            found[place] = sheet_parts(solid.surface, solid.tolerance)
+    return found, heavy
+
+
+def _finished(job: _Job, parts: list[ConvexPart], most: int) -> tuple[list[ConvexPart], Surface | None]:
+    """Return the parts of a mesh, merged if they may be coarse; plates if they are too many, which come second."""
+    whole: Surface | None = None
+    if len(parts) > most:
+        whole = simplified(*job.in_metres(), MAX_TRIANGLES)
+        parts = sheet_parts(whole, tolerance_of(whole, job.finest))
+    if job.finest:
+        parts = merged(parts, min(job.finest, MERGED_SHARE * _size(job.mesh, job.scale)))
+    return parts, whole
 
 
 def _decomposed(solid: Solid, process: CoacdProcess) -> list[ConvexPart]:

@@ -28,16 +28,16 @@ def flat_thickness(size: float) -> float:
     return FLAT_THICKNESS * min(1.0, size / SCALE_FREE_SIZE)
 
 
-def plates(sheet: Surface, thickness: float, slack: float = 0.0) -> list[ConvexPart]:
+def plates(sheet: Surface, thickness: float, slack: float = 0.0, few: int = 0) -> list[ConvexPart]:
     """Return a sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
 
-    Faces in a plane are put together as far as that is convex. Then, with a `slack` [m], plates are put together as
-    long as their front bulges by no more than that, and its outline is convex but for that. In front of the sheet they
-    stand out by at most a quarter of it, where that is hollow.
+    Faces in a plane are put together as far as that is convex. Then, with a `slack` [m], if plates are more than a
+    `few`, they are put together as long as their front bulges by no more than that, and its outline is convex but for
+    that. In front of the sheet they stand out by at most a quarter of it, where that is hollow.
     """
     clusters = _Clusters(sheet)
     clusters.merge(clusters.are_flat)
-    for share in _PASSES if slack else ():
+    for share in _PASSES if slack and len(clusters.loops) > few else ():
         clusters.merge(lambda *pair, share=share: clusters.are_nearly_flat(*pair, slack=share * slack))
     return [clusters.plate(i, thickness) for i in clusters.loops]
 

@@ -45,7 +45,7 @@ class TrainingCfg(BaseCfg):
     entropy: NonNegativeFloat = 0.003
     """Weight of the entropy bonus."""
     explore: Share = 0.6
-    """Share of the updates that have the entropy bonus. Those after it make precise what was learned."""
+    """Share of the updates with the entropy bonus; later ones refine the policy."""
     mirror_samples: bool = False
     """True to learn from every sample a second time, left and right swapped: for symmetric robots and tasks."""
     start_from: PathStr | None = None
@@ -57,13 +57,13 @@ class TrainingCfg(BaseCfg):
     save_every: Count = 25
     """Updates between two checkpoints."""
     compiled: bool | Literal['auto'] = 'auto'
-    """`LearningCfg.compiled` of the envs; `'auto'` leaves what the task says. True needs llvmlite, and an engine on the
+    """`LearningCfg.compiled` of the envs; `'auto'` keeps that of the task. True needs llvmlite, and an engine on the
     CPU."""
     mixed_precision: bool = False
     """True to compute updates in bfloat16: faster on processors (AVX-512 BF16, AMX) and GPUs that have it, slower on
     others, and less precise. Policies always run in float32."""
     logger: Literal['tensorboard', 'wandb'] = 'tensorboard'
-    """Log writer of the curves, besides `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
+    """Log writer of the curves, in addition to `progress.csv`: files for TensorBoard, or these and Weights & Biases."""
     wandb_project: str = 'internutopia'
     """Project of Weights & Biases that runs are in."""
 

@@ -25,13 +25,13 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     policy: str | None = None
     """Name of the policy in `policies` to walk with; None means `policy_weights_path`."""
     check_fit: bool = True
-    """Whether warnings say what may be wrong with the policy: by its numbers, and, if a YAML file describes it, by a
+    """True if problems of the policy are reported as warnings: by its numbers, and, if a YAML file describes it, by a
     dry run of two seconds when it is first used."""
     hold_heading: bool = False
-    """Whether the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
+    """True if the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
     hold_position: bool = False
-    """Whether the robot goes back to its spot and heading when it drifts while it is commanded to stand, if its policy
-    is one that marches in place."""
+    """True if the robot returns to its position and heading when it drifts while it is commanded to stand, if its
+    policy marches in place."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:
@@ -184,8 +184,8 @@ class FlashControllerCfg(DiscreteControllerCfg):
     step_height: PositiveFloat | None = None
     """Height difference of the ground that a step may go up or down, m; lower things are no obstacles."""
     allow_sliding: bool = False
-    """Effect of something in the way of a step forward: False leaves the robot where it is, True moves it along what is
-    in the way, by the part of the step in that direction. Either way it has collided."""
+    """Effect of an obstacle on a step forward: False leaves the robot where it is, True moves it along the obstacle,
+    by the component of the step in that direction. Either way it has collided."""
 
 
 class ChunkControllerCfg(ControllerCfg):

@@ -48,8 +48,8 @@ class LensCfg(BaseCfg):
     focal: tuple[PositiveFloat, PositiveFloat]
     """Focal lengths (fx, fy), pixels."""
     centre: tuple[FiniteFloat, FiniteFloat] | None = None
-    """Where the axis meets the picture (cx, cy), pixels; (0.5, 0.5) is the centre of the upper left one. None is the
-    middle."""
+    """Principal point (cx, cy), pixels; (0.5, 0.5) is the centre of the upper left one. None is the centre of the
+    image."""
     distortion: Literal['brown_conrady', 'kannala_brandt'] | None = None
     """Kind of distortion: that of most lenses, or that of fisheyes; None is none."""
     coefficients: tuple[FiniteFloat, ...] = ()
@@ -66,7 +66,7 @@ class LensCfg(BaseCfg):
 
 
 class CameraNoiseCfg(BaseCfg):
-    """Noise of the pictures of a camera, the same whenever an episode is run with the same seed."""
+    """Noise of the images of a camera, reproducible for an episode with the same seed."""
 
     color: NonNegativeFloat = 0.0
     """Standard deviation of normal noise on each channel, of 255."""
@@ -86,7 +86,7 @@ class CameraRandomizationCfg(BaseCfg):
     angle: NonNegativeFloat = Field(default=0.0, le=180.0)
     """Greatest turn, about any axis, degrees."""
     zoom: NonNegativeFloat = Field(default=0.0, lt=1.0)
-    """Greatest relative change of the focal lengths: with 0.1 they are 0.9 to 1.1 times what they were."""
+    """Maximum relative change of the focal lengths: with 0.1, the factor is 0.9 to 1.1."""
     exposure: NonNegativeFloat = 0.0
     """Greatest change of the exposure, in stops: each is a factor of 2 of all colours."""
 
@@ -98,7 +98,7 @@ class MountedCameraCfg(RepCameraCfg):
     translation: Vector = (0.0, 0.0, 0.0)
     """Position on the link (x, y, z), m, in the link's frame."""
     orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
-    """Orientation (w, x, y, z) relative to the link; the camera faces along -z, and +y is up in the picture."""
+    """Orientation (w, x, y, z) relative to the link; the camera looks along -z, and +y is up in the image."""
     mount: Literal['link', 'env', 'follow'] = 'link'
     """Frame that the pose is relative to: that of the link; that of the env, where the camera stays, such as on a
     ceiling; or the axes of the env at the link, which the camera follows without turning."""
@@ -107,19 +107,19 @@ class MountedCameraCfg(RepCameraCfg):
     lens: LensCfg | None = None
     """Focal lengths, centre and distortion; None is `fovy` without distortion."""
     clipping: tuple[NonNegativeFloat, PositiveFloat] | None = None
-    """Least and greatest depth, m; what is nearer or farther has infinite depth. None is all that is seen."""
+    """Minimum and maximum depth, m; nearer and farther points have infinite depth. None is no limit."""
     noise: CameraNoiseCfg = CameraNoiseCfg()
-    """Noise of its pictures."""
+    """Noise of its images."""
     randomization: CameraRandomizationCfg = CameraRandomizationCfg()
     """Ranges of pose, field of view and exposure, from which each episode samples."""
     every: Count | None = None
-    """Number of steps from one picture to the next, counted from the start of the episode; None means that it takes
-    pictures when `SimConfig.rendering_interval` says so."""
+    """Number of steps from one image to the next, counted from the start of the episode; None means that it renders
+    when `SimConfig.rendering_interval` says so."""
     after_actions: bool = False
-    """True: of these steps, it takes pictures only in those in which no discrete action of the robot and no chunk is
+    """True: of these steps, it renders only in those in which no discrete action of the robot and no chunk is
     under way (`ChunkControllerCfg`); with `every` only."""
     latency: Count | None = None
-    """Number of steps from the moment that a picture shows to the observation that has it, with `every` only. At the
+    """Number of steps from the moment that an image shows to the observation with it, only with `every`. At the
     start of an episode it is the first one. None is none."""
 
     @model_validator(mode='after')
@@ -259,7 +259,7 @@ class LidarCfg(SensorCfg):
     exclude_robot: bool = True
     """True if rays pass through the robot itself; the link that the lidar is mounted on is never seen."""
     geom_groups: list[Annotated[int, Field(ge=0, le=5)]] = [0, 1, 2]
-    """Groups of MuJoCo geoms that are seen; the default is what cameras show. Group 3 holds hidden colliders."""
+    """Groups of geoms that are detected; the default is those that cameras render. Group 3 holds hidden colliders."""
     noise: NonNegativeFloat = 0.0
     """Standard deviation of normal noise on the ranges, m."""
 

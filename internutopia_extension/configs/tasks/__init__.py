@@ -68,6 +68,15 @@ class JointGoalCfg(BaseCfg):
     """Position at the start of the episode, m or rad."""
 
 
+class NearCfg(BaseCfg):
+    """Goal of a mobile robot: it stands still near a place."""
+
+    place: tuple[Range, Range]
+    """Lowest and highest x, and y, of a rectangle in the frame of the scene, m."""
+    distance: PositiveFloat
+    """Largest distance of the robot's base from the rectangle, m."""
+
+
 class TabletopTaskCfg(TaskCfg):
     """An episode of a suite of manipulation tasks: an instruction for the first robot of the task, and its goal."""
 
@@ -80,10 +89,12 @@ class TabletopTaskCfg(TaskCfg):
     """Number of the episode in its suite task."""
     instruction: str
     """Instruction to the robot, in words."""
-    goals: list[PlacementCfg | JointGoalCfg]
+    goals: list[PlacementCfg | JointGoalCfg | NearCfg]
     """Conditions of success: all of them."""
-    start_joints: list[FiniteFloat] | None = None
-    """Positions at the start of the first joints of the first robot, rad; None means its home pose."""
+    start_joints: dict[str, FiniteFloat] = {}
+    """Positions at the start of joints of the first robot, rad; others have those of its home pose."""
+    arm_base: str | None = None
+    """Link in whose frame objects are observed, of a robot that drives; None means the frame of the robot's start."""
     max_steps: Count
     """Step at which the episode ends if the goals were not reached."""
     hold: Count = 5

@@ -48,7 +48,9 @@ def test_the_timeline_lets_the_app_pass_time(env):
         timeline.play()
     app.update()
     assert timeline.get_current_time() == pytest.approx(3 * DT) and box.get_pose()[0][2] < height
-    with pytest.raises(NotImplementedError, match='get_timeline_event_stream of omni.timeline is not here.*callback'):
+    with pytest.raises(
+        NotImplementedError, match='get_timeline_event_stream of omni.timeline is not available.*callback'
+    ):
         timeline.get_timeline_event_stream()
     assert app.get_extension_manager().is_extension_enabled('x') is False
 
@@ -78,11 +80,35 @@ def test_a_ray_finds_what_it_meets_first_in_any_env(env):
     assert cast((0, 5, 9), (0, 0, -1), 99.0)['distance'] == pytest.approx(9 - 5.3)
     env.runner.remove_collider('/World/env_1/objects/box')
     assert cast((0, 5, 9), (0, 0, -1), 99.0).get('rigidBody') != '/World/env_1/objects/box'
-    for ray in (((0, 5, 9), (0, 0, 0), 1.0), ((0, 5, 9), (0, 0, 1e300), 1.0), (None, (0, 0, 1), 1.0)):
-        with pytest.raises(ValueError, match='expected a point, a direction and a length'):
+    for ray, message in (
+        (((0, 5, 9), (0, 0, 0), 1.0), r"'dir' must have a length, got \(0, 0, 0\)"),
+        ((None, (0, 0, 1), 1.0), "'origin' must be 3 finite numbers, got None"),
+        (((0, 5, 9), (0, 0, -1), None), "'distance' must be a finite number, got None"),
+    ):
+        with pytest.raises(ValueError, match=f'raycast_closest: {message}'):
             cast(*ray)
-    with pytest.raises(ValueError, match='expected a point, a direction and a length'):
-        cast((0, 5, 9), (0, 0, -1), None)
+
+
+@pytest.mark.parametrize('backend', ['physx', 'mujoco_warp'])
+@pytest.mark.slow
+def test_rays_and_shapes_on_other_engines(make_env, arm_crate_and_box, backend):
+    env = make_env(
+        tasks=[arm_crate_and_box] * 2, env_num=2, env_offset_size=4.0, compat='2.x', sim={'backend': backend}
+    )
+    env.reset()
+    cast = module('omni.physx').get_physx_scene_query_interface().raycast_closest
+    hit = cast((0, 5, 9), (0, 0, -1), 99.0)
+    assert hit['rigidBody'] == '/World/env_1/objects/box' and hit['distance'] == pytest.approx(9 - 2.3)
+    env.step([None, None])
+    assert cast((0, 5, 9), (0, 0, -1), 99.0)['distance'] > hit['distance']
+    add = module('omni.isaac.core.objects').FixedCuboid
+    if backend == 'mujoco_warp':
+        with pytest.raises(NotImplementedError, match="only backends 'mujoco' and 'physx' add and remove objects"):
+            add('/World/env_1/objects/shelf', 'shelf', position=[0, 5, 4], size=0.5)
+    else:
+        add('/World/env_1/objects/shelf', 'shelf', position=[0, 5, 4], size=0.5)
+        hit = cast((0, 5, 9), (0, 0, -1), 99.0)
+        assert hit['rigidBody'] == '/World/env_1/objects/shelf' and hit['position'].z == pytest.approx(4.25)
 
 
 def test_colliders_of_objects_are_taken_and_given_back_while_the_env_runs(env):

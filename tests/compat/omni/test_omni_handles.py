@@ -67,6 +67,11 @@ def test_views_have_a_row_for_each_env(env):
     assert np.allclose(arms.get_joint_positions(), [[0.3, -0.4]] * 2, atol=0.1)
     single = prims.SingleArticulation('/World/env_1/robots/arm')
     assert single.get_joint_positions().tolist() == arms.get_joint_positions()[1].tolist()
+    arm, state = env.runner.current_tasks['1'].robots['arm'].articulation, arms.get_joints_state()
+    assert state.efforts[1].tolist() == single.get_joints_state().efforts.tolist() == arm.get_joint_efforts().tolist()
+    assert state.positions[1].tolist() == arm.get_joint_positions().tolist()
+    assert state.velocities[1].tolist() == arm.get_joint_velocities().tolist()
+    assert arms.get_link_index('lower') == arms.body_names.index('lower')
     with pytest.raises(ValueError, match='no prim path matches'):
         prims.XFormPrim('/World/env_.*/robots/leg')
 
@@ -356,8 +361,8 @@ def test_what_means_nothing_is_refused(env, call, error, message):
 @pytest.mark.parametrize(
     ('values', 'message'),
     [
-        ({'position': [0, 0, np.nan]}, "^env 0: position of 'cube' must be finite"),
-        ({'orientation': [0, 0, 1]}, r'orientation: expected 4 numbers'),
+        ({'position': [0, 0, np.nan]}, 'position must be 3 finite numbers, got'),
+        ({'orientation': [0, 0, 1]}, r"orientation of 'cube' must have shape \(4,\)"),
         ({'scale': [0, 1, 1]}, "^env 0: scale of 'cube' must be positive"),
         ({'mass': -1}, "^env 0: mass of 'cube' must be positive, got -1"),
     ],

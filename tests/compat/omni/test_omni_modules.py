@@ -231,5 +231,5 @@ def test_a_worker_of_a_distributed_run_has_them_before_it_imports_classes(tmp_pa
 
 @pytest.mark.parametrize('package', ['isaacsim', 'omni.isaac.kit'])
 def test_an_app_that_a_script_starts_itself_is_an_error_that_says_what_is_there(package: str, stand_ins):
-    with pytest.raises(ImportError, match=r'SimulationApp is not here.*env\.simulation_app'):
+    with pytest.raises(ImportError, match=r'SimulationApp is not available.*env\.simulation_app'):
         exec(f'from {package} import SimulationApp')

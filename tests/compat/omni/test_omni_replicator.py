@@ -169,7 +169,7 @@ def test_annotators_give_what_cameras_give(make_env, make_task, tmp_path):
 
 def test_what_replicator_adds_to_a_stage_says_what_to_use():
     rep: Any = importlib.import_module('omni.replicator.core')
-    with pytest.raises(ImportError, match='trigger is not here: RepCamera .* LearningCfg randomizes'):
+    with pytest.raises(ImportError, match='trigger is not available: RepCamera .* LearningCfg randomizes'):
         rep.trigger.on_frame()
     with pytest.raises(NotImplementedError, match='objects are in the task config'):
         rep.create.cube()

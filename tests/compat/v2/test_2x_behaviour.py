@@ -149,7 +149,7 @@ def test_a_bad_env_id_gives_none_and_takes_no_episode(old, make_env, bad, caplog
     assert env.reset([bad]) == ([None], [None])
     assert env.reset(env_ids=[1])[1][0].index == 2
     assert len(warnings(caplog)) == 1 and f'{bad!r} is not an env id' in warnings(caplog)[0]
-    with pytest.raises(ValueError, match='no env id'):
+    with pytest.raises(ValueError, match='not an env id'):
         make_env(tasks=4, env_num=3).reset([2, bad, 0])
 
 

@@ -62,7 +62,7 @@ ADVICE = {  # with a word of what its message says to use instead
 
 @pytest.mark.parametrize(('module', 'name'), ADVICE)
 def test_what_has_no_meaning_here_says_what_to_use(module: str, name: str):
-    with pytest.raises(ImportError, match=f'{name} of InternUtopia 2.x is not here: .*{ADVICE[module, name]}'):
+    with pytest.raises(ImportError, match=f'{name} of InternUtopia 2.x is not available: .*{ADVICE[module, name]}'):
         exec(f'from {module} import {name}')
     with pytest.raises(AttributeError):
         getattr(importlib.import_module(module), 'no_such_name')  # noqa: B009
@@ -119,7 +119,7 @@ def test_every_public_name_is_there_or_says_what_to_use(line: str):
         try:
             exec(f'from {module} import {name}')
         except ImportError as error:
-            assert f'{name} of InternUtopia 2.x is not here: ' in str(error)
+            assert f'{name} of InternUtopia 2.x is not available: ' in str(error)
 
 
 def test_a_class_has_one_identity_under_all_its_paths():

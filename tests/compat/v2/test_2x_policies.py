@@ -269,7 +269,7 @@ def test_the_packaged_policy_takes_the_place_of_a_file_that_cannot_be_run(
         obs, *_ = env.step([{'robot': {'move_by_speed': [0.5, 0.0, 0.0]}}])
     assert obs[0]['robot']['position'][0] > 0.2 and obs[0]['robot']['position'][2] > 0.7
     env.close()
-    said = [record.message for record in caplog.records if 'takes its place' in record.message]
+    said = [record.message for record in caplog.records if 'is used instead' in record.message]
     assert len(said) == 1 and str(file) in said[0]
 
 

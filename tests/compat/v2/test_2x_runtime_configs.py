@@ -137,11 +137,11 @@ class ClientSensor(BaseSensor):
 def test_a_field_enable_of_a_clients_class_is_its_own(start, caplog: pytest.LogCaptureFixture):
     env = start(JetbotRobotCfg(sensors=[ClientCameraCfg(name='own')], controllers=[move_by_speed_cfg]))
     assert env.get_observations()[0]['jetbot']['sensors'] == {'own': {'given': False}}
-    assert not [record for record in caplog.records if 'is off' in record.message]
+    assert not [record for record in caplog.records if 'is disabled' in record.message]
 
 
 def test_a_sensor_that_is_off_costs_a_warning(start, caplog: pytest.LogCaptureFixture):
     env = start(JetbotRobotCfg(sensors=[SensorCfg(name='eye', type='ClientSensor', enable=False)]), env_num=2)
     assert env.get_observations()[0]['jetbot']['sensors'] == {}
-    said = [record.message for record in caplog.records if 'is off' in record.message]
+    said = [record.message for record in caplog.records if 'is disabled' in record.message]
     assert len(said) == 1 and "sensor 'eye'" in said[0] and "robot 'jetbot'" in said[0]

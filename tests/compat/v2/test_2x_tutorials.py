@@ -77,4 +77,4 @@ def test_robots_walk_with_an_asset_folder_of_2x(tmp_path: Path):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_bytes(b'what this machine cannot read')
     said = run('walk_with_own_assets', modules=(), INTERNUTOPIA_ASSETS_PATH=str(tmp_path))
-    assert said.count('takes its place') == 4
+    assert said.count('is used instead') == 4

@@ -55,7 +55,7 @@ def test_a_demo_of_2x_runs_or_says_what_to_use(demo: str, tmp_path: Path):
     here, switch = Path(__file__).parent, {'INTERNUTOPIA_COMPAT': '2.x', 'MUJOCO_GL': 'egl'}
     done = run_script(here / 'scripts' / 'demos.py', [demo, str(tmp_path / 'results.jsonl')], here, switch, OURS)
     if demo.endswith('teleop'):
-        assert done.returncode == 1 and 'of InternUtopia 2.x is not here: internutopia teleop has' in done.stderr
+        assert done.returncode == 1 and 'of InternUtopia 2.x is not available: internutopia teleop has' in done.stderr
     else:
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -339,7 +339,7 @@ def test_envs_without_an_episode(make_env: Any, config: Any) -> None:
     env.reset()
     state = env.get_state()
     env.reset([1])
-    with pytest.raises(ValueError, match='set_state: env 1 holds no episode'):
+    with pytest.raises(ValueError, match='set_state: env 1 has no episode'):
         env.set_state(state)
     assert env.get_state().env_ids == (0,)
     env.close()

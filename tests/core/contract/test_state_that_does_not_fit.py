@@ -146,7 +146,7 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         r"'push'\\?\"\]\['_states'\]\[0\]\[0\] is .* not finite, and was ndarray of float32 \(2,\)",
     ),
     'no object': (lambda env: {'object_state': {}}, r'has other objects .*: metric'),
-    'no objects': (lambda env: {'object_state': None}, r'look at object_state'),
+    'no objects': (lambda env: {'object_state': None}, r'see object_state'),
     'shape in physics': (
         with_arrays(lambda name, a: np.zeros((7, *a.shape))),
         r'in another way than what saved it: .*time',
@@ -159,9 +159,9 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         lambda env: {'physics': dataclasses.replace(env.physics, arrays={**env.physics.arrays, 'more': np.zeros(1)})},
         r'what saved it: more',
     ),
-    'no physics': (lambda env: {'physics': None}, r'look at physics'),
-    'no result': (lambda env: {'last': None}, r'look at last'),
-    'ended': (lambda env: {'ended': 1}, r'look at ended'),
+    'no physics': (lambda env: {'physics': None}, r'see physics'),
+    'no result': (lambda env: {'last': None}, r'see last'),
+    'ended': (lambda env: {'ended': 1}, r'see ended'),
     'step': (lambda env: {'step': -1}, r'step=-1'),
     'noise': (lambda env: {'noise_key': 2**64}, r'noise_key=18446744073709551616'),
 }

@@ -359,7 +359,7 @@ def test_a_metric_that_is_not_finite_is_said(make_env, make_task, monkeypatch, c
     info = env.step([None] * 2)[4]
     assert np.isnan(info[1]['metrics']['share']['of'][1])
     assert [each for each in caplog.messages if 'share' in each] == [
-        "metric 'share' gave numbers that are not finite: results have null in their place"
+        "metric 'share' returned numbers that are not finite: results contain null instead"
     ]
 
 

@@ -195,7 +195,7 @@ def test_one_object_per_env(start: Any, tower: Any, rooms: dict[str, str]) -> No
         ({'vertical_rays': 16}, 'need a vertical_fov above 0'),
         ({'min_range': 5.0, 'max_range': 5.0}, 'max_range must be above min_range'),
         ({'max_range': np.inf}, 'max_range'),
-        ({'geom_groups': []}, 'could see nothing'),
+        ({'geom_groups': []}, 'would detect nothing'),
         ({'geom_groups': [6]}, 'geom_groups'),
     ],
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import pickle
+import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +22,7 @@ from internutopia.model.meshes.convex_parts import STATIC_TOLERANCE, Solid, part
 from internutopia.model.meshes.decomposition import ConvexPart, decompose
 from internutopia.model.meshes.sheets import FLAT_THICKNESS
 from internutopia.model.meshes.surfaces import Surface, pieces, simplified
+from internutopia.util.child_process import ChildProcess
 from internutopia.util.log import recorded_warnings
 
 if importlib.util.find_spec('coacd') is None:
@@ -388,21 +389,13 @@ def test_the_slowest_mesh_is_named(cache, trough, blocks, caplog):
 
 @pytest.mark.slow
 def test_an_interruption_keeps_what_was_decomposed(cache, trough, blocks, monkeypatch):
-    split, submit, coacd_is_done = decomposition._split, ThreadPoolExecutor.submit, threading.Event()
+    split = decomposition._split
 
-    def interrupted(job: Any) -> Any:
-        if job.name == 'third':
-            assert coacd_is_done.wait(600)
+    def interrupted(job: Any, *limits: Any) -> Any:
         if job.name == 'fourth':
             raise KeyboardInterrupt
-        return split(job)
+        return split(job, *limits)
 
-    def submitted(pool: Any, *args: Any) -> Any:
-        future = submit(pool, *args)
-        future.add_done_callback(lambda _: coacd_is_done.set())
-        return future
-
-    monkeypatch.setattr(ThreadPoolExecutor, 'submit', submitted)
     monkeypatch.setattr(decomposition, '_split', interrupted)
     cubes = [blocks(np.multiply(CUBE, size), CUBE, CUBE, SOLID) for size in (1.0, 2.0, 3.0)]
     with pytest.raises(KeyboardInterrupt):
@@ -426,3 +419,25 @@ def test_no_meshes_and_meshes_without_a_surface_have_no_parts(cache, runs: list[
     assert decompose([]) == []
     points, faces = blocks(CUBE, CUBE, CUBE, SOLID)
     assert decompose([(points * 0, faces)]) == [[]] and not runs
+
+
+@pytest.mark.slow
+def test_all_cores_share_the_work_and_the_parts_are_the_same(cache, trough, skewed_room, blocks, monkeypatch):
+    meshes = [trough, skewed_room, blocks(CUBE, CUBE, CUBE, SOLID)]
+    alone = decompose(meshes, finest=[STATIC_TOLERANCE] * 3)
+    shutil.rmtree(cache)
+    call, called = ChildProcess.call, list[str]()
+
+    def counted(process: Any, timeout: Any, function: Any, *args: Any) -> Any:
+        called.append(function.__name__)
+        return call(process, timeout, function, *args)
+
+    monkeypatch.setattr(ChildProcess, 'call', counted)
+    monkeypatch.setattr(decomposition, 'SHARED_TRIANGLES', 1)
+    monkeypatch.setattr(decomposition, '_core_count', lambda: 2)
+    shared = decompose(meshes, finest=[STATIC_TOLERANCE] * 3)
+    assert called.count('_split') == called.count('_finished') == 3
+    for one, other in zip(alone, shared, strict=True):
+        assert len(one) == len(other)
+        for part, same in zip(one, other, strict=True):
+            np.testing.assert_array_equal(part.vertices, same.vertices)

@@ -55,7 +55,7 @@ def test_the_commands(file: Path) -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['add', 'ada'], "user 'ada' has a token already"),
+        (['add', 'ada'], "user 'ada' already has a token"),
         (['add', 'a b'], "user 'a b': a name is"),
         (['add', ''], "user '': a name is"),
         (['remove', 'eve'], "has no user 'eve'; it has ada"),

@@ -261,7 +261,7 @@ def test_text_that_is_not_utf8_is_told_with_its_place(tmp_path):
 def test_a_path_that_is_not_utf8_is_told(tmp_path):
     file = Path(os.fsdecode(os.fsencode(tmp_path) + b'/caf\xe9.usda'))
     file.write_text(STAGE)
-    with pytest.raises(ValueError, match='not UTF-8, which OpenUSD needs'):
+    with pytest.raises(ValueError, match='not UTF-8, which OpenUSD requires'):
         usd.load(file)
 
 

@@ -1,0 +1,61 @@
+"""Rooms from above, in pictures of default cameras: without their ceiling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from internutopia.config import SimConfig
+
+FLOOR = '<geom type="box" size="3 3 0.05" pos="0 0 -0.05" rgba="0.2 0.2 0.2 1"/>'
+THING = '<geom type="box" size="0.4 0.4 0.4" pos="0 0 0.4" rgba="1 0 0 1"/>'
+POST = '<geom type="box" size="0.3 0.3 2" pos="2.5 2.5 2" rgba="0 0 1 1"/>'
+SCENES = {
+    'ceiling': f'{FLOOR}{THING}{POST}<geom type="box" size="3 3 0.05" pos="0 0 2.5" rgba="0 1 0 1"/>',
+    'porch': f'{FLOOR}{THING}{POST}<geom type="box" size="1 3 0.05" pos="-2 0 2.5" rgba="0 1 0 1"/>',
+    'open': f'{FLOOR}{THING}{POST}',
+}
+
+
+@pytest.fixture
+def render(make_env, make_task, write_model, opengl):
+    """Renders one or two envs of a scene; returns the pixels that show the ceiling, the thing and the post."""
+
+    def take(scene: str, camera: Any = None, envs: int = 1) -> tuple[int, int, int]:
+        light = '<light dir="0 0 -1" directional="true" diffuse="1 1 1"/>'
+        path = write_model(scene, f'<worldbody>{light}{SCENES[scene]}</worldbody>')
+        env = make_env(
+            tasks=[make_task(scene_asset_path=path)] * envs, env_num=envs, simulator=SimConfig(render_quality='fast')
+        )
+        env.reset()
+        picture = env.render(camera, (160, 120)).astype(int)
+        env.close()
+        found = [picture[..., k] > 1.5 * np.delete(picture, k, axis=-1).max(axis=-1) + 20 for k in (1, 0, 2)]
+        return found[0].sum(), found[1].sum(), found[2].sum()
+
+    return take
+
+
+@pytest.mark.parametrize('camera', [None, 'top'])
+def test_default_cameras_see_into_a_room(render, camera):
+    ceiling, thing, post = render('ceiling', camera)
+    assert ceiling == 0 and thing > 30 and post > 0  # of the post, what is below the ceiling
+
+
+def test_a_camera_that_the_caller_places_sees_what_is_there(render):
+    ceiling, thing, _ = render('ceiling', ((-6.0, -6.0, 6.0), (0.0, 0.0, 0.0)))
+    assert ceiling > 1000 and thing == 0
+    ceiling, thing, _ = render('ceiling', ((-2.5, -2.5, 1.5), (0.0, 0.0, 0.5)))  # inside
+    assert thing > 100
+
+
+def test_nothing_is_cut_without_a_ceiling_over_most_of_the_floor(render):
+    assert render('porch')[0] > 100
+    assert render('open')[2] > 1.5 * render('ceiling')[2]  # the whole post
+
+
+def test_each_env_of_a_picture_has_its_own_ceiling(render):
+    ceiling, thing, _ = render('ceiling', None, 2)
+    assert ceiling == 0 and thing > 30
