@@ -29,6 +29,7 @@ from internutopia_extension import import_extensions
 from internutopia_extension.configs import robots
 from internutopia_extension.configs.controllers import (
     ActuatorControllerCfg,
+    ChunkControllerCfg,
     LearnedControllerCfg,
     MoveBySpeedControllerCfg,
     RecoverControllerCfg,
@@ -86,7 +87,12 @@ def _learned() -> LearnedControllerCfg:
 _ON_OTHER_ROBOTS: dict[str, tuple[type[RobotCfg], list[ControllerCfg]]] = {
     'motors': (
         GenericRobotCfg,
-        [ActuatorControllerCfg(), RecoverControllerCfg(name='recover', recover_height=0.5), _learned()],
+        [
+            ActuatorControllerCfg(),
+            ChunkControllerCfg(name='chunk'),
+            RecoverControllerCfg(name='recover', recover_height=0.5),
+            _learned(),
+        ],
     ),
     'h1': (h1.H1RobotCfg, [_walking(h1.move_by_speed_cfg)]),
 }

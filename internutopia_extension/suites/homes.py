@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,23 +28,11 @@ from internutopia_extension.configs.robots.ridgeback_franka import (
 )
 from internutopia_extension.configs.tasks import JointGoalCfg, NearCfg, PlacementCfg, TabletopTaskCfg
 from internutopia_extension.suites import tabletop
+from internutopia_extension.suites.apartment import FURNITURE, SCENE, SITES, TABLE, Site
+from internutopia_extension.suites.homes_expert import expert
 from internutopia_extension.suites.things import CUBES, PAD, arm_cameras, disturbed_home, of, things, unseen
 from internutopia_extension.suites.variants import SuiteTask
 
-SCENE = 'scenes/apartment.usda'
-FURNITURE = {
-    'sofa': ((-3.2, -1.2), (1.95, 2.75)),
-    'coffee table': ((-2.65, -1.75), (0.8, 1.3)),
-    'dining table': ((-2.95, -1.85), (-2.1, -1.0)),
-    'crate': ((0.3, 0.7), (1.7, 2.1)),
-    'shelf': ((-0.62, 1.02), (-2.85, -2.55)),
-    'bed': ((2.1, 3.6), (0.77, 2.85)),
-    'wardrobe': ((2.1, 3.7), (-2.85, -2.25)),
-}
-"""Lowest and highest x, and y, of the furniture of the scene that the robot can come near to."""
-DOORWAY = 1.46, 0.0
-"""Middle of the doorway, which leads along x."""
-TABLE = 0.5, 0.6, 0.4  # depth, width and height
 _NEAR = 0.9  # of the robot from a piece of furniture, at most
 
 _START = (-0.9, -0.4), (0.2, 0.7)  # lowest and highest x and y of the robot at the start
@@ -58,28 +45,6 @@ _TRIES = 10_000
 _CAMERA, _LOOKS = (0.3, 0.0, 1.3), (1.2, 0.0, 0.5)  # on the base
 _CAMERA_MOVED = (0.3, 0.2, 1.3), (0.3, -0.2, 1.3), (0.2, 0.0, 1.5), (0.4, 0.0, 1.1)
 
-
-@dataclass(frozen=True)
-class Site:
-    """Place of a table: its middle `(x, y)`, and the heading [rad] of a robot in front of it."""
-
-    place: tuple[float, float]
-    heading: float
-
-    def at(self, ahead: float, left: float = 0.0) -> np.ndarray:
-        """Return the place `(2,)` that is that far from its middle, seen from the robot."""
-        cos, sin = math.cos(self.heading), math.sin(self.heading)
-        return np.array(self.place) + [cos * ahead - sin * left, sin * ahead + cos * left]
-
-
-SITES = (
-    Site((-0.45, 2.65), math.pi / 2),
-    Site((1.12, 1.1), 0.0),
-    Site((3.68, 0.0), 0.0),
-    Site((1.84, -1.45), math.pi),
-    Site((-3.65, 0.05), math.pi),
-)
-"""Where tables stand: in the first room, and the third and fourth in the second."""
 
 _TASKS = {
     'go_to': SuiteTask(
@@ -155,12 +120,6 @@ def task_config(spec: EpisodeSpec) -> TaskCfg:
     )
 
 
-def site_of(task: TabletopTaskCfg, name: str) -> Site:
-    """Return where the table stands on which an object is at the start."""
-    places = {each.name: each.position[:2] for each in task.objects}
-    return min(SITES, key=lambda site: math.dist(site.place, places[name]))
-
-
 def _start(rng: np.random.Generator) -> tuple[float, float, float]:
     """Return x, y and heading of the robot."""
     return (*rng.uniform(*_START).tolist(), float(rng.uniform(-math.pi, math.pi)))
@@ -227,12 +186,6 @@ def _turn(heading: float) -> tuple[float, float, float, float]:
     return math.cos(heading / 2), 0.0, 0.0, math.sin(heading / 2)
 
 
-def _expert(task: TabletopTaskCfg) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    from internutopia_extension.suites.homes_expert import expert
-
-    return expert(task)
-
-
 SUITE = Suite(
     name='InternUtopia/Homes',
     tasks={name: task.chosen(None).phrases[0] for name, task in _TASKS.items()},
@@ -252,6 +205,6 @@ SUITE = Suite(
     simulator=tabletop.simulator,
     task_config=task_config,
     objects=tabletop.object_names,
-    expert=_expert,
+    expert=expert,
 )
 """The suite."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from internutopia.util.rotations import wrap_angle, yaw_of
 from internutopia_extension.configs.tasks import JointGoalCfg, NearCfg, PlacementCfg, TabletopTaskCfg
-from internutopia_extension.suites.homes import DOORWAY, TABLE, Site, site_of
+from internutopia_extension.suites.apartment import DOORWAY, TABLE, Site, site_of
 from internutopia_extension.suites.scripted import HIGH, Command, Following, Part, Plan, Vector, handle, put, take
 from internutopia_extension.tasks.navigation_task import map_of
 

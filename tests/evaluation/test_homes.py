@@ -18,7 +18,8 @@ from internutopia.evaluation.suites import episode_name, find_suite
 from internutopia.navigation.agent import StartingScene
 from internutopia.util.imports import load_extensions
 from internutopia_extension.configs.tasks import NearCfg
-from internutopia_extension.suites.homes import FURNITURE, SCENE, SUITE, site_of
+from internutopia_extension.suites.apartment import FURNITURE, SCENE, site_of
+from internutopia_extension.suites.homes import SUITE
 
 ROBOT = SUITE.arm.robot
 
