@@ -13,10 +13,11 @@ from internutopia.cli.command import command
 from internutopia.cli.options import (
     ASKED,
     NOT_RECORDED,
+    ON_POLICY_ERROR,
     ClientOptions,
     Envs,
-    OnPolicyError,
     Overwrite,
+    PolicyErrorRule,
     Processes,
     RecordOptions,
     Resume,
@@ -55,13 +56,16 @@ _FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is teleporte
 def evaluate_nav(
     context: typer.Context,
     source: Annotated[
-        Path, typer.Argument(help='Episode file, also .json(.gz) of VLN-CE or Habitat; see docs/navigation.md.')
+        Path,
+        typer.Argument(
+            help='Episode file, also .json(.gz) of VLN-CE or Habitat; see docs/navigation.md.', metavar='EPISODES'
+        ),
     ],
     policy: Annotated[
         str,
         typer.Option(
             help='expert (uses the map), random, module:function, called with the task at the start of an episode, '
-            'http://... (own protocol), ws://... (openpi), zmq://... (GR00T) or internnav://... (InternNav).'
+            'http://... (our protocol), ws://... (openpi), zmq://... (GR00T) or internnav://... (InternNav).'
         ),
     ] = 'expert',
     robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
@@ -76,7 +80,7 @@ def evaluate_nav(
         ),
     ] = None,
     asked: ClientOptions = ASKED,
-    on_policy_error: OnPolicyError | None = None,
+    on_policy_error: Annotated[PolicyErrorRule | None, ON_POLICY_ERROR] = None,
     envs: Envs = 8,
     processes: Processes = None,
     success_distance: Annotated[

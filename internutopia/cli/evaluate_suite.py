@@ -12,10 +12,11 @@ from internutopia.cli.command import command
 from internutopia.cli.options import (
     ASKED,
     NOT_RECORDED,
+    ON_POLICY_ERROR,
     ClientOptions,
     Envs,
-    OnPolicyError,
     Overwrite,
+    PolicyErrorRule,
     Processes,
     RecordOptions,
     Resume,
@@ -44,7 +45,7 @@ def evaluate_suite(
     policy: Annotated[
         str,
         typer.Option(
-            help='http://... (own protocol), ws://... (openpi), zmq://... (GR00T), lerobot:PATH, module:function, '
+            help='http://... (our protocol), ws://... (openpi), zmq://... (GR00T), lerobot:PATH, module:function, '
             'expert or random.'
         ),
     ],
@@ -72,7 +73,7 @@ def evaluate_suite(
         float | None,
         number_option(min=0.0, max=MAX_COUNT, help='Coefficient of temporal ensembling, such as 0.01; default: off.'),
     ] = None,
-    on_policy_error: OnPolicyError = 'fail',
+    on_policy_error: Annotated[PolicyErrorRule, ON_POLICY_ERROR] = 'fail',
     render_quality: Annotated[
         Literal['plain', 'fast', 'full'],
         typer.Option(help='Quality of the images: plain takes a sixth to a third of the time of fast.'),

@@ -223,10 +223,10 @@ class ClientOptions:
 
 
 ASKED = ClientOptions()
-OnPolicyError = Annotated[
-    Literal['fail', 'retry', 'skip', 'stop'],
-    typer.Option(help='If the policy raises an error: fail the episode, retry it twice, skip it, or stop the run.'),
-]
+PolicyErrorRule = Literal['fail', 'retry', 'skip', 'stop']
+ON_POLICY_ERROR = typer.Option(
+    help='If the policy raises an error: fail the episode, retry it twice, skip it, or stop the run.'
+)
 
 
 def _print_dataset(folder: Path) -> None:
