@@ -138,7 +138,7 @@ def path_length(state: RobotState) -> Array:
 def spl(state: RobotState, name: CommandName, radius: float) -> Array:
     """`success` times l / max(p, l), shortest path l, actual path p `(n,)` (Anderson et al. 2018, arXiv:1807.06757).
 
-    It is 1 for a success with a path of up to 0.1 m.
+    It is 1 for a success with a path of up to 0.1 m. A success is within `radius` [m].
     """
     shortest, length = state.command(name)[:, 3], path_length(state)
     efficiency = state.xp.where(length <= shortest.clip(min=STILL), 1.0, shortest / length.clip(min=STILL))

@@ -51,7 +51,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     'Stable-Baselines3 model': {
         'internutopia/rl/sb3_model.py': {'pickle.Unpickler': 1, 'pickle.loads': 1, 'torch.load': 1},
     },
-    'Task of a file': {
+    'Task named by a file': {
         'internutopia/rl/registration.py': {'gymnasium.make': 1},
         'internutopia/rl/task_envs.py': {'importlib.import_module': 1},
         'internutopia/rl/training/tasks.py': {'importlib.import_module': 2},
@@ -69,7 +69,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
             'sys.meta_path': 2,
         },
     },
-    'Programs that are found by name': {
+    'Programs started by name': {
         'internutopia/util/child_process.py': {
             'ctypes.CDLL': 1,
             'pickle.load': 2,
@@ -84,7 +84,7 @@ LISTED: dict[str, dict[str, dict[str, int]]] = {
     'Cache folder': {
         'internutopia/model/scene_cache.py': {'mujoco.MjModel.from_binary_path': 1},
     },
-    'Scene of a server': {
+    'Scene from a server': {
         'internutopia/remote/workers.py': {'mujoco.MjModel.from_binary_path': 1},
     },
     'Ray cluster': {

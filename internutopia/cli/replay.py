@@ -11,6 +11,7 @@ import typer
 from internutopia.cli.command import command
 from internutopia.cli.options import LOOPBACK, Trust, Viewer, ViewerAddress, number_option, open_viewer
 from internutopia.util.bounds import MAX_COUNT
+from internutopia.util.imports import import_named
 
 if TYPE_CHECKING:
     from internutopia.recording import Replay, ReplayCamera
@@ -47,6 +48,9 @@ def replay(
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
     trust: Trust = False,
+    module: Annotated[
+        str | None, typer.Option(help='Module to import first, with your own terms or classes.', metavar='MODULE')
+    ] = None,
 ) -> int:
     """Replay a recorded episode: its exact states, or its actions."""
     from internutopia.recording import Dataset, Looks, Replay, ReplayCamera, augment
@@ -61,6 +65,8 @@ def replay(
             raise ValueError(f'{option} applies to images: add --video FILE, or --out NEW')
     if actions and (video is not None or address is not None):
         raise ValueError('--actions compares states and renders nothing: omit --video and --viewer')
+    if module is not None:
+        import_named(module)
     looks = None if appearance is None else Looks.read(appearance)
     place = None if camera is None else ReplayCamera.read(camera)
     dataset = Dataset(folder)

@@ -10,6 +10,7 @@ Options (gravity, solver, cone, ...): see `options`.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from pathlib import Path
 
 import mujoco
@@ -239,11 +240,9 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
             geom.density = obj.density
         if not obj.collider:
             geom.contype = geom.conaffinity = 0
-        elif obj.dynamic or obj.friction is not None:
+        elif obj.dynamic:
             make_rigid(geom)
-        if obj.friction is not None:
-            geom.friction = [obj.friction, *geom.friction[1:]]
-            geom.priority = 1  # else the greater one of two counts
+        _set_friction([geom], obj)
         return []
     assert obj.asset is not None
     bolted = not obj.dynamic and _is_bolted(child, obj.asset)
@@ -255,11 +254,20 @@ def _attach_object(spec: mujoco.MjSpec, obj: ObjectSpec, child: mujoco.MjSpec | 
     if not obj.collider:
         for geom in child.geoms:
             geom.contype = geom.conaffinity = 0
+    _set_friction(child.geoms, obj)
     for pair in list(child.pairs):  # of parts that are one body now
         child.delete(pair)
     adopt_settings(child, spec)
     spec.attach(child, frame=body.add_frame(), prefix=object_body(obj.name) + '/')
     return [body.name] if bolted else []
+
+
+def _set_friction(geoms: Iterable[mujoco.MjsGeom], obj: ObjectSpec) -> None:
+    """Let the friction of an object, if one is given, count whatever its geoms touch."""
+    for geom in geoms if obj.friction is not None else ():
+        make_rigid(geom)  # what it touches does not count for that either
+        geom.friction = [obj.friction, *geom.friction[1:]]
+        geom.priority = 1
 
 
 def _add_shape(spec: mujoco.MjSpec, body: mujoco.MjsBody, obj: ObjectSpec) -> mujoco.MjsGeom:

@@ -180,8 +180,8 @@ class ObjectSpec:
     `shape`: of an object without an asset; the axis of round ones is z, a cone's tip is up, a capsule's ends are half
     spheres of its width, a plane has no end and is not dynamic. `dynamic` objects move under physics, the others stay
     where they are put. `collider=False` makes it visual only. `mass` [kg] wins over `density` [kg/m3]; with neither,
-    the asset's own (or 1000 kg/m3) counts. `friction` of a shape, if given, counts whatever it touches, but for the
-    greater one of two that have one. `prim_path`: where it is below its env, on a stage; `/objects/<name>` if
+    the asset's own (or 1000 kg/m3) counts. `friction`, if given, counts whatever it touches, but for the greater one
+    of two that have one. `prim_path`: where it is below its env, on a stage; `/objects/<name>` if
     empty. `raw_lengths`, `ignore_usd_defaults`: as of a `SceneSpec`.
     """
 

@@ -56,7 +56,7 @@ class Dataset:
         path = self.folder / _FACTS
         if not path.is_file():
             raise FileNotFoundError(f'{self.folder} is not a recorded dataset: there is no {_FACTS}')
-        self.facts = _read_json(path, 'take it from a copy, or from a dataset of a run with the same options')
+        self.facts = _read_json(path, 'restore it from a copy, or from a dataset of a run with the same options')
         if self.facts.get('version') != _VERSION:
             raise ValueError(f'{path}: version {self.facts.get("version")!r}; this program reads {_VERSION}')
         self._paths = sorted(self.episodes_folder.glob(f'episode-*{SUFFIX}'))

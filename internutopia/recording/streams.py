@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from internutopia.util.imports import install_hint
 
-ADVICE = 'take it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
+ADVICE = 'restore it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
 """Advice for a file of pictures that is gone or damaged."""
 CODEC = 'libx264'
 PART = '.part'

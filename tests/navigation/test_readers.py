@@ -170,7 +170,7 @@ def test_scans_of_internnav_have_z_up_already(tmp_path):
         ({'instruction': 3}, "'int' object"),
         ({'goals': [3]}, "'int' object"),
         ({'scene_id': 'elsewhere'}, "scene 'elsewhere' is not among those of `scenes`"),
-        ({'episode_id': 3}, 'an episode of this id already'),
+        ({'episode_id': 3}, 'an episode with this id'),
     ],
 )
 def test_episodes_that_are_wrong_are_left_out_and_named(tmp_path, caplog, change, reason):

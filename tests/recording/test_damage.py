@@ -101,13 +101,17 @@ def test_a_table_that_is_cut_off_costs_nothing(
         (
             'lerobot',
             EPISODE,
-            'episode-000001.npz is damaged .*: take it from a copy, or move it elsewhere',
+            'episode-000001.npz is damaged .*: restore it from a copy, or move it elsewhere',
         ),
-        ('lerobot', VIDEO, 'front.rgba.mp4 is damaged .*: take it from a copy; `internutopia replay FOLDER --out NEW`'),
+        (
+            'lerobot',
+            VIDEO,
+            'front.rgba.mp4 is damaged .*: restore it from a copy; `internutopia replay FOLDER --out NEW`',
+        ),
         (
             'hdf5',
             PICTURES,
-            r'front.rgba.raw is damaged, it has \d+ bytes instead of 18432: take it from a copy; `',
+            r'front.rgba.raw is damaged, it has \d+ bytes instead of 18432: restore it from a copy; `',
         ),
     ],
 )
@@ -131,7 +135,7 @@ def test_what_was_recorded_and_is_cut_off_is_named(
 def test_pictures_that_are_gone_are_named(copy_of: Callable[[str], Recorded], format: str, file: str) -> None:
     folder, *_ = copy_of(format)
     (folder / file).unlink()
-    message = rf'{Path(file).name} is missing: take it from a copy; `internutopia replay FOLDER --out NEW` takes all'
+    message = rf'{Path(file).name} is missing: restore it from a copy; `internutopia replay FOLDER --out NEW` takes all'
     with pytest.raises(ValueError, match=message):
         export(Dataset(folder))
     command = ['replay', str(folder), '--out', str(folder.with_name('new'))]
@@ -163,5 +167,7 @@ def test_a_damaged_config_is_named_and_mended_by_the_run_that_goes_on(copy_of: C
 def test_damaged_facts_are_named(copy_of: Callable[[str], Recorded], size: int | None) -> None:
     folder, *_ = copy_of('hdf5')
     cut(folder / 'dataset.json', size)
-    with pytest.raises(ValueError, match='dataset.json is damaged .*: take it from a copy, or from a dataset of a run'):
+    with pytest.raises(
+        ValueError, match='dataset.json is damaged .*: restore it from a copy, or from a dataset of a run'
+    ):
         Dataset(folder)

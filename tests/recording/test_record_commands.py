@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +126,36 @@ def test_an_evaluation_is_recorded(tmp_path: Path, learning_config: Config) -> N
     for episode in dataset:
         np.testing.assert_array_equal(episode.action_rows()[''], np.full((4, 2), 0.25))
         assert episode.facts['metrics']['return'] == pytest.approx(result.mean_return)
+
+
+@pytest.mark.slow
+def test_terms_of_ones_own_module_are_imported_for_a_replay(tmp_path: Path, learning_config: Config) -> None:
+    (tmp_path / 'my_terms.py').write_text(
+        'from internutopia.rl import term\n\n\n'
+        "@term('observation')\ndef doubled(state):\n    return 2 * state.joint_positions\n"
+    )
+    script = tmp_path / 'record.py'
+    script.write_text(
+        'import sys\nimport numpy as np\nimport my_terms\n'
+        'from internutopia import Config\nfrom internutopia.cli.options import RecordOptions\n'
+        'from internutopia.rl.training.evaluation import evaluate\n'
+        'from internutopia_extension import import_extensions\n'
+        "import_extensions()\noptions = RecordOptions('data', 'hdf5')\n"
+        'zero = lambda obs: np.zeros((2, 2), np.float32)\n'
+        "evaluate(zero, Config.from_yaml('config.yaml'), beside=options.attached)\n"
+    )
+    task = learning_config.task_configs[0]
+    assert task.learning is not None
+    learning = task.learning.update(observations=[{'term': 'doubled'}])
+    config = learning_config.update(task_configs=[task.update(learning=learning)])
+    config.to_yaml(tmp_path / 'config.yaml')
+
+    def run(*command: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    recorded = run(sys.executable, script)
+    assert recorded.returncode == 0, recorded.stderr
+    replay = [sys.executable, '-m', 'internutopia', 'replay', 'data']
+    without, named = run(*replay), run(*replay, '--module', 'my_terms')
+    assert without.returncode == 2 and "no observation term 'doubled'" in without.stderr
+    assert named.returncode == 0 and 'bitwise identical' in named.stdout, named.stderr

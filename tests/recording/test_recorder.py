@@ -327,7 +327,7 @@ def test_a_rate_that_the_steps_do_not_allow_is_refused(tmp_path: Path, config: C
 
 def test_folders_that_hold_something_else_are_refused(tmp_path: Path, config: Config, make_config: MakeConfig) -> None:
     record(tmp_path / 'data', config, format='hdf5')
-    with pytest.raises(ValueError, match='holds a dataset: record to another folder'):
+    with pytest.raises(ValueError, match='already has a dataset: record to another folder'):
         Recorder(tmp_path / 'data', config, 'hdf5')
     other = make_config(seed=7)
     with pytest.raises(ValueError, match='holds a dataset of another config: seed: 0 -> 7'):
@@ -369,7 +369,7 @@ def test_a_damaged_episode_is_named(tmp_path: Path, config: Config) -> None:
     dataset = Dataset(tmp_path / 'data')
     file = dataset.path_of(1)
     os.truncate(file, file.stat().st_size // 2)
-    with pytest.raises(ValueError, match='episode-000001.npz is damaged.*take it from a copy'):
+    with pytest.raises(ValueError, match='episode-000001.npz is damaged.*restore it from a copy'):
         dataset[1]
     before = (tmp_path / 'data' / 'data.hdf5').read_bytes()
     with pytest.raises(ValueError, match='episode-000001.npz is damaged'):

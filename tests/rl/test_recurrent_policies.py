@@ -133,7 +133,7 @@ def test_each_env_has_its_own_state(tmp_path: Path, name: str, write: Any, order
         single, alone = policy.step(INPUTS[step, :1], alone)
         np.testing.assert_allclose(actions, due, atol=CLOSE)
         assert np.array_equal(single[0], actions[0])  # to the bit, whatever other rows there are
-    with pytest.raises(ValueError, match='it is run by a MoveBySpeedController, which keeps that of each env'):
+    with pytest.raises(ValueError, match='run it with a MoveBySpeedController, which keeps that of each env'):
         policy(INPUTS[0])
 
 

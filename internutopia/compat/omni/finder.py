@@ -66,6 +66,7 @@ MODULES = {
     'omni.timeline': f'{_HERE}.app:TIMELINE',
     'omni.kit.app': f'{_HERE}.app:APP',
     'omni.physx': f'{_HERE}.app:PHYSX',
+    'omni.physx.scripts.utils': 'internutopia.compat.v2.core_util:OF_PHYSX',
     'omni.replicator.core': f'{_HERE}.replicator:REPLICATOR',
 }
 """Importable modules, and the module whose own names each has; `module:NAMES` if only those of that tuple, or of

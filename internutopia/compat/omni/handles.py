@@ -14,6 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from internutopia.compat.omni import mirror
+from internutopia.compat.omni.adding import add_referenced
 from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_local_matrix
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -51,6 +52,7 @@ class SingleXFormPrim(Ready):
     """
 
     _default_name: ClassVar[str] = 'xform_prim'
+    _moves: ClassVar[bool] = False  # whether methods of the body are the handle's, such as those of its velocities
 
     def __init__(
         self,
@@ -79,10 +81,9 @@ class SingleXFormPrim(Ready):
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of what physics has at the path."""
-        body = None if name.startswith('_') else self._body
-        if body is None:
+        if name.startswith('_') or not self._moves:
             raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
-        return getattr(body, name)
+        return getattr(self._body, name)
 
     @property
     def _body(self) -> Any:
@@ -167,32 +168,83 @@ class SingleXFormPrim(Ready):
 
 
 class SingleGeometryPrim(SingleXFormPrim):
-    """A prim with a shape; collisions are those of the asset."""
+    """A prim with a shape. What it collides as is that of the asset.
+
+    A USD file that `add_reference_to_stage` put at the path becomes an object that stays in place, and that things
+    touch with `collision=True`.
+    """
+
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'geometry_prim',
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        *,
+        collision: bool = False,
+        **options: Any,
+    ):
+        place = {'position': position, 'translation': translation, 'orientation': orientation, 'scale': scale}
+        is_new = add_referenced(prim_path, name, **place, dynamic=False, collider=collision)
+        super().__init__(prim_path, name, visible=visible, **({} if is_new else place), **options)
+
+    def set_collision_enabled(self, enabled: bool) -> None:
+        """Let the object collide, or not, until its episode ends. NotImplementedError for what is no object."""
+        change_object(self.prim_path, collider=bool(enabled))
+
+    def get_collision_enabled(self) -> bool:
+        """Return True unless the object does not collide."""
+        scene = IScene.at(self.prim_path)
+        name = scene.object_paths.get(self.prim_path)
+        return all(each.collider for each in scene.model.objects if each.name == name)
+
+    def set_collision_approximation(self, approximation_type: str) -> None:
+        """Do nothing, with a warning: a shape collides as what it is, a mesh as its file says."""
+        warn_once('collision approximation %r of %s is ignored', approximation_type, self.prim_path)
+
+    def apply_physics_material(self, physics_material: Any, weaker_than_descendants: bool = False) -> None:
+        """Give the object the friction of a material, until its episode ends. NotImplementedError for what is none."""
+        change_object(self.prim_path, friction=friction_of(physics_material))
 
 
 class SingleRigidPrim(SingleXFormPrim):
-    """A rigid body. ValueError if none is at the path. Velocities and mass are those of an `IRigidBody`."""
+    """A rigid body. Velocities and mass are those of an `IRigidBody`. ValueError if none is at the path.
+
+    A USD file that `add_reference_to_stage` put at the path becomes an object that physics moves.
+    """
+
+    _moves = True
 
     def __init__(
         self,
         prim_path: str,
         name: str = 'rigid_prim',
-        *placement: Any,
+        position: Any = None,
+        translation: Any = None,
+        orientation: Any = None,
+        scale: Any = None,
+        visible: bool | None = None,
+        *,
         mass: float | None = None,
         density: float | None = None,
         linear_velocity: Any = None,
         angular_velocity: Any = None,
         **options: Any,
     ):
-        super().__init__(prim_path, name, *placement, **options)
+        place = {'position': position, 'translation': translation, 'orientation': orientation, 'scale': scale}
+        is_new = add_referenced(prim_path, name, **place, mass=mass, density=density)
+        super().__init__(prim_path, name, visible=visible, **({} if is_new else place), **options)
         if not isinstance(self._body, IRigidBody):
             raise ValueError(
                 f'{prim_path!r} is no rigid body of an env: links, objects of the task and movable bodies of the scene '
                 'are; omni.isaac.core.objects.DynamicCuboid adds one'
             )
-        if density is not None:
+        if density is not None and not is_new:
             raise NotImplementedError(f'{prim_path}: set a mass; densities are set in configs and files')
-        if mass is not None:
+        if mass is not None and not is_new:
             self.set_mass(mass)
         if linear_velocity is not None:
             self.set_linear_velocity(linear_velocity)
@@ -203,7 +255,7 @@ class SingleRigidPrim(SingleXFormPrim):
 class SingleArticulation(SingleXFormPrim):
     """A robot. ValueError if none is at the path. What it has besides the methods of a prim is an `IArticulation`'s."""
 
-    _default_name = 'articulation'
+    _default_name, _moves = 'articulation', True
 
     @override
     def _find(self) -> IArticulation:
@@ -231,6 +283,28 @@ class SingleArticulation(SingleXFormPrim):
     def get_measured_joint_efforts(self, joint_indices: Any = None) -> Any:
         """Return the forces of the drives `(k,)` [N·m or N]."""
         return self._body.get_joint_efforts(joint_indices)
+
+
+def change_object(prim_path: str, **changes: Any) -> None:
+    """Change `collider` or `friction` of the object at a prim path until its episode ends.
+
+    NotImplementedError for what is no object of the task.
+    """
+    scene = IScene.at(prim_path)
+    if prim_path not in scene.object_paths:
+        objects = ', '.join(scene.object_paths) or 'none'
+        raise NotImplementedError(
+            f'{", ".join(changes)} of {prim_path!r}: it is no object of the task; objects: {objects}. Colliders and '
+            'materials of robots and scenes are those of their files, see internutopia.core.util.physics'
+        )
+    scene.change_object(scene.object_paths[prim_path], **changes)
+
+
+def friction_of(physics_material: Any) -> float | None:
+    """Return what an object takes of a material: its dynamic friction. Its restitution costs a warning."""
+    if physics_material.get_restitution():
+        warn_once('restitution of physics materials is ignored: objects do not bounce')
+    return physics_material.get_dynamic_friction()
 
 
 def joints_state(robots: Any) -> SimpleNamespace:

@@ -219,7 +219,8 @@ class _ShownEnv:
         members: dict[str, Any] = {f'{scene.root_path}/scene': spec}
         for paths, specs in ((scene.robot_paths, spec.robots), (scene.object_paths, spec.objects)):
             by_name: dict[str, Any] = {each.name: each for each in specs}
-            members.update({path: by_name[name] for path, name in paths.items()})
+            # an object whose class adds it has a path before it is there
+            members.update({path: by_name[name] for path, name in paths.items() if name in by_name})
         for path in self._members.keys() - members.keys():
             self._stage.RemovePrim(path)
         for path in members.keys() - self._members.keys():

@@ -15,11 +15,11 @@ import numpy as np
 from typing_extensions import override
 
 from internutopia.compat.numbers import checked_numbers
-from internutopia.compat.omni.handles import Ready, SingleGeometryPrim
+from internutopia.compat.omni.adding import as_tuple, path_below, place_in_env
+from internutopia.compat.omni.handles import Ready, SingleGeometryPrim, friction_of
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util import did_you_mean
-from internutopia.util.log import warn_once
 
 _MASS = 0.02  # of what moves and has none given [kg], as in Isaac Sim
 _SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
@@ -102,8 +102,8 @@ class Shape(SingleGeometryPrim):
         spec = ObjectSpec(
             name,
             shape=kind,  # pyright: ignore[reportArgumentType]
-            scale=_tuple(edges_of(**self._dimensions) * self._scale),
-            position=_in_env(prim_path, position, translation),
+            scale=as_tuple(edges_of(**self._dimensions) * self._scale),
+            position=place_in_env(prim_path, position, translation),
             orientation=IDENTITY_QUAT if orientation is None else orientation,
             mass=_MASS if dynamic and mass is None and density is None else mass,
             density=density,
@@ -206,38 +206,22 @@ for _shape, (_, _dimensions, _edges) in _SHAPES.items():
     _calls: dict[str, Any] = {f'get_{each}': _getter(each) for each in _dimensions}
     _calls.update(dict.fromkeys((f'set_{each}' for each in _dimensions), _refuse))
     for _kind, _physics in _KINDS.items():  # each is a kind of the one before, as in Isaac Sim
-        _own = {'shape': _shape, '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube')}
-        _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own, '_physics': _physics, '__doc__': Shape.__doc__})
+        _own: dict[str, Any] = {
+            **{'shape': _shape, '_physics': _physics, '_moves': _physics[0], '__doc__': Shape.__doc__},
+            '_default_name': f'{_kind}_{_shape}'.lower().replace('cuboid', 'cube'),
+        }
+        _base = type(f'{_kind}{_shape}', (_base,), {**_calls, **_own})
         globals()[_base.__name__] = _base
 
 OBJECTS = (*(f'{kind}{shape}' for shape in _SHAPES for kind in _KINDS), 'GroundPlane')
 """Names of `isaacsim.core.api.objects`."""
 
 
-def _in_env(prim_path: str, position: Any, translation: Any) -> Any:
-    """Return a place in the frame of the env of a prim path."""
-    scene = IScene.at(prim_path)
-    if position is None:
-        return _tuple(checked_numbers('translation', np.zeros(3) if translation is None else translation, 3))
-    origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
-    return _tuple(checked_numbers('position', position, 3) - origin)
-
-
 def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, physics_material: Any) -> None:
     """Add an object, made of materials, to the env of a prim path."""
     if color is None and visual_material is not None:
         color = visual_material.get_color()
-    scene = IScene.at(prim_path)
-    below = prim_path.removeprefix(scene.root_path)
-    if not below.strip('/'):
-        raise ValueError(f'prim_path: {prim_path!r} is that of an env; expected one below it, {prim_path}/{spec.name}')
-    changes = {} if color is None else {'color': _tuple(checked_numbers('color', color[:3], 3))}
+    changes = {} if color is None else {'color': as_tuple(checked_numbers('color', color[:3], 3))}
     if physics_material is not None:
-        changes['friction'] = physics_material.get_dynamic_friction()
-        if physics_material.get_restitution():
-            warn_once('restitution of physics materials is ignored: shapes do not bounce')
-    scene.add_object(replace(spec, prim_path=below, **changes))
-
-
-def _tuple(values: Any) -> Any:
-    return tuple(np.asarray(values, float).tolist())
+        changes['friction'] = friction_of(physics_material)
+    IScene.at(prim_path).add_object(replace(spec, prim_path=path_below(prim_path, spec.name), **changes))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from internutopia.compat.omni import mirror
+from internutopia.compat.omni.handles import change_object
 from internutopia.core.scene.scene import IScene
 from internutopia.util.arrays import to_host
 from internutopia.util.log import warn_once
@@ -215,7 +216,7 @@ def use_runner(runner: Any) -> None:
     simulator = runner.simulator
     simulator._world = World()
     simulator.get_obs = runner.get_obs
-    simulator.add_collider, simulator.remove_collider = (partial(_set_collider, on) for on in (True, False))
+    simulator.add_collider, simulator.remove_collider = (partial(change_object, collider=on) for on in (True, False))
 
 
 def leave_runner(runner: Any) -> None:
@@ -223,18 +224,6 @@ def leave_runner(runner: Any) -> None:
     runner.is_stopped = True
     if SimulationContext._runner is runner:
         SimulationContext._runner = None
-
-
-def _set_collider(collider: bool, prim_path: str) -> None:
-    """Let the object at a prim path collide, or not, until its episode ends. NotImplementedError for what is none."""
-    scene = IScene.at(prim_path)
-    if prim_path not in scene.object_paths:
-        objects = ', '.join(scene.object_paths) or 'none'
-        raise NotImplementedError(
-            f'{"add" if collider else "remove"}_collider: {prim_path!r} is no object of the task; objects: {objects}. '
-            'Colliders of robots and scenes are those of their files, see internutopia.core.util.physics'
-        )
-    scene.set_collider(scene.object_paths[prim_path], collider)
 
 
 def set_camera_view(eye: Any, target: Any, camera_prim_path: str = _VIEW, viewport_api: Any = None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from internutopia.compat.omni import mirror
+from internutopia.compat.omni.adding import referenced
 from internutopia.util.log import warn_once
 
 if TYPE_CHECKING:
@@ -59,9 +60,13 @@ def add_reference_to_stage(usd_path: str, prim_path: str, prim_type: str = 'Xfor
 
     if Sdf.Layer.FindOrOpen(usd_path) is None:
         raise FileNotFoundError(f'add_reference_to_stage: there is no USD file {usd_path!r}')
-    warn_once('%s is only on the stage: it is not rendered, and has no physics', prim_path)
+    warn_once(
+        '%s is only on the stage: it is not rendered, and has no physics, but as a RigidPrim or GeometryPrim',
+        prim_path,
+    )
     prim = mirror.current_stage().DefinePrim(prim_path, prim_type)
     prim.GetReferences().AddReference(usd_path)
+    referenced[prim_path] = usd_path
     return prim
 
 

@@ -244,6 +244,15 @@ activate_collider, deactivate_collider = _of_all(activate_collider_), _of_all(de
 remove_collider = _of_all(remove_collider_)
 
 
+def set_collider_of_shapes(prim: Usd.Prim, approximationShape: str | None = None, **options: Any) -> None:  # noqa: N803
+    """Make colliders of all meshes at and below a prim; see `set_collider_`. Of an env, they are those of its files."""
+    set_collider(prim, approximationShape)
+
+
+OF_PHYSX = {'setCollider': 'set_collider_of_shapes', 'removeCollider': 'remove_collider'}
+"""Names of `omni.physx.scripts.utils`, and what they are here."""
+
+
 def _bodies(call: str, body0: str | None, body1: str | None) -> tuple[int, tuple[str | None, str | None]]:
     """Return the env of two bodies and their paths below it. ValueError if they are not in one env."""
     env_ids, paths = set[int](), list[str | None]()

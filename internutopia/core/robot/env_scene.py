@@ -187,12 +187,7 @@ class EnvScene(IScene):
             raise EnvValueError(self.env_id, f'env {self.env_id} has an object or robot {spec.name!r} already')
         if path in taken:
             raise EnvValueError(self.env_id, f'env {self.env_id} has {taken[path]!r} at {path!r} already')
-        env_ids = np.array([self.env_id])
-        check_poses(env_ids, spec.name, [spec.position], [spec.orientation])
-        check_numbers(env_ids, spec.name, 'scale', [spec.scale], (3,), POSITIVE)
-        for quantity in ('mass', 'density'):
-            check_numbers(env_ids, spec.name, quantity, getattr(spec, quantity), (), POSITIVE, optional=True)
-        check_numbers(env_ids, spec.name, 'friction', spec.friction, (), NOT_NEGATIVE, optional=True)
+        self._check(spec)
         self._change(self.model.with_objects((*self.model.objects, spec)))
         self.object_paths[path] = spec.name
         return self.get(spec.name)
@@ -209,9 +204,11 @@ class EnvScene(IScene):
         self._change(replace(rest, joints=tuple(joints)))
         del self.object_paths[self.root_path + path]
 
-    def set_collider(self, name: str, collider: bool) -> None:
-        """Let an object collide, or not, until the episode ends."""
-        objects = (replace(each, collider=collider) if each.name == name else each for each in self.model.objects)
+    def change_object(self, name: str, **changes: Any) -> None:
+        """Change fields of an object's spec, such as `collider` or `friction`, until the episode ends."""
+        objects = [replace(each, **changes) if each.name == name else each for each in self.model.objects]
+        for each in objects:
+            self._check(each)
         self._change(replace(self.model, objects=tuple(objects)))
 
     @override
@@ -224,6 +221,15 @@ class EnvScene(IScene):
         if joint is not None:
             joints.append(in_env_frame(joint, self.world.env_origins[self.env_id]))
         self._change(replace(self.model, joints=tuple(joints)))
+
+    def _check(self, spec: ObjectSpec) -> None:
+        """Raise EnvValueError for numbers of an object that are out of their ranges."""
+        env_ids = np.array([self.env_id])
+        check_poses(env_ids, spec.name, [spec.position], [spec.orientation])
+        check_numbers(env_ids, spec.name, 'scale', [spec.scale], (3,), POSITIVE)
+        for quantity in ('mass', 'density'):
+            check_numbers(env_ids, spec.name, quantity, getattr(spec, quantity), (), POSITIVE, optional=True)
+        check_numbers(env_ids, spec.name, 'friction', spec.friction, (), NOT_NEGATIVE, optional=True)
 
     def _change(self, model: SceneSpec) -> None:
         self.model = self.world.change_scene(self.env_id, self._convention(model))

@@ -49,9 +49,9 @@ class IsaacCameraView(MujocoCameraView):
         )
         sensor = self._sensor(paths, size, kinds)
         self._visuals.render()
-        pictures = {kind: self._picture(sensor, _ANNOTATORS[kind]) for kind in kinds}
         taken: dict[PictureKind, NDArray[Any]] = {}
-        for kind, picture in pictures.items():
+        for kind in kinds:
+            picture = self._picture(sensor, _ANNOTATORS[kind])
             taken[kind] = (picture if kind == 'rgba' else picture[..., 0]).copy()
         return taken
 

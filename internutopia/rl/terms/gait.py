@@ -54,7 +54,7 @@ def gait_contact(
 ) -> Array:
     """Sum over the feet of 1 if the foot's contact agrees with its gait phase, else -1.
 
-    `name` is that of the velocity command, `period` in s.
+    `name` is that of the velocity command, `period` [s], `offsets` in periods.
     """
     xp = state.xp
     stands = swing(state, name, period, offsets, stance) == 0.0

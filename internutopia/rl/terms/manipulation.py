@@ -70,7 +70,7 @@ def object_joint_moved(state: RobotState, body: str, joint: str, low: float, hig
 def grip(
     state: RobotState, link: str, body: str, joints: Sequence[str], opening: PositiveFloat, radius: PositiveFloat
 ) -> Array:
-    """1 - mean position of the fingers' `joints` / `opening`, while a link is within `radius` of an object; else 0."""
+    """1 - mean position of `joints` / `opening` [rad or m] while a link is within `radius` [m] of an object, else 0."""
     xp = state.xp
     closed = 1.0 - xp.mean(state.joint_positions[:, state.dof_indices(joints)], axis=-1) / opening
     return xp.where(length(_point(state, body, (0.0, 0.0, 0.0)) - state.link_position(link)) < radius, closed, 0.0)

@@ -123,7 +123,7 @@ def test_colliders_of_objects_are_taken_and_given_back_while_the_env_runs(env):
     env.runner.add_collider('/World/env_0/objects/box')
     ray = module('omni.physx').get_physx_scene_query_interface().raycast_closest((0, 1, 9), (0, 0, -1), 99.0)
     assert ray['rigidBody'] == '/World/env_0/objects/box'
-    with pytest.raises(NotImplementedError, match='is no object of the task; objects: /World/env_0/objects/box'):
+    with pytest.raises(NotImplementedError, match='it is no object of the task; objects: /World/env_0/objects/box'):
         env.runner.remove_collider('/World/env_0/robots/arm')
 
 

@@ -150,18 +150,35 @@ def test_a_shape_slides_as_far_as_its_friction_lets_it(make_env, make_task, back
     env = make_env(tasks=[task], env_num=1, sim={'backend': backend, 'physics_dt': 1 / 480})
     env.reset()
     make = importlib.import_module('omni.isaac.core.materials').PhysicsMaterial
-    sliders = [
-        objects().DynamicCuboid(
-            f'/World/env_0/slider_{i}',
-            f'slider_{i}',
-            position=[0, i, 0.05],
-            scale=[0.4, 0.4, 0.1],
-            physics_material=make('/World/material', dynamic_friction=friction),
-            linear_velocity=[2.0, 0, 0],
-        )
-        for i, friction in enumerate((0.2, 0.5))
-    ]
+    sliders = []
+    for i, friction in enumerate((0.2, 0.5)):
+        material = make('/World/material', dynamic_friction=friction)
+        path, name = f'/World/env_0/slider_{i}', f'slider_{i}'
+        given = {'physics_material': material} if i else {}
+        slider = objects().DynamicCuboid(path, name, position=[0, i, 0.05], scale=[0.4, 0.4, 0.1], **given)
+        if not given:
+            slider.apply_physics_material(material)
+        slider.set_linear_velocity([2.0, 0, 0])
+        sliders.append(slider)
     for _ in range(600):
         env.step([None])
     ways = [slider.get_world_pose()[0][0] for slider in sliders]
     assert ways == pytest.approx([2.0**2 / (2 * friction * 9.81) for friction in (0.2, 0.5)], rel=0.02)
+
+
+def test_a_shape_collides_while_it_is_enabled(env, caplog):
+    shelf = objects().FixedCuboid('/World/env_0/shelf', 'shelf', position=[0, 0, 1], size=0.2)
+    cube = objects().DynamicCuboid('/World/env_0/cube', 'cube', position=[0, 0, 1.15], size=0.1, mass=1.0)
+    shelf.set_collision_approximation('boundingCube')
+    assert shelf.get_collision_enabled() and 'boundingCube' in caplog.text
+    for _ in range(60):
+        env.step([None, None])
+    assert cube.get_world_pose()[0][2] == pytest.approx(1.15, abs=1e-3)
+    shelf.set_collision_enabled(False)
+    assert not shelf.get_collision_enabled()
+    for _ in range(60):
+        env.step([None, None])
+    assert cube.get_world_pose()[0][2] < 1.0
+    prim = importlib.import_module('isaacsim.core.prims').SingleGeometryPrim('/World/env_0/shelf/geom_0')
+    with pytest.raises(NotImplementedError, match="collider of '/World/env_0/shelf/geom_0': it is no object"):
+        prim.set_collision_enabled(True)

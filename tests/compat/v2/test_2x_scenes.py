@@ -1,5 +1,7 @@
 """The scene and the world of Isaac Sim as scripts of 2.x reach below those of an env, and where they put things."""
 
+# pyright: reportMissingImports=false, reportPossiblyUnboundVariable=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,6 +27,62 @@ class CrateOf2x(BaseObject):
         lid = DynamicCuboid(f'{self.config.prim_path}_lid', 'lid', position + [0, 0, 0.5], scale=[0.2, 0.2, 0.02])
         scene.unwrap().add(self.body)
         scene.add(lid)
+
+
+@BaseObject.register('PartOf2x')
+class PartOf2x(BaseObject):
+    """A USD file that its class adds as 2.x did: to the stage, and from there as a body, or as what stays in place."""
+
+    def set_up_to_scene(self, scene: Any) -> None:
+        from omni.isaac.core.prims import GeometryPrim, RigidPrim
+        from omni.isaac.core.utils.stage import add_reference_to_stage
+        from omni.physx.scripts import utils
+
+        class Part(RigidPrim):
+            def __init__(self, prim_path: str, usd_path: str, **fields: Any):
+                prim = add_reference_to_stage(usd_path=usd_path, prim_path=prim_path)
+                utils.setCollider(prim, approximationShape=None)
+                RigidPrim.__init__(self, prim_path=prim_path, mass=1.5, **fields)
+
+        config: Any = self.config
+        pose = {'position': np.array(config.position), 'orientation': np.array(config.orientation)}
+        self.part = Part(config.prim_path, PART_FILE[0], name=config.name, scale=np.full(3, 2.0), **pose)
+        scene.add(self.part)
+        add_reference_to_stage(PART_FILE[0], f'{config.prim_path}_shelf')
+        below = np.array(config.position) - [0, 0, 1.0]
+        scene.add(GeometryPrim(f'{config.prim_path}_shelf', 'shelf', position=below, collision=True))
+
+
+PART_FILE: list[str] = []
+
+
+def test_a_usd_file_that_is_added_to_the_stage_becomes_a_body(make_env, make_task, tmp_path):
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / 'part.usda'))
+    cube = UsdGeom.Cube.Define(stage, '/Part')
+    cube.CreateSizeAttr(0.1)
+    UsdPhysics.CollisionAPI.Apply(cube.GetPrim())
+    stage.SetDefaultPrim(cube.GetPrim())
+    stage.Save()
+    PART_FILE[:] = [str(tmp_path / 'part.usda')]
+    part = ObjectCfg(type='PartOf2x', name='part', prim_path='/part', position=(1.0, 0.0, 2.0))
+    env = make_env(tasks=[make_task(robots=[], objects=[part], max_steps=999)] * 2, env_num=2, compat='2.x')
+    env.reset()
+    dt = env.get_dt()
+    for task in env.runner.current_tasks.values():
+        assert (
+            task.objects['part'].part.get_world_pose()[0].tolist() == (np.array(task.env_offset) + [1, 0, 2]).tolist()
+        )
+        assert task.objects['part'].part.get_mass() == 1.5
+    for _ in range(10):
+        env.step([None, None])
+    height = task.objects['part'].part.get_world_pose()[0][2]
+    assert height == pytest.approx(2 - 0.5 * 9.81 * (10 * dt) ** 2, abs=2e-3)
+    for _ in range(int(2 / dt)):
+        env.step([None, None])
+    # it has an edge of 0.2 m, and lies on a shelf of 0.1 m that is 1 m lower
+    assert task.objects['part'].part.get_world_pose()[0][2] == pytest.approx(1.15, abs=2e-3)
 
 
 @pytest.fixture

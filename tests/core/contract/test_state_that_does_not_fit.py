@@ -81,7 +81,7 @@ class Fussy(BaseMetric):
 
     def check_state(self, state: Any, env_ids: Any = ...) -> None:
         if isinstance(state, str):
-            raise ValueError(f'{state!r} is no number of steps')
+            raise ValueError(f'{state!r} is not a number of steps')
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ SPOILT: dict[str, tuple[Callable[[EnvState], dict[str, Any]], str]] = {
         with_object('task', lambda s: {**s, 'env_id': 7}),
         r"task: 'env_id' is not a saved attribute",
     ),
-    'a hook objects': (with_object(METRIC, lambda s: 'many'), r"metric 'Fussy': 'many' is no number of steps"),
+    'a hook objects': (with_object(METRIC, lambda s: 'many'), r"metric 'Fussy': 'many' is not a number of steps"),
     'type of an attribute': (
         with_object('task', lambda s: {**s, 'work': 'yes'}),
         r"the state was changed: \.object_state\['task'\]\['work'\] is str, and was bool when the state was taken",

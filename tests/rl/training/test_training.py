@@ -290,7 +290,7 @@ def test_wrong_settings_write_nothing(tmp_path):
 
 
 def test_folders_that_are_taken(run, tmp_path):
-    with pytest.raises(ValueError, match='holds a training run: .*--resume'):
+    with pytest.raises(ValueError, match='already has a training run: .*--resume'):
         train_toy(run)
     with pytest.raises(ValueError, match='seed = 3 instead of 4'):
         train_toy(run, resume=True, seed=4)
@@ -298,7 +298,7 @@ def test_folders_that_are_taken(run, tmp_path):
         train_toy(run, resume=True, settings={'num_envs': 16})
     with pytest.raises(ValueError, match='id = .*Floater.* instead of .*CartPole'):
         train(find_task(CART_POLE), run, resume=True)
-    with pytest.raises(ValueError, match=r'no training run: there is no run\.json'):
+    with pytest.raises(ValueError, match=r'is not a training run: there is no run\.json'):
         train_toy(tmp_path / 'elsewhere', resume=True)
     (tmp_path / 'mine').mkdir()
     (tmp_path / 'mine' / 'diary.txt').write_text('dear diary')

@@ -237,7 +237,7 @@ def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wron
         (['train', ID, '--setting', 'mini_batches=1000'], ['mini_batches=1000', 'samples between two updates']),
         (['train', ID, '--setting', 'hidden_dims=[]'], ['hidden_dims']),
         (['train', ID, '--setting', 'gamma=1.5'], ['gamma']),
-        (['train', ID, '--out', 'RUN'], ['holds a training run', '--resume']),
+        (['train', ID, '--out', 'RUN'], ['already has a training run', '--resume']),
         (['train', ID, '--out', 'RUN', '--resume', '--env-num', '9'], ['env_num = 8 instead of 9']),
         (['train', ID, '--out', 'NOWHERE', '--resume'], ['NOWHERE is not a training run']),
         (['evaluate', 'NOWHERE'], ["policy 'NOWHERE' not found"]),

@@ -72,9 +72,11 @@ def _write_obj(path: Path, writer: StageWriter) -> None:
 def _write_ply(path: Path, writer: StageWriter) -> None:
     mesh = read_with_trimesh(path)
     normals = mesh.vertex_normals if mesh._cache.cache.get('vertex_normals') is not None else None
-    colors = mesh.visual.vertex_colors[:, :3] / 255 if mesh.visual.kind == 'vertex' else None
-    writer.mesh(
-        ROOT,
-        path.stem,
-        Triangles(mesh.vertices, mesh.faces, normals=normals, colors=None if colors is None else decode_srgb(colors)),
-    )
+    points, faces, colors = mesh.vertices, mesh.faces, None
+    if mesh.visual.kind == 'vertex':
+        colors = mesh.visual.vertex_colors
+    elif mesh.visual.kind == 'face':  # points of a triangle's own have its colour
+        points, faces, normals = points[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3), None
+        colors = np.repeat(mesh.visual.face_colors, 3, axis=0)
+    linear = None if colors is None else decode_srgb(colors[:, :3] / 255)
+    writer.mesh(ROOT, path.stem, Triangles(points, faces, normals=normals, colors=linear))

@@ -99,6 +99,17 @@ def test_colours_of_points_in_a_ply_are_shown(tmp_path):
     assert (255, 0, 0) in shown and (0, 0, 255) in shown  # the top and the bottom; the sides are mixed
 
 
+def test_colours_of_triangles_in_a_ply_are_shown(tmp_path):
+    trimesh = pytest.importorskip('trimesh')
+    box = trimesh.creation.box((1.0, 1.0, 1.0))
+    box.visual.face_colors = [(0, 255, 0, 255)] * 6 + [(255, 0, 0, 255)] * 6
+    box.export(tmp_path / 'box.ply')
+    model = load_spec(str(tmp_path / 'box.ply')).compile()
+    pixels = model.tex_data.reshape(-1, 3)
+    assert {(0, 255, 0), (255, 0, 0)} <= {tuple(pixel) for pixel in pixels.tolist()}
+    assert model.mesh_facenum.max() == 12
+
+
 def test_a_mesh_file_is_an_object_that_falls(tmp_path):
     box = ObjectSpec('box', asset=str(stl(tmp_path / 'box.stl')), scale=(0.1, 0.1, 0.1), position=(0, 0, 1), mass=2.0)
     model = compose(SceneSpec(asset='scenes/empty.xml', objects=(box,)), 0.002).compile()
