@@ -11,7 +11,7 @@ PYTEST = $(BIN)/pytest --dist loadgroup
 WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PHYSX = ovphysx ovstage physx-usd-schemas newton-usd-schemas
 
-.PHONY: demo help test test-all lint format docs bench bench-check release clean
+.PHONY: demo help test test-slow test-all lint format docs bench bench-check release clean
 
 demo: $(VENV)/.$(if $(VIEW),view,demo) ## run 64 episodes in 16 envs, and draw them: out/demo; VIEW=1: live in a browser
 	-$(BIN)/internutopia show configs/demo.yaml --out out/demo/scenes.png
@@ -22,12 +22,15 @@ help: ## list the targets
 
 test: $(VENV)/.dev ## run the quick tests, on all cores: some of every behaviour, in minutes
 	tools/install_system_packages.sh
-	$(PYTEST) -n auto -m 'not slow'
+	$(PYTEST) -n auto -m 'not slow and not nightly'
 
 # PhysX is installed after `test`, whose imports an installation beside it would change
-test-all: test ## run the quick tests, then the slow ones
+test-slow: test ## run the quick tests, then the slow ones: those of CI
 	$(MAKE) $(VENV)/.physx
-	$(PYTEST) -n $(WORKERS) -m slow
+	$(PYTEST) -n $(WORKERS) -m 'slow and not nightly'
+
+test-all: test-slow ## run all tests: also those that measure, or do something many times
+	$(PYTEST) -n $(WORKERS) -m nightly
 
 lint: $(VENV)/.dev ## check rules, format, types, imports, and that generated files are up to date
 	$(BIN)/ruff check .

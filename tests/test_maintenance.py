@@ -62,8 +62,9 @@ def test_versions_agree():
 
 
 def test_ci_of_github_runs_what_ci_runs():
-    jobs = yaml.safe_load((ROOT / '.github' / 'workflows' / 'ci.yml').read_text())['jobs']
-    assert '.ci/run' in [step.get('run') for step in jobs['tests']['steps']]
+    for file, command in (('ci.yml', '.ci/run'), ('nightly.yml', 'make test-all')):
+        jobs = yaml.safe_load((ROOT / '.github' / 'workflows' / file).read_text())['jobs']
+        assert command in [step.get('run') for step in jobs['tests']['steps']]
     for file in (ROOT / '.github' / 'ISSUE_TEMPLATE').glob('*.yml'):
         assert yaml.safe_load(file.read_text()), file
 

@@ -14,7 +14,7 @@ from markers import slow_but
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests on PhysX with the slow ones, which `make test-all` installs it for."""
+    """Run the tests on PhysX with the slow ones, which `make test-slow` installs it for."""
     missing = importlib.util.find_spec('ovphysx') is None and not os.environ.get('CI')
     for item in items:
         if Path(__file__).parent in item.path.parents and 'make_isaac' in getattr(item, 'fixturenames', ()):
