@@ -78,7 +78,7 @@ def test_python_snippets_about_libraries_run_alone(block: int, tmp_path: Path):
     assert result.returncode == 0, f'{script.read_text()}\n{result.stderr}'
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'page', slow_but(*QUICK, of=[page for page in pages_with('python') if page != LIBRARIES]), ids=name_of
 )
@@ -127,7 +127,7 @@ def test_commands_work_one_after_the_other(
         assert result.exit_code == 0, f'{command}: {result.output}'
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('page', TUTORIALS, ids=name_of)
 def test_tutorials_can_be_followed(page: Path, tmp_path: Path):
     if not can_render():
@@ -155,7 +155,7 @@ def test_no_page_is_bound_to_a_machine(page: Path):
     assert str(ROOT) not in page.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', ['make_reference.py', 'make_porting.py'])
 def test_generated_pages_are_what_the_tools_write_on_any_machine(name: str):
     environment = {**os.environ, 'INTERNUTOPIA_ASSETS_PATH': '/somewhere/else', 'INTERNUTOPIA_COMPAT': '2.x'}

@@ -38,7 +38,7 @@ def test_demo(name, tmp_path):
     assert (tmp_path / 'results.jsonl').read_text() == ''
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_demo_ends_with_every_robot_at_the_end_of_its_path(tmp_path):
     """Each of its tasks once, in four envs."""
     text = demo_file('demo').read_text()

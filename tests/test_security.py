@@ -176,7 +176,7 @@ def rows() -> set[str]:
     return set(re.findall(r'^\| \*\*(.+?)\*\*', text.partition('\n## ')[0], re.MULTILINE))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_call_that_may_run_code_is_listed() -> None:
     found = dict[str, Counter[str]]()
     for package in PACKAGES:

@@ -137,6 +137,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return Installation(folder, wheel)
 
 
+@pytest.mark.nightly
 def test_what_is_installed_has_the_ids_and_the_types(installation: Installation) -> None:
     assert 'InternUtopia/CartPole-v0' in installation.python('-c', GYMNASIUM).split()
     (packages,) = installation.user.parent.glob('venv/lib/python*/site-packages')
@@ -151,6 +152,7 @@ def test_a_missing_extra_is_installed_beside_the_wheel(installation: Installatio
     installation.python(*'-m pip install --no-index --quiet'.split(), requirement.strip("'"))  # the wheel stays
 
 
+@pytest.mark.nightly
 def test_demo_init_run_and_list(installation: Installation) -> None:
     files = installation.user
     assert 'walking' in installation.internutopia('list demos')
@@ -163,6 +165,7 @@ def test_demo_init_run_and_list(installation: Installation) -> None:
     assert len(results) == 8 and all(result['metrics']['distance'] > 1.0 for result in results)
 
 
+@pytest.mark.nightly
 def test_a_package_of_ones_own_is_trained_played_and_served(installation: Installation) -> None:
     files = installation.user
     installation.internutopia('init --package my_robots')

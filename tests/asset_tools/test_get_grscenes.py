@@ -221,7 +221,7 @@ def test_it_goes_on_after_a_hub_that_refused_midway(hub: Hub, assets: Commands) 
     check_it_goes_on(hub, assets)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('requests', [3, 8, 10])
 def test_it_goes_on_after_it_was_killed(hub: Hub, assets: Commands, requests: int) -> None:
     hub.stop_at = requests
@@ -375,7 +375,7 @@ def test_a_home_of_the_form_of_grscenes_arrives_whole(hub: Hub, assets: Commands
     assert json.loads(assets('check', stages[0], '--json')[1])['meshes'] == len(home.meshes)  # the interaction stage
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_at_once_do_not_write_to_the_same_folder(hub: Hub, assets: Commands) -> None:
     hub.stop_at = 8
     first = assets.start('get', f'grscenes/home/{FIRST}')

@@ -30,7 +30,7 @@ KEYS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures('importable_classes')
 @pytest.mark.parametrize('name', slow_but('array', 'start', 'walking', of=bench.ROWS))
 def test_every_group_of_rows_is_measured_in_quick_mode(name: str) -> None:
@@ -50,7 +50,7 @@ def test_robots_of_gymnasium_make_the_steps_that_they_make_elsewhere(name: str) 
         assert getattr(model.opt, option) == getattr(own.opt, option), option
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch, opengl: None) -> None:
     draw, drawn = Canvas.render, []
 
@@ -64,7 +64,7 @@ def test_the_row_of_cameras_draws_in_every_turn(monkeypatch: pytest.MonkeyPatch,
     assert len(drawn) >= 8 * 3  # of 8 envs: at the reset, and in two steps at least
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', slow_but('h1', of=['h1', 'ant', 'scenes', 'cameras', 'list']))
 def test_every_group_of_rows_of_a_gpu_is_measured_on_the_cpu(name: str) -> None:
     pytest.importorskip('mujoco_warp')
@@ -114,7 +114,7 @@ def test_the_package_has_some_of_the_rows() -> None:
     assert set(importlib.import_module('internutopia.bench').ROWS) == {'list', 'array', 'overhead'} < set(bench.ROWS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_program_runs_from_the_checkout(tmp_path: Path) -> None:
     command = [sys.executable, '-m', 'benchmarks', '--out', str(tmp_path), '--quick', '--rows']
     done = subprocess.run([*command, 'restarts'], cwd=ROOT, capture_output=True, text=True)

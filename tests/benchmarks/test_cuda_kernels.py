@@ -43,7 +43,7 @@ def test_our_kernels_compile(launches: Any, arch: int) -> None:
             assert CUDA_KERNELS['compile_module'](module, block_dim, arch) is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('arch', ARCHS)
 def test_all_kernels_of_a_task_compile(launches: Any, arch: int) -> None:
     """Warp keeps what was compiled, so that this takes a minute once."""

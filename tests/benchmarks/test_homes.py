@@ -118,7 +118,7 @@ def test_a_small_home_has_the_size_that_it_says(small: Home) -> None:
     assert len([look for look in small.materials.values() if look.texture]) == 8
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_home_has_the_size_that_it_says(tmp_path: Path) -> None:
     home = write_home(tmp_path)
     assert_counts(home, models=500, files=200, meshes=2700, triangles=1_000_000, materials=300)

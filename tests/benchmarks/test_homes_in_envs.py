@@ -46,7 +46,7 @@ def tables(env: Env, env_id: int) -> np.ndarray:
     return np.array(sorted(found.position[:2].tolist() for found in env.runner.objects(env_id, category='table')))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_each_env_has_its_home_and_another_one_after_a_reset(home: Home, tmp_path: Path) -> None:
     homes = [home, write_home(tmp_path, 'small', seed=1)]
     env = open_env([task(each) for each in (*homes, homes[1])], env_num=2)  # env 0 goes on in the home of env 1
@@ -77,7 +77,7 @@ def limits(home: Home, path: str) -> tuple[float, float]:
     return low, high
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_doors_and_drawers_open_and_bowls_are_picked_up(home: Home) -> None:
     env = open_env([FiniteStepTaskCfg(scene_asset_path=str(home.interaction), max_steps=1000)], env_num=1)
     opened = []

@@ -10,7 +10,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / 'benchmarks' / 'step_calls.py'
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_apis_are_counted() -> None:
     printed = [
         subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=True).stdout for _ in '12'

@@ -35,7 +35,7 @@ def test_mistakes(arguments: tuple[str, ...], message: str) -> None:
     assert result.exit_code == 2 and message in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_on_two_engines(write: Callable[..., Path], tmp_path: Path) -> None:
     """Robots of the same kind are tried once; episodes, ends and metrics are those of both engines."""
     need_physx()
@@ -87,7 +87,7 @@ def test_a_robot_that_an_engine_refuses(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "backend 'physx'" in result.stderr and 'hip' in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_policy_on_two_engines(tmp_path: Path) -> None:
     need_physx()
     policy = Path(gm.ASSET_PATH) / 'robots' / 'aliengo' / 'move_by_speed.onnx'

@@ -32,7 +32,7 @@ def test_without_a_name_it_takes_the_options_of_run_and_replaces_its_own_results
     assert results_in(folder / 'out' / 'demo') == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_everybody_walks_to_the_end_of_the_path(folder: Path):
     assert demo('walking', '--env-num', '1', '--no-picture', '--out', 'here').exit_code == 0
     for line in results_in(folder / 'here'):  # 2.2 + 0.9 m, with the corner cut at 0.2 m

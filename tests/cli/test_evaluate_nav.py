@@ -106,7 +106,7 @@ def frames(film):
     return imageio_ffmpeg.count_frames_and_secs(str(film))[0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures('opengl')
 def test_the_expert_reaches_the_goals_with_any_number_of_envs(folder, caplog):
     result = evaluate('--envs', 1, '--out', 'one', '--video', 1)
@@ -158,7 +158,7 @@ def test_an_evaluation_is_resumed(folder):
     assert report_in(folder / 'out') == whole
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('number', slow_but(signal.SIGKILL, of=[signal.SIGKILL, signal.SIGINT]))
 def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
     (folder / 'nav_policies.py').write_text(PATIENT)
@@ -191,7 +191,7 @@ def test_an_evaluation_that_was_stopped_goes_on_to_the_same_end(folder, number):
     assert CliRunner().invoke(commands.app, again[1:]).stdout == resumed.stdout  # there is nothing left to do
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.xdist_group('ray')
 def test_worker_processes_measure_the_same(folder):
     (folder / 'nav_policies.py').write_text(SOMETIMES)

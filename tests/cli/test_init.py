@@ -65,7 +65,7 @@ def test_nothing_is_overwritten(folder: Path):
     assert Path('mine.yaml').read_text() == 'mine' and not list(Path('my_robots').iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_package_passes_its_tests_and_runs_beside_its_folder(folder: Path):
     """Where scripts stand, its folder has its name, too, and must not hide what is installed."""
     pytest.importorskip('pip')

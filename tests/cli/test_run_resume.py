@@ -39,7 +39,7 @@ def start():
         process.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('number', slow_but(signal.SIGINT, of=[signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_finishes_the_step_and_says_how_to_go_on(write, start, tmp_path, number):
     # one is always under way

@@ -132,7 +132,7 @@ def test_while_it_is_imported(write, command, number):
     command(write(actions=STILL), start=SLOW_MODULE.replace('NUMBER', str(int(number))) + START).has_ended(128 + number)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('number', slow_but(signal.SIGTERM, of=SIGNALS))
 def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
     (tmp_path / 'trough.usda').write_text(TROUGH)
@@ -144,7 +144,7 @@ def test_while_a_mesh_is_decomposed(write, command, tmp_path: Path, number):
     run.has_ended(128 + number)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('stage', ['gcs_server', 'raylet/raylet', 'ray::'])
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_while_ray_starts(write, command, stage, number):
@@ -154,7 +154,7 @@ def test_while_ray_starts(write, command, stage, number):
     run.has_ended(-number if number == signal.SIGKILL else 128 + number)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_while_workers_make_steps(write, command, tmp_path: Path, number):
     run = command(write(actions=STILL, task_configs=[TASK, task(repeat=5000)]), '--processes', '2', '--no-picture')

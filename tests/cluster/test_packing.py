@@ -39,7 +39,7 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(st.lists(VALUES, max_size=5))
 def test_what_goes_in_comes_out(values: list[Any]):
     assert same(unpack(pack(values)), values)

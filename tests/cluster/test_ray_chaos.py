@@ -19,7 +19,7 @@ from ray_toys import alive, move
 from internutopia.config import Config, MetricCfg
 from internutopia.core.vec_env import Env
 
-pytestmark = [pytest.mark.xdist_group('ray'), pytest.mark.slow]
+pytestmark = [pytest.mark.xdist_group('ray'), pytest.mark.nightly]
 
 EPISODES = 200
 SHORTEST, LONGEST = 6, 19  # steps of an episode

@@ -153,7 +153,7 @@ def head() -> Iterator[tuple[str, psutil.Process]]:
         process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_runs_on_one_machine_do_not_see_each_other(cluster, tmp_path: Path):
     """Nor the cluster of this process, which is there all the time."""
     import ray
@@ -181,7 +181,7 @@ sys.stdin.readline()
         assert all(map(alive, pids(facts[1], 'gcs_server', 'raylet', 'ray::Worker')))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_envs_of_a_program_share_a_cluster_until_the_last_is_closed(cluster, tmp_path: Path):
     """Whichever thread has made them, and however long that one lives."""
     body = """
@@ -211,7 +211,7 @@ tell_cluster()
         assert not any(map(alive, pids(first) + pids(second)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_joins_where_it_is_told_and_the_death_of_that_cluster_is_an_error(head, tmp_path: Path):
     address, gcs = head
     port = address.partition(':')[2]
@@ -238,7 +238,7 @@ env.close()
     assert [line['episode_id'] for line in results(tmp_path)] == [0, 1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_env_that_is_closed_leaves_no_socket(cluster, tmp_path: Path):
     body = """
 def sockets():
@@ -261,7 +261,7 @@ tell(left=sockets() - before, told='GRPC_EXPERIMENTS' in os.environ)
         assert read(process) == {'left': 0, 'told': False}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_program_survives_the_death_of_its_cluster(cluster, tmp_path: Path):
     """All calls say why they fail, `close` works, and another Env goes on, until its own cluster dies."""
     body = """
@@ -350,7 +350,7 @@ def assert_ends(told: dict[str, Any]) -> None:
     wait_until(lambda: not Path(told['folder']).exists())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_ends_with_a_program_that_is_interrupted(cluster, tmp_path: Path):
     body = """
 env = make(proc_num=2)
@@ -366,7 +366,7 @@ run(env)
     assert_ends(told)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_goes_on_directly_after_it_was_killed(cluster, tmp_path: Path):
     """Again and again; each run has a cluster of its own, whatever is left of the last one, which ends."""
     body = """
@@ -392,7 +392,7 @@ env.close()
     assert sorted(line['episode_id'] for line in results(tmp_path)) == list(range(200))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_clusters_that_cannot_be_joined(cluster, tmp_path: Path):
     import ray
 

@@ -100,7 +100,7 @@ def memories(pid: int) -> set[Path]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_end_with_the_run_and_the_next_run_goes_on(cluster, tmp_path: Path):
     """Stopped with Ctrl-C, killed, and let run to its end; every episode is recorded once."""
     import ray

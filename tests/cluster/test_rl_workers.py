@@ -355,7 +355,7 @@ while True:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_the_program(cluster: None, number: signal.Signals) -> None:
     import ray

@@ -128,7 +128,7 @@ def test_plain_pictures_are_those_without_textures(short: Suite):
     assert wrong.exit_code == 2 and "'best' is not one of" in wrong.stderr.replace('\n', ' ')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.xdist_group('ray')
 @pytest.mark.usefixtures('opengl')
 def test_worker_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[..., str]):

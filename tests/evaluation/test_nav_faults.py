@@ -105,7 +105,7 @@ def test_a_policy_that_dies_costs_nothing(folder: Path, serve: Callable[..., str
     assert sorted((line['episode_id'], line['error']) for line in lines()) == [(number, None) for number in range(3)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('protocol', ['http', 'ws', 'zmq', 'internnav'])
 def test_a_signal_while_the_policy_thinks_loses_nothing(folder: Path, serve: Callable[..., str], protocol: str):
     address = serve(protocol, 'fifth-late')

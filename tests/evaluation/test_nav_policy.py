@@ -232,7 +232,7 @@ def test_frames_are_of_the_last_actions(folder: Path, serve: Callable[[Act], Ser
     ]  # of the wall
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('kind', 'actions', 'message'),
     [

@@ -67,7 +67,7 @@ def request(env_id: int, prompt: str = 'go') -> Request:
     return Request(env_id, True, {'state': np.arange(3, dtype=np.float32), 'image': image, 'prompt': prompt})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_its_messages_are_understood_on_both_sides(address: str):
     client = connect(address, 60.0)
     answers = client.infer([request(env_id) for env_id in range(9)])  # more than are on their way at once
@@ -80,7 +80,7 @@ def test_its_messages_are_understood_on_both_sides(address: str):
     client.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_its_client_talks_to_the_server_of_the_other_tests(python: Path, serve: Callable[..., str]):
     port = serve('ws').rpartition(':')[2]
     result = subprocess.run([python, '-c', CLIENT, port], capture_output=True, text=True, check=False)

@@ -53,7 +53,7 @@ def in_one(protocol: str, fault: str) -> bool:
     return (protocol == 'ws' and fault not in ('late', 'hangup')) or fault in ('nan', 'turn')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(('protocol', 'fault'), slow_but(*QUICK, of=CASES))
 def test_the_episode_has_failed_and_the_others_go_on(
     short: Suite, serve: Callable[..., str], protocol: str, fault: str
@@ -73,7 +73,7 @@ def test_the_episode_has_failed_and_the_others_go_on(
     assert f'the policy failed in {len(failed)} episodes' in result.stderr and FAULTS[fault] in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(('protocol', 'fault'), slow_but(('ws', 'hangup'), of=CASES))
 def test_the_episode_is_tried_again(short: Suite, serve: Callable[..., str], protocol: str, fault: str):
     result = evaluate(serve(protocol, fault), '--on-policy-error', 'retry')
@@ -138,7 +138,7 @@ def test_targets_that_no_arm_reaches_are_said(short: Suite, serve: Callable[...,
     assert json.loads(Path('out/report.json').read_text())['targets_out_of_reach'] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('protocol', slow_but('ws', of=['ws', 'http', 'zmq']))
 def test_a_policy_that_dies_costs_nothing(short: Suite, serve: Callable[..., str], protocol: str):
     address = serve(protocol, 'die')

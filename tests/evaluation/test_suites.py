@@ -166,7 +166,7 @@ def test_an_arm_starts_elsewhere_and_stays_there(suite):
             obs, *_ = env.step([{}])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('task', slow_but('stack', 'drawer', of=list(SUITE.tasks)))
 def test_the_expert_succeeds_whatever_the_number_of_envs(suite, tmp_path: Path, task: str):
     one, four = (run_expert(suite, tmp_path, envs, tasks=[task], episodes=4) for envs in (1, 4))
@@ -211,7 +211,7 @@ def test_observations_between_steps_change_nothing(suite, tmp_path: Path):
     assert (steps, obs[0]['franka']['task']['success']) == (usual['steps'], True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_expert_succeeds_in_nearly_all_episodes(suite, tmp_path: Path):
     """Of each task and axis, at three of the 50 starts that docs/evaluation.md has the figures of."""
     axes = ['none', 'object_pose', 'unseen_objects', 'distractors', 'robot_start']

@@ -56,7 +56,7 @@ def served(code: str) -> Iterator[str]:
             server.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures('opengl')
 def test_the_server_of_twenty_lines_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
@@ -67,7 +67,7 @@ def test_the_server_of_twenty_lines_is_evaluated(tmp_path: Path, monkeypatch: py
     assert resumed['summary'] == first['summary'] and resumed['times']['requests'] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures('opengl')
 def test_the_server_for_navigation_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)

@@ -52,7 +52,7 @@ benchmarks:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures('opengl')
 def test_a_server_of_the_harness_carries_out_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)

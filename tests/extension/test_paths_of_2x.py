@@ -37,7 +37,7 @@ def test_a_class_is_found_at_both_paths(path: str):
     assert getattr(importlib.import_module(cls.__module__), cls.__name__) is cls
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'line',
     [

@@ -126,7 +126,7 @@ def test_some_spoilt_states_are_refused_or_taken(driven: Driven) -> None:
     check_spoilt_states(*driven, SAMPLE)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', ROBOTS)
 def test_all_spoilt_states_are_refused_or_taken(driven: Driven) -> None:
     check_spoilt_states(*driven, None)

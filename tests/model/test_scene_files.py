@@ -339,7 +339,7 @@ def test_limits_hold_for_what_was_loaded_without(scene, load):
         load(scene)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_that_start_together_get_the_same_and_later_ones_open_no_stage(folder, cache):
     command = [sys.executable, '-c', PROGRAM, str(folder / 'stage.usda')]
 

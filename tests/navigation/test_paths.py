@@ -150,7 +150,7 @@ def test_nothing_is_touched_along_paths(scene: str, agent: Agent, tmp_path: Path
     assert collisions(f'scenes/{scene}', agent, 25, tmp_path) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('agent', [H1, SMALL])
 @pytest.mark.parametrize('scene', ['apartment.usda', 'rooms.xml', 'warehouse.xml', 'obstacles.usda'])
 def test_nothing_is_touched_along_many_paths(scene: str, agent: Agent, tmp_path: Path) -> None:

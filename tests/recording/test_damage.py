@@ -78,7 +78,7 @@ def content(table: Path) -> Any:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(('format', 'table'), [(name, table) for name, each in TABLES.items() for table in each])
 @pytest.mark.parametrize('size', [None, 0])
 def test_a_table_that_is_cut_off_costs_nothing(

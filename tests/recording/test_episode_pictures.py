@@ -37,7 +37,7 @@ def datasets(folder: Path, make_config: MakeConfig) -> dict[str, Dataset]:
     return {format: Dataset(folder / format) for format in ('lerobot', 'hdf5')}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('format', ['lerobot', 'hdf5'])
 @pytest.mark.parametrize(('leaf', 'shape'), [(FRONT, (48, 64, 3)), (TINY, (10, 12, 3)), (DEPTH, (48, 64))])
 def test_observations_name_pictures_and_have_them(

@@ -65,7 +65,7 @@ def same(ours: Any, theirs: Any, place: str = '') -> None:
         assert ours == theirs, place
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('mode', MODES)
 def test_step_by_step_as_local(served: tuple[str, Config], mode: AutoresetMode) -> None:
     url, config = served

@@ -185,7 +185,7 @@ def test_who_looks_changes_nothing(envs: VectorEnv, twin: rl.VectorEnv):
         assert row.tobytes() == twin.step(FORWARD)[0].tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sliders_command_a_robot_of_one_env_until_it_is_released(envs: VectorEnv):
     envs.reset(seed=0)
     seen = [envs.step(ZEROS)[0]]

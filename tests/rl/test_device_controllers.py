@@ -204,7 +204,7 @@ def test_a_mask_resets_some_envs(controllers: Callable[[str], tuple[Any, Any]]) 
     assert torch.isnan(controller.get_obs()['current_point']).all(dim=-1).tolist() == mask.tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_arm_finds_its_targets_in_some_steps(controllers: Callable[[str], tuple[Any, Any]]) -> None:
     on_host, on_device = controllers('arm')
     env_ids = np.arange(ENVS)

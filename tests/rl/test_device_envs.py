@@ -48,7 +48,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('mode', 'changes'),
     [*((mode, {}) for mode in MODES), (AutoresetMode.SAME_STEP, {'observations': GROUPS})],
@@ -82,7 +82,7 @@ def twins(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
         yield host, device
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(
@@ -106,7 +106,7 @@ def test_the_same_whatever_is_done(twins: tuple[Any, Any], course: list[list[flo
         assert_same(*results)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('order', slow_but('once', of=['once', 'cycle', 'shuffle']))
 def test_several_tasks_and_queues_that_run_dry(
     order: str, tmp_path: Path, write_model: Callable[[str, str], str]
@@ -148,7 +148,7 @@ def test_results_of_episodes_that_the_device_starts(tmp_path: Path) -> None:
         assert host == device
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'make',
     [
@@ -245,7 +245,7 @@ def test_what_is_random_is_random() -> None:
     np.testing.assert_allclose(first.std(axis=(0, 1)), 0.1 / np.sqrt(12), rtol=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_long_runs_have_the_statistics_of_the_cpu_engine() -> None:
     """Poles that are pushed at random fall after as many steps, at angles and places as wide apart."""
 
@@ -369,7 +369,7 @@ def test_delays_noise_commands_and_curriculum() -> None:
         assert changes == [0, 0, 0, N]  # after 5 steps of 0.01 s
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_too_little_room_is_said_and_mended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     from internutopia.engines.warp import batch
 

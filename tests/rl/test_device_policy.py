@@ -208,7 +208,7 @@ def targets(envs: VectorEnv, steps: int) -> np.ndarray:
     return np.stack([to_host(each) for each in controller.given])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
 def test_controllers_walk_on_a_device_as_on_the_host(walkers: Callable[..., VectorEnv], suffix: str) -> None:
     host, device = (targets(walkers(arrays, suffix), 40) for arrays in ('numpy', 'torch'))
@@ -223,7 +223,7 @@ def test_controllers_walk_on_a_device_as_on_the_host(walkers: Callable[..., Vect
     np.testing.assert_allclose(device, host, rtol=0.0, atol=1e-4)  # of contacts that are computed in another order
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
 def test_walking_on_a_device_asks_the_device_for_nothing(
     gpu: Callable[[], AbstractContextManager[None]], walkers: Callable[..., VectorEnv], suffix: str

@@ -20,7 +20,7 @@ def script_of(page: str, word: str) -> str:
     return script
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('page', 'word', 'packages'),
     [

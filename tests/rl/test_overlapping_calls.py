@@ -112,7 +112,7 @@ def test_no_call_is_made_while_another_thread_makes_a_step(envs: Any) -> None:
     step(envs)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_in_a_fork_nothing_is_done(envs: Any) -> None:
     calls = KINDS[type(envs)]
     for name, call in calls.items():

@@ -36,7 +36,7 @@ def zeros(envs: Any) -> np.ndarray:
     return np.zeros(envs.action_space.shape, np.float32)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore:.*Box observation space|.*Box action spaces')
 @pytest.mark.parametrize('env_id', slow_but(*QUICK, of=TASKS))
 def test_check_env(env_id: str) -> None:
@@ -61,7 +61,7 @@ gymnasium.make('internutopia.rl:{CART_POLE}', threads=1).close()
     subprocess.run([sys.executable, '-c', code], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'code',
     [

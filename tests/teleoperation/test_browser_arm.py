@@ -46,6 +46,7 @@ def wait_until(page: Any, done: Callable[[], Any]) -> None:
     raise AssertionError('never true')
 
 
+@pytest.mark.nightly
 def test_the_gripper_follows_the_handle_and_the_keys(franka: Env):
     faults: list[str] = []
     with attach(franka, speed=1.0) as viewer, chromium() as browser:

@@ -36,6 +36,7 @@ ROBOTS = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', ROBOTS, ids=lambda robot: robot.name)
 def test_it_walks_with_its_hands_where_they_were_moved(robot: Any):
     task = SingleInferenceTaskCfg(scene_asset_path='scenes/empty.xml', robots=[robot])

@@ -46,6 +46,7 @@ def x_of(env: Env, env_id: int) -> float:
     return float(world.data(env_id).body('robots/jetbot/chassis').xpos[0])
 
 
+@pytest.mark.nightly
 def test_a_slider_drives_the_robot_of_the_env_that_was_picked(make_env: Any):
     env = make_env()
     env.reset()

@@ -33,7 +33,7 @@ task_configs:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_waits_for_a_page(tmp_path: Path):
     (tmp_path / 'run.yaml').write_text(RUN)
     command = [sys.executable, '-m', 'internutopia', 'run', 'run.yaml', '--viewer', '--no-picture']
@@ -70,7 +70,7 @@ def test_a_policy_is_played_on_a_page(config: Config):
         playing.join()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('address', ['8080', 'localhost:', ':80', 'localhost:70000', 'localhost:http'])
 def test_an_address_that_is_none(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / 'run.yaml').write_text(RUN)

@@ -65,13 +65,13 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('INTERNUTOPIA_COMPAT', '2.x')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('call', slow_but(*QUICK, of=RUNS))
 def test_a_script_runs_to_its_end(call: str, switch: None, monkeypatch: pytest.MonkeyPatch):
     run(call, monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('call', slow_but('rep_camera_pose', 'rep_camera_pointcloud 1 20', of=WITH_CAMERAS))
 def test_a_script_with_cameras_runs_to_its_end(call: str, opengl: None, switch: None, monkeypatch: pytest.MonkeyPatch):
     run(call, monkeypatch)

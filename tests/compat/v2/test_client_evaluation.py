@@ -82,10 +82,12 @@ def flash(client_data: Path, tmp_path_factory: pytest.TempPathFactory, opengl: N
     return evaluate('flash', client_data, tmp_path_factory.mktemp('flash'))
 
 
+@pytest.mark.nightly
 def test_figures_of_robots_that_are_there_at_once(flash):
     check_flash(flash)
 
 
+@pytest.mark.nightly
 def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_path):
     results = evaluate('centimetre_scene', client_data, tmp_path)
     check_flash(results)
@@ -93,11 +95,13 @@ def test_a_scene_in_centimetres_gives_the_same_figures(flash, client_data, tmp_p
         assert results[name] == pytest.approx(figures, abs=1e-6)  # a hundredth of a float32 is another one
 
 
+@pytest.mark.nightly
 @pytest.mark.xdist_group('ray')
 def test_two_processes_give_the_same_figures(flash, client_data, tmp_path):
     assert evaluate('ray', client_data, tmp_path) == flash
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('settings', ['single_env', 'vec_env'])
 def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp_path, opengl):
     results = evaluate(settings, client_data, tmp_path, '--limit', '4')
@@ -109,6 +113,7 @@ def test_a_robot_that_walks_with_a_torchscript_policy(settings, client_data, tmp
         assert (result['SR'], result['OS']) == (success, near)
 
 
+@pytest.mark.nightly
 def test_data_is_collected_and_goes_on_where_it_was_stopped(client_data, tmp_path, opengl):
     evaluate('collect', client_data, tmp_path, '--limit', '4')
     collector = Collector(tmp_path / 'episodes.lmdb')

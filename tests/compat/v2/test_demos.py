@@ -30,7 +30,7 @@ QUICK = [(demo, '3.x') for demo in ('jetbot_locomotion', 'h1_traveled_distance',
 HAND = [[0.0, 0.0, 0.0]] * 21  # points of a captured hand [m], axes of the camera
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('demo', 'switch'),
     [

@@ -72,7 +72,7 @@ def walk(env: Env, seconds: float, command: list[float]) -> list[dict[str, Any]]
     return [each['robot'] for each in obs]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('kind', WALKERS)
 def test_a_robot_of_2x_walks(start, kind, caplog):
     module, config, height, least = WALKERS[kind]

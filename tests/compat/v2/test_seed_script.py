@@ -88,7 +88,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, list[dict], s
     return Config.model_validate_json(config), json.loads(obs), result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_robots_walk_their_path_to_its_end(run):
     _, obs, _ = run
     assert len(obs) == 2

@@ -123,7 +123,7 @@ class Machine(RuleBasedStateMachine):
         assert [obs is None for obs in self.env.get_observations()] == [e is None for e in self.episode]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_any_sequence_of_calls_follows_the_queue(make_config, make_task):
     machine = type(
         'BoundMachine', (Machine,), {'make_config': staticmethod(make_config), 'make_task': staticmethod(make_task)}

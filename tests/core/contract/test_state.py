@@ -98,7 +98,7 @@ def run(env: Env, first: int, steps: int = STEPS) -> list[Any]:
     return [*results, *(dict(env.get_state([i]).envs[0].physics.arrays) for i in env.active_task_configs)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_going_on_from_a_saved_state(make_env: Any, config: Any, assert_same: Any) -> None:
     """The same observations, rewards and infos, and the same physics: bit for bit, as often as one likes."""
     env = make_env(config(sim={'substeps': 2}))

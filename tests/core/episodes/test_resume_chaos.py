@@ -42,6 +42,7 @@ HOPPER = """
 </mujoco>"""
 
 
+@pytest.mark.nightly
 def test_fifty_kills_leave_every_result_once(tmp_path: Path):
     program = subprocess.run([sys.executable, __file__, tmp_path], capture_output=True, text=True, check=False)
     assert program.returncode == 0, program.stderr

@@ -35,6 +35,7 @@ def grown(run: Callable[[int], Any], warm_up: int, episodes: int) -> float:
     return 4 * min(after - before for before, after in pairwise(levels)) / MEBIBYTE
 
 
+@pytest.mark.nightly
 def test_a_hundred_episodes_of_a_hundred_steps(make_env, make_task, make_robot):
     task = make_task(
         'crates', robots=[make_robot('hopper', position=(0, 0, 0.5))], max_steps=100, metrics=[{'type': 'ToyMetric'}]
@@ -49,6 +50,7 @@ def test_a_hundred_episodes_of_a_hundred_steps(make_env, make_task, make_robot):
     assert grown(episode, 10, 100) < 10
 
 
+@pytest.mark.nightly
 def test_sixteen_scenes_in_turn(make_env, make_task, make_robot, write_model):
     # another structure each, so that every reset moves an env to another batch
     scenes = []
@@ -67,6 +69,7 @@ def test_sixteen_scenes_in_turn(make_env, make_task, make_robot, write_model):
     assert len(env.runner.world.env_batches) <= 4 + 16
 
 
+@pytest.mark.nightly
 def test_envs_that_are_closed_are_gone(make_config, make_task, make_robot):
     from internutopia.core.vec_env import Env
 

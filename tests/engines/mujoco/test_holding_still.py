@@ -89,7 +89,7 @@ def test_a_box_beyond_the_angle_of_friction_feels_that_friction(start, friction)
     assert np.tan(angle) - acceleration / (G * np.cos(angle)) == pytest.approx(friction, rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('friction', [0.3, 1.0])
 def test_a_box_stays_on_warp_too(start, friction):
     world = start(friction, np.arctan(friction) - ONE_DEGREE, 'scene', WarpWorld, device=DEVICE)

@@ -59,6 +59,7 @@ def off_the_path(one: EpisodeTrace, other: EpisodeTrace, robot: str) -> float:
     return float(np.linalg.norm(first[:, None] - second, axis=-1).min(axis=0).max())
 
 
+@pytest.mark.nightly
 def test_two_h1_follow_a_path_on_a_grid_of_10_m() -> None:
     """The first script of 2.x's pages about several envs; both envs do the same, on each engine."""
     robot = h1.H1RobotCfg(position=(0.0, 0.0, 1.05), controllers=[h1.move_along_path_cfg])
@@ -79,6 +80,7 @@ def test_two_h1_follow_a_path_on_a_grid_of_10_m() -> None:
     assert off_the_path(on_mujoco[0], on_physx[0], 'h1') < 0.25
 
 
+@pytest.mark.nightly
 def test_a_robot_on_four_legs_walks_a_path_in_the_warehouse() -> None:
     """As H1 does in the demo."""
     config = aliengo.AliengoRobotCfg(position=(-0.2, -0.8, 0.4), controllers=[aliengo.move_along_path_cfg])
@@ -92,6 +94,7 @@ def test_a_robot_on_four_legs_walks_a_path_in_the_warehouse() -> None:
     assert off_the_path(on_mujoco[0], on_physx[0], config.name) < 0.25
 
 
+@pytest.mark.nightly
 def test_the_demo_has_the_same_episodes_ends_and_ways() -> None:
     """Each of its tasks once."""
     runs = []
@@ -142,6 +145,7 @@ def test_resets_of_some_envs_until_episodes_run_out(backend: str) -> None:
         assert terminated == [True, None, True] and env.reset([0, 2]) == ([None, None], [None, None])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('policy', ['h1/move_by_speed', 'g1/move_by_speed', 'aliengo/move_by_speed_rough'])
 def test_walking_policies_follow_commands(policy: str) -> None:
     """Trained on MuJoCo, all survive random commands, with nearly the errors that they have there."""
@@ -156,6 +160,7 @@ def test_walking_policies_follow_commands(policy: str) -> None:
     assert on_physx.tracking.yaw_rate_error == pytest.approx(on_mujoco.tracking.yaw_rate_error, abs=0.05)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'example', ['generic_robot', 'usd_robot', 'pick_and_place', 'mobile_manipulation', 'foreign_policy']
 )

@@ -116,7 +116,7 @@ def drive(world: World, positions: list[float], env_ids: Any = None) -> None:
     world.articulation('scout', int(env_ids[0])).set_joint_positions(env_ids, np.array(values, np.float32))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures('opengl')
 @pytest.mark.parametrize('path', ['head/eye', 'head/map', 'head/left'])
 def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneSpec, write_model: Any, path: str) -> None:
@@ -137,7 +137,7 @@ def test_it_draws_what_opengl_draws(make_world: Any, scene: SceneSpec, write_mod
     assert np.median(np.abs(colours - others)) < 8.0 and (ours['rgba'][..., 3] == 255).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_full_pictures_have_shadows_and_smooth_edges(make_world: Any, scene: SceneSpec, write_model: Any) -> None:
     lit = """<worldbody>
     <light pos="0 0 4" dir="0 0 -1" directional="true"/><geom type="plane" size="5 5 0.1"/>

@@ -103,7 +103,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('fixed_base', [True, False])
 @pytest.mark.parametrize('targets', slow_but('positions', of=TARGETS))
 def test_joints_and_drives(worlds, arm, targets, fixed_base):
@@ -130,7 +130,7 @@ def test_joints_and_drives(worlds, arm, targets, fixed_base):
     assert_same(cpu.get_gains(), warp.get_gains())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('ground', slow_but('box', of=['plane', 'box']))
 def test_contacts(worlds, write_model, ground):
     """Each shape slides over the ground, a little in it."""
@@ -157,7 +157,7 @@ def test_contacts(worlds, write_model, ground):
             assert_same(cpu.get_velocities(), warp.get_velocities())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_measured(worlds, arm, models, write_model):
     """Contact forces and probes, in the first instant and after a step; masses and frictions of each env's own."""
     probes = (

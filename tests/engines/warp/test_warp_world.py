@@ -178,7 +178,7 @@ def test_an_env_that_diverges_is_alone(make_world, hopper, bad):
     assert bits(world, 0, 1) == bits(other, 0, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_buffers_grow_when_contacts_overflow(make_world, write_model, caplog):
     """A table on 30 feet has 120 contacts; none is left out, and nothing else changes."""
     feet = ''.join(f'<geom type="box" size=".04 .04 .1" pos="{0.1 * (i % 6)} {0.1 * (i // 6)} 0"/>' for i in range(30))
@@ -225,7 +225,7 @@ def test_contact_options_that_the_engine_does_not_have_are_refused(models, conta
     world.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fingers_hold_a_cube(make_world, write_model):
     pinch = write_model(
         'pinch',
@@ -307,7 +307,7 @@ RAIL = """
 </body></worldbody>"""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_self_collisions_are_switched_off_in_one_env(make_world, write_model):
     robot = RobotSpec('r', write_model('rail', RAIL), fixed_base=True, drives=Drives(400.0, 40.0))
     world = make_world(*[SceneSpec(robots=(robot,))] * 2)

@@ -87,7 +87,7 @@ def places(env: Env, robot: str, palm: str) -> tuple[Any, Any]:
     return cubes[:, 2].copy(), cubes - palms
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('edge', 'mass'), slow_but((0.04, 0.5), of=[(0.04, 0.1), (0.04, 0.5), (0.04, 2.0), (0.02, 0.5)])
 )

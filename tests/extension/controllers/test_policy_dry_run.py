@@ -183,7 +183,7 @@ MISTAKES: dict[str, tuple[Callable[[Values], Values], str, str]] = {  # what is 
 QUICK = ('joints of Isaac Sim', 'half the scale', 'a tenth of the gains', 'gravity before the angular velocity')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('mistake', slow_but(*QUICK, of=MISTAKES))
 def test_a_mistake_is_named_when_the_policy_is_first_used(
     make_env: Callable[..., Env],
@@ -240,7 +240,7 @@ def _numbers(metadata: PolicyMetadata) -> np.ndarray:
     return np.concatenate([*parts, [metadata.step_dt], *scales])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('mistake', ['joints of Isaac Sim', 'half the scale', 'gravity before the angular velocity'])
 def test_the_command_proposes_what_would_be_right(
     write: Callable[[Values], Path], aliengo: Values, mistake: str
@@ -261,7 +261,7 @@ def test_the_command_has_nothing_to_say_of_a_right_description(
     assert 'AliengoRobot' in result.output
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', [name for name, walker in WALKERS.items() if walker.walking is not None])
 def test_packaged_policies_do_as_commanded(write: Callable[[Values], Path], name: str) -> None:
     result = dry_run(write(described(name)), WALKERS[name].config, search=False)

@@ -12,7 +12,7 @@ LENGTH = 20.0  # m
 RATE = 48  # env steps per second
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('walk', 'robot', 'height', 'speed'),
     [

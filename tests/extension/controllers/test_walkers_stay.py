@@ -43,7 +43,7 @@ def until_finished(env: Env, controller: str, action: Any, seconds: float) -> An
     raise AssertionError(f'{controller} did not finish in {seconds:g} s')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(('robot', 'seconds'), slow_but(('h1', 9.0), of=[('h1', 9.0), *((r, 60.0) for r in ROBOTS)]))
 def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float) -> None:
     """In an env each. Left to itself, H1's policy drifts by 7 cm/s. In the end the one on its spot is pushed."""
@@ -115,7 +115,7 @@ def test_h1_stands_upright_and_still(run: Run) -> None:
     still()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_the_end_of_a_path_stays_reached(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_along_path')
@@ -133,7 +133,7 @@ def test_another_goal_is_not_reached_by_the_last_one(run: Run) -> None:
     assert not obs['controllers']['move_to_point']['finished']
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', slow_but('g1', of=ROBOTS))
 def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None:
     """G1's policy veers by 14 degrees in 10 s."""
@@ -177,7 +177,7 @@ def test_a_command_to_stand_lets_a_stride_end(run: Run) -> None:
     assert min(heights) > 0.8 * WALKERS['aliengo'].root_height
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_random_discrete_steps_hardly_tilt_the_trunk(run: Run) -> None:
     """A navigation client of 2.x (InternNav 0.3.1) counts a roll beyond 15 degrees as a fall."""
     fallen, farthest, seldom = math.radians(15.0), math.radians(18.0), 0.02  # share of actions

@@ -65,7 +65,7 @@ def run(
     return step
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', slow_but('aliengo', of=ROBOTS))
 def test_to_a_point_3_6_metres_away(robot: str) -> None:
     def reached(obs: dict[str, Any], y: float) -> bool:
@@ -75,7 +75,7 @@ def test_to_a_point_3_6_metres_away(robot: str) -> None:
     print(f'{robot}: {steps} steps')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', slow_but('h1', of=ROBOTS))
 def test_half_a_turn(robot: str) -> None:
     def reached(obs: dict[str, Any], _: float) -> bool:
@@ -90,7 +90,7 @@ def test_half_a_turn(robot: str) -> None:
     print(f'{robot}: {steps} steps')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_along_four_points() -> None:
     """All robots walk this path at 200 Hz in `test_walkers_stay.py`."""
 

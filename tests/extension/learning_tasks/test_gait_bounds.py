@@ -23,7 +23,7 @@ def policy(name: str) -> Path:
     return resolve(own.get(name) or WALKERS[name].policy or '', ('.onnx',))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', BOUNDS)
 def test_gaits_are_within_their_bounds(name: str) -> None:
     trained = load_trained(policy(name))
@@ -32,7 +32,7 @@ def test_gaits_are_within_their_bounds(name: str) -> None:
     assert exceeded(gait_report(trained.act, trained.config(4, 0, threads=1)), bounds) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_compares_with_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def evaluate() -> tuple[int, str]:
         options = ['--envs', 2, '--stand', 4, '--threads', 1, '--json', tmp_path / 'figures.json']

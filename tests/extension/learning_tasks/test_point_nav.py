@@ -82,7 +82,7 @@ def test_reaching_the_goal_succeeds_with_the_spl_of_the_way(make_envs: Callable[
     assert (lengths >= moved - ROUNDING).all() and (lengths < 0.5).all() and lengths.max() > 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_scenes_run_side_by_side_on_maps_of_their_own(make_envs: Callable[..., VectorEnv]) -> None:
     scenes = ('scenes/rooms.xml', 'scenes/obstacles.usda')
     envs = make_envs(scenes=scenes)
@@ -105,7 +105,7 @@ def test_options_are_checked() -> None:
         point_nav.config(scenes=())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('options', [{'robot': 'aliengo'}, {'observation': 'depth'}])
 def test_other_robots_and_cameras_go_to_goals(make_envs: Callable[..., VectorEnv], options: dict[str, Any]) -> None:
     envs = make_envs(**options)

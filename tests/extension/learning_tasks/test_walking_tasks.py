@@ -24,7 +24,7 @@ def made(config: Any) -> VectorEnv:
     return envs
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('robot', WALKERS)
 def test_robots_stand_over_their_feet(robot: str) -> None:
     envs = made(velocity.config(num_envs=2, robot=robot, randomize=False, threads=1))

@@ -96,7 +96,7 @@ def outline_middle(lens: Lens, ball: np.ndarray) -> tuple[float, float]:
     return ((x + after_x) @ areas / areas.sum() / 3, (y + after_y) @ areas / areas.sum() / 3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('kind', LENSES)
 def test_known_points_are_within_a_tenth_of_a_pixel(camera, kind):
     _, obs = camera(lens=LensCfg(**LENSES[kind]), camera_params=True, depth=True, pointcloud=True)

@@ -292,7 +292,7 @@ def test_a_mounted_camera_takes_pictures_in_certain_steps_of_each_episode(make_e
     assert new[:, 0].tolist() == [False, False, True, False, True, False, True]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_envs_with_cameras_leave_nothing_behind(make_config, make_task, scout):
     """In a process of their own: what other tests leave to the allocator and to drivers is not theirs."""
     robot = scout(camera_cfg(depth=True), type='GenericRobot', controllers=[])

@@ -221,7 +221,7 @@ def Xform "room_{0}" (prepend apiSchemas = ["SemanticsLabelsAPI:class", "Semanti
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ids_are_the_same_in_every_process(write_model: Any, tmp_path: Path) -> None:
     stage = tmp_path / 'stage.usda'
     stage.write_text(LABELLED_STAGE.format(rooms=''.join(LABELLED.format(each) for each in 'cab')))

@@ -165,7 +165,7 @@ def test_episodes_have_so_many_actions_and_steps(start: Callable[..., Env]) -> N
     assert (metrics['end'], metrics['steps']) == ('steps', 2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ways_around_walls_are_longer(start: Callable[..., Env]) -> None:
     """From (0, 0) to (2.2, 0) around an end of the wall, of which the robot's axis keeps away by its radius."""
     way = episode(goal=(2.2, 0.0), start_position=(0, 0, 0))

@@ -60,19 +60,19 @@ def check(folder: Path, seed: Seed, count: int) -> None:
     assert not faults, json.dumps(faults, indent=1).replace('\\n', '\n')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('kind', ['mjcf', 'urdf', 'usda'])
 def test_some_mutants_are_read_or_refused(tmp_path, kind):
     check(tmp_path, seed_of(kind, tmp_path), QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('kind', FORMATS)
 def test_mutants_are_read_or_refused(tmp_path, kind):
     check(tmp_path, seed_of(kind, tmp_path), MUTANTS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('suffix', ['.onnx', '.pt'])
 def test_mutants_of_policies_are_read_or_refused(tmp_path, write_policy: Callable[..., str], suffix):
     policy = write_policy([(np.ones((3, 2)), np.ones(2))], suffix=suffix)

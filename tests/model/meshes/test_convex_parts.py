@@ -101,7 +101,7 @@ def test_a_hole_through_a_thin_thing_stays_open(revolved):
     assert not isinstance(parts_of(open_little), Solid)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_left_to_coacd_is_simple_and_its_tolerance_relative_up_to_a_limit(bowl):
     points, faces = bowl(0.15, 0.012, steps=40, count=100)
     for scale, tolerance in ((1.0, 0.04 * 0.3), (0.01, 0.04 * 0.003), (100.0, TOLERANCE)):
@@ -123,7 +123,7 @@ def test_a_curved_sheet_is_some_plates(revolved):
     assert highest < 0.2 + 1e-6  # they grow inwards
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('turned', [False, True])
 def test_simplification_keeps_the_shape_and_its_topology(revolved, turned):
     """A torus stays one."""

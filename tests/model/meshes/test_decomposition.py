@@ -98,7 +98,7 @@ def test_those_who_ask_at_the_same_time_share_the_work(cache, trough, runs):
     assert len(runs) == 1 and len({len(parts) for (parts,) in results}) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('damage', [b'nonsense', None])
 def test_a_damaged_file_in_the_cache_is_replaced(cache, trough, runs, damage):
     (parts,) = decompose([trough])
@@ -200,7 +200,7 @@ def test_work_is_told_from_the_shape(blocks):
     assert Solid(Surface(100 * points, faces), 0.1).work == pytest.approx(72_000)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_takes_too_long_becomes_plates_that_are_not_kept(cache, trough, use_coacd, runs, monkeypatch, caplog):
     monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     use_coacd('while True: pass')
@@ -214,7 +214,7 @@ def test_what_takes_too_long_becomes_plates_that_are_not_kept(cache, trough, use
     assert len(decompose([trough])[0]) == 3 and len(runs) == 2 and len(list(cache.glob('*.npz'))) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_that_was_too_slow_is_replaced(cache, trough, skewed_room, use_coacd, monkeypatch, caplog):
     monkeypatch.setattr(decomposition, 'MAX_SECONDS', 1)
     monkeypatch.setattr(decomposition, '_core_count', lambda: 1)

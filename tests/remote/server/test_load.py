@@ -33,7 +33,7 @@ def config() -> Config:
     return cart_pole.config(ENVS, seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_many_sessions_at_work_fail_nowhere(serve_process: Callable[..., Any], config: Config) -> None:
     server = serve_process(config, '--user-sessions', str(SESSIONS), '--requests-per-second', '1e6', '--quiet')
     load = put_load_on(server.url, SESSIONS, ENVS, STEP_SIZE, seconds=3.0)
@@ -49,7 +49,7 @@ def test_many_sessions_at_work_fail_nowhere(serve_process: Callable[..., Any], c
     assert 'internutopia_worker_deaths_total 0.0' in metrics and 'status="200"' in metrics
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_all_sessions_get_their_share(serve_process: Callable[..., Any], config: Config) -> None:
     """Each goes on until the last one has made its calls; none makes many times as many meanwhile."""
     options = ('--user-sessions', str(SESSIONS), '--requests-per-second', '1e6', '--burst', '1000000', '--quiet')

@@ -102,6 +102,7 @@ def test_all_operations_are_known(document: OpenApiSchema) -> None:
     assert {(method.upper(), path) for path in paths for method in paths[path]} == set(OPERATIONS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('mode', list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(('method', 'path'), OPERATIONS)
 def test_an_operation(
@@ -122,6 +123,7 @@ def test_an_operation(
     run()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('authorization', ['', 'Bearer wrong'])
 @pytest.mark.parametrize(('method', 'path'), OPERATIONS)
 def test_an_operation_without_a_token(
@@ -136,6 +138,7 @@ def test_an_operation_without_a_token(
     run()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('mode', list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(
     'call', ['episode/create', 'episode/vectorized_reset', 'episode/vectorized_step', 'session/look', 'session/scene']

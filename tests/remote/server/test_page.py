@@ -232,6 +232,7 @@ def test_who_has_no_token_sees_nothing(page: Page, serve: Any, config: Config, e
     assert ada not in page.url and ada not in page.content()
 
 
+@pytest.mark.nightly
 def test_text_from_the_server_is_never_html(page: Page, serve: Any, config: Config):
     url = serve(config, user_sessions=7).url
     evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
@@ -250,6 +251,7 @@ def test_text_from_the_server_is_never_html(page: Page, serve: Any, config: Conf
     assert page.locator('img[src="x"], body script').count() == 0
 
 
+@pytest.mark.nightly
 def test_a_server_that_goes_away_and_comes_back(page: Page, serve_process: Any, config: Config):
     server = serve_process(config)
     port = server.url.rpartition(':')[2]
@@ -262,6 +264,7 @@ def test_a_server_that_goes_away_and_comes_back(page: Page, serve_process: Any, 
     expect(page.locator('#connection')).to_have_text('Live')
 
 
+@pytest.mark.nightly
 def test_a_narrow_dark_screen(browser: Browser, serve: Any, config: Config, envs: Any):
     url = serve(config, user_sessions=7).url
     envs(url, 1)

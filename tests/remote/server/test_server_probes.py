@@ -66,7 +66,7 @@ def test_a_server_without_room(serve: Callable[..., Any], config: Config, worker
     session.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_server_that_can_start_no_workers(serve_process: Callable[..., Any], config: Config) -> None:
     """First it has no files left; then the process is killed that workers are forked from."""
     server = serve_process(config, '--user-sessions', '8')

@@ -127,7 +127,7 @@ def test_a_session_closed_in_a_call(raw: Raw, other: RawSession, worker_pid: Cal
     until(lambda: not alive(pid))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Config) -> None:
     """Meanwhile the server answers: that it is alive, that it is not ready, and that others have to come later."""
     server = serve_process(config)
@@ -154,7 +154,7 @@ def test_sigterm_lets_calls_finish(serve_process: Callable[..., Any], config: Co
     assert 'Traceback' not in server.log.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sigterm_waits_for_no_slow_client(serve_process: Callable[..., Any], config: Config) -> None:
     server = serve_process(config)
     with Wire(server.url) as sending, Wire(server.url) as silent:

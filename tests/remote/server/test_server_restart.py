@@ -84,6 +84,7 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+@pytest.mark.nightly
 def test_clients_of_a_server_that_is_killed_go_on_with_new_sessions(
     serve_process: Callable[..., Any], config: Config
 ) -> None:
@@ -108,6 +109,7 @@ def test_clients_of_a_server_that_is_killed_go_on_with_new_sessions(
     assert all(str(error).startswith(('POST ', 'GET ')) and error.code for lr in learners for error in lr.lost)
 
 
+@pytest.mark.nightly
 def test_clients_of_a_server_that_stays_away_get_an_error(
     serve_process: Callable[..., Any], config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ def make(certificate: Path, key: Path, *options: str) -> tuple[Path, Path]:
     return certificate, key
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('separate', slow_but(True, of=[True, False]))
 def test_clients_check_the_certificate(
     serve_process: Callable[..., Any],

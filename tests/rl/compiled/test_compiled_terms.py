@@ -65,7 +65,7 @@ def with_terms_compiled(config: Config) -> Config:
     return config.model_copy(update={'task_configs': tasks})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('mode', [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_walkers_in_two_scenes(make_vector_env: MakeVectorEnv, mode: AutoresetMode) -> None:
     config = velocity.config(5, 1, max_episode_steps=60, threads=1)
@@ -112,7 +112,7 @@ def of_task(module: str, options: dict[str, Any]) -> Config:
     return importlib.import_module(module).config(3, 1, threads=1, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', slow_but('Jetbot-Goal', 'H1-Velocity-Rough', of=READY_MADE))
 def test_ready_made_tasks(make_vector_env: MakeVectorEnv, name: str) -> None:
     config = of_task(*TASKS[f'InternUtopia/{name}-v0'])

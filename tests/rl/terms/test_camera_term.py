@@ -59,7 +59,7 @@ def make_seeing(make_config: Any, make_task: Any, write_model: Any, opengl: None
         envs.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'sim, arrays',
     [(OPENGL, 'numpy'), (RAYTRACE, 'numpy'), (RAYTRACE, 'torch'), ({'backend': 'mujoco_warp'}, 'torch')],

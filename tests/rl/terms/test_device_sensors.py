@@ -135,7 +135,7 @@ def turns(step: int) -> np.ndarray:
     return np.array([[0.5], [-1.0], [1.5]], np.float32) * (1.0 + 0.1 * step)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_sensor_gives_the_numbers_of_the_host_and_waits_for_nothing(make_rovers: Callable[..., Any]) -> None:
     """Through restarts of one env and of all."""
     ready, steps = 3, 8  # steps after which all is made that is made once, and in all
@@ -178,7 +178,7 @@ def test_sensors_forget_episodes_that_the_device_ends(make_rovers: Callable[...,
             assert np.abs(to_host(envs.core.state.base_position)[:, 0] - before).min() > 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_noise_of_a_device(make_rovers: Callable[..., Any]) -> None:
     """That of the host, to the bit of its random numbers; another one in each env, step and episode."""
 
@@ -208,7 +208,7 @@ def test_noise_of_a_device(make_rovers: Callable[..., Any]) -> None:
     assert abs(differences.mean()) < 0.3 and differences.std() == pytest.approx(2.0, rel=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('mistake', 'message'),
     [

@@ -200,7 +200,7 @@ def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -
     assert moving.tracking.velocity_error > result.tracking.velocity_error + 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_policy_that_kneels_fails() -> None:
     config = velocity.config(2, 0, robot='aliengo', randomize=False, threads=1)
     figures = gait_report(at_home, config, stand=8.0)
@@ -218,7 +218,7 @@ def test_a_policy_that_kneels_fails() -> None:
     assert 'at most 0' in faults[0] and 'at least 20' in faults[1] and 'not measured, at least 10' in faults[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_contact_sheet_shows_a_robot_from_its_side(tmp_path: Path, opengl: None) -> None:
     from matplotlib.image import imread
 

@@ -36,12 +36,14 @@ def lengths_of(policy: Policy, env_num: int = 32) -> np.ndarray:
     return lengths
 
 
+@pytest.mark.nightly
 def test_ppo_of_stable_baselines3() -> None:
     model, before, after = train('train_sb3.py')
     assert before < 100 and after == LIMIT
     assert lengths_of(lambda obs: model.predict(obs, deterministic=True)[0]).mean() == LIMIT
 
 
+@pytest.mark.nightly
 def test_ppo_of_rsl_rl() -> None:
     import torch
     from tensordict import TensorDict

@@ -58,7 +58,7 @@ def ranks() -> list[BaseProcess]:
     return [each for each in multiprocessing.active_children() if each.name.startswith('rank ')]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_path: Path) -> None:
     folder = tmp_path / 'run'
 
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_all_with_a_checkpoint_that_one_process_goes_on_with(tmp_pat
     assert adam[0] > 0 and adam[1] * done == adam[0] * (done + 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_rank_raises_says_which_it_was() -> None:
     with pytest.raises(ZeroDivisionError, match='by the broom') as raised:
         run(rank_bodies.raise_in_rank_1)
@@ -98,7 +98,7 @@ def test_what_a_rank_raises_says_which_it_was() -> None:
     assert ranks() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     folder = tmp_path / 'run'
 
@@ -117,7 +117,7 @@ def test_a_rank_that_dies_ends_all(tmp_path: Path) -> None:
     assert newest_checkpoint(folder) is not None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ranks_end_with_a_program_that_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / 'run'
     start = 'from internutopia.cli import main; main()'
@@ -139,7 +139,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ranks_learn_from_different_data_with_the_same_networks(tmp_path: Path) -> None:
     settings = find_task(ID).settings(env_num=4, num_steps=8, iterations=3, epochs=2, normalize=True)
     record = RunRecord(id=ID, training=settings, nproc=2)
@@ -165,7 +165,7 @@ def test_ranks_learn_from_different_data_with_the_same_networks(tmp_path: Path) 
         torch.testing.assert_close(first['actor'][f'obs_normalizer.{name}'][0], expected, rtol=0.0, atol=10 * ROUNDING)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_ranks_learn_what_one_process_does(tmp_path: Path) -> None:
     logged = []
     for nproc in (1, 2):

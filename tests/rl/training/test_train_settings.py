@@ -43,7 +43,7 @@ def test_a_wrong_file_starts_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / 'run').exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wandb = pytest.importorskip('wandb')
     monkeypatch.setenv('WANDB_MODE', 'offline')
@@ -59,7 +59,7 @@ def test_wandb_gets_the_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert list((tmp_path / 'run').glob('events.out.tfevents.*'))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
     """In a process of its own: wandb remembers how it was used first."""
     pytest.importorskip('wandb')
@@ -83,7 +83,7 @@ def test_without_a_login_wandb_says_how_to_go_on(tmp_path: Path) -> None:
     assert 'WANDB_MODE=offline, and continue the run with --resume' in ' '.join(done.stderr.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_wandb_is_not_imported_where_nobody_logs_to_it(tmp_path: Path) -> None:
     """It makes folders when it is imported, which stay if the run is killed."""
     (tmp_path / 'wandb').mkdir()

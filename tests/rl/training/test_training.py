@@ -45,7 +45,7 @@ def test_a_run_leaves_record_log_checkpoints_curve_and_policy(finished):
     assert (finished / 'curve.png').read_bytes().startswith(b'\x89PNG')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
     def final_std(share: float) -> float:
         settings = {'iterations': 8, 'entropy': 10.0, 'explore': share}
@@ -150,7 +150,7 @@ def test_a_task_without_a_velocity_command_leaves_a_policy_for_a_learned_control
     assert result.terminated == 1.0 and result.mean_return == pytest.approx(result.mean_length * 0.02, abs=0.021)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_cart_pole_task_brings_settings_that_learn(tmp_path):
     result = train(find_task(CART_POLE), tmp_path / 'run', settings={'iterations': 12}, threads=1)
     assert result.progress[-1].mean_length > 2 * result.progress[0].mean_length
@@ -203,7 +203,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_anew(run):
     assert [line.steps for line in train_toy(run, resume=True).progress] == [32, 64]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kill_and_go_on(tmp_path):
     folder = tmp_path / 'run'
     command = 'from internutopia.cli import main; main()'
@@ -341,7 +341,7 @@ ENGINES = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @ENGINES
 def test_errors_of_commanded_velocities_are_those_of_a_robot_that_does_not_move(engine, arrays):
     config = find_task(ID, {'forward': (0.6, 0.6), 'yaw_rate': (-0.3, -0.3)}).config(4, engine=engine)

@@ -71,7 +71,7 @@ def test_a_setting_is_given_once(tmp_path):
     assert 'num_steps' in refused('--settings', file, '--envs', 4, '--setting', 'iterations=1')
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     folder = tmp_path / 'run'
@@ -141,7 +141,7 @@ def test_evaluate_prints_a_table_and_writes_json(run, tmp_path):
     assert other.exit_code == 0 and json.loads(file.read_text())['tracking'] != pytest.approx(tracking, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_options_change_the_task_that_a_policy_was_trained_for(run, tmp_path):
     folder, file = tmp_path / 'run', tmp_path / 'figures.json'
     quick = ['--envs', 2, '--iterations', 1, '--threads', 1]

@@ -43,7 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_run_says_where_it_was_made(run: Path) -> None:
     record = read_run(run)
     assert (record.backend, record.device, record.training.num_envs) == ('mujoco_warp', DEVICE, 8)
@@ -51,7 +51,7 @@ def test_the_run_says_where_it_was_made(run: Path) -> None:
     assert [line.steps for line in read_progress(run)] == [32, 64]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_policy_file_is_of_the_same_kind_and_runs_everywhere(run: Path, tmp_path: Path) -> None:
     host = train(find_task(ID), tmp_path / 'run', settings={'num_envs': 8}, threads=1)
     assert (host.engine.backend, host.engine.device) == ('mujoco', 'cpu')

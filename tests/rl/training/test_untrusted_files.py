@@ -123,7 +123,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_id_in_a_file_imports_nothing(named: Callable[[str], Path], ran: Callable[[], bool]) -> None:
     source = named('evil:Evil/Floater-v0')
     for command, *options in COMMANDS:

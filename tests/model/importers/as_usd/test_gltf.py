@@ -159,7 +159,7 @@ def test_strips_fans_and_triangles_without_indices(gltf, load, mode, indices):
     assert areas[areas[:, 1] < 0].sum(axis=0) / 2 == pytest.approx([0, -1, 0], abs=1e-5)  # faces z, which is -y here
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_quantized_and_sparse_accessors_are_read(gltf, load, corners):
     points = gltf.array(BOX * 32767, 'h', normalized=True)
     sparse = {

@@ -151,7 +151,7 @@ def _odd(value: Any, rng: random.Random) -> Any:
     return None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('block', range(4))
 def test_a_spoilt_stage_is_read_or_named(tmp_path, block):
     file = tmp_path / 'spoilt.usda'

@@ -111,7 +111,7 @@ def test_a_table_carries_and_has_room_below(place, table):
     np.testing.assert_allclose(below[-1], [1.0, 0, 0.34], atol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('radius', [0.1, 0.5])
 def test_a_bowl_holds_a_ball(place, bowl, radius):
     """The ball rolls in from the side; it neither falls through nor lies much higher than the tolerance, 0.08 radii."""

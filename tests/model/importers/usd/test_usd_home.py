@@ -55,7 +55,7 @@ def test_materials_of_a_home_look_as_they_should(tmp_path, links, layout):
     assert seen == {look.kind for look in home.materials.values()} >= KINDS
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_home_in_centimetres_is_as_large_as_it_should(tmp_path):
     """Converted by its unit, or, as 2.x has it, by a scale that takes the place of the unit."""
     home = write_home(tmp_path / 'home', 'small')
@@ -77,7 +77,7 @@ def test_a_home_in_centimetres_is_as_large_as_it_should(tmp_path):
         assert extent[:2] == pytest.approx(size * np.array(home.extent), rel=WALLS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pictures_of_a_home_are_those_of_the_same_home_in_preview_surface(tmp_path, opengl):
     home = write_home(tmp_path / 'mdl', 'small')
     models = [_seen(home), _seen(write_home(tmp_path / 'preview', 'small', preview=True))]

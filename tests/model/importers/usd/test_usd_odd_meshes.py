@@ -185,7 +185,7 @@ def test_a_body_of_flat_things_only_can_move(stage, add_mesh, read):
     assert not any('convex hull' in line for line in warnings)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('approximation', [None, 'none', 'convexDecomposition', 'convexHull', 'boundingCube'])
 def test_no_mesh_costs_the_stage(stage, add_mesh, read, approximation):
     """A hundred heaps of faces: flat in any direction, far, tiny, with points that coincide or are not finite."""
