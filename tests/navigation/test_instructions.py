@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,11 +24,13 @@ LABELS = {'lintel': 'doorway', 'sofa': 'sofa', 'table': 'coffee_table', 'bed': '
 
 
 @pytest.fixture
-def home(write_model: Callable[[str, str], str]) -> str:
-    """Two rooms with labelled things."""
+def home(write_model: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Two rooms with labelled things, under a name that is always the same: episodes are random by it."""
     labels = ''.join(f'<text name="semantics:{name}" data="{kind}"/>' for name, kind in LABELS.items())
     inside = room(8.0, 4.0, *WALLS, *THINGS)
-    return write_model('home', f'<custom>{labels}</custom><worldbody>{inside}</worldbody>')
+    file = Path(write_model('home', f'<custom>{labels}</custom><worldbody>{inside}</worldbody>'))
+    monkeypatch.chdir(file.parent)
+    return file.name
 
 
 def test_turns_doorways_and_what_is_passed_are_named(home: str):

@@ -169,12 +169,12 @@ def test_ranks_learn_from_different_data_with_the_same_networks(tmp_path: Path) 
 def test_two_ranks_learn_what_one_process_does(tmp_path: Path) -> None:
     logged = []
     for nproc in (1, 2):
-        folder, settings = tmp_path / str(nproc), {'env_num': 64 // nproc, 'iterations': 20}
+        folder, settings = tmp_path / str(nproc), {'env_num': 64 // nproc, 'iterations': 40}
         result = train(find_task(ID), folder, settings=settings, threads=1, nproc=nproc)
-        assert result.progress[-1].steps == 64 * result.settings.num_steps * 20
+        assert result.progress[-1].steps == 64 * result.settings.num_steps * 40
         logged.append(result.progress[-1].mean_length)
         trained = load_trained(folder)
-        assert evaluate(trained.act, trained.task.config(16, threads=1), seconds=10.0).mean_length > 450  # of 500
+        assert evaluate(trained.act, trained.task.config(16, threads=1), seconds=10.0).mean_length > 450  # of 500, on any processor
     assert max(logged) < 1.5 * min(logged), logged
 
 
