@@ -6,6 +6,7 @@ A camera keeps what a picture is rendered from when it is due, so it shows that 
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from collections.abc import Iterable, Set
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ class Exposure:
     """Pictures of a camera in some envs at one moment.
 
     Reading one also renders those of the `readers`, the envs whose last picture was read: a GPU renders them in
-    parallel. `outputs` are the requested ones of `OUTPUTS`.
+    parallel. `outputs` are the requested ones of `OUTPUTS`. Several threads may read.
     """
 
     def __init__(
@@ -73,11 +74,14 @@ class Exposure:
             for env_id in envs.tolist()
         }
         self._data: dict[int, dict[str, Any]] = {}  # of envs that have been rendered
+        self._lock = threading.Lock()
 
     def data(self, env_id: int) -> dict[str, Any]:
         """Return all requested outputs of an env. NoOpenGLError if nothing can be rendered here."""
-        if env_id not in self._data:
-            self._render([each for each in self._sights if each == env_id or each in self._readers - self._data.keys()])
+        with self._lock:
+            if env_id not in self._data:
+                more = self._readers - self._data.keys()
+                self._render([each for each in self._sights if each == env_id or each in more])
         self._readers.add(env_id)
         return self._data[env_id]
 
@@ -142,10 +146,12 @@ class PictureData(LazyDict):
 
     @override
     def _open(self) -> None:
-        if self._picture is not None:
-            dict.update(self, self._picture.read())
+        picture = self._picture  # another thread may open it meanwhile
+        if picture is not None:
+            dict.update(self, picture.read())
             self._picture = None
 
     @override
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        return super().__deepcopy__(memo) if self._picture is None else self._picture.to_read()
+        picture = self._picture
+        return super().__deepcopy__(memo) if picture is None else picture.to_read()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -171,6 +173,22 @@ def test_those_that_were_read_are_rendered_together(start, rendered):
         seen(obs, 2)['rgba']
     assert rendered == [0, 2, 2, 2]
     assert env.runner.world.picture_seconds > 0
+
+
+def test_threads_that_read_at_once_get_what_is_rendered_once(start, rendered):
+    interval = sys.getswitchinterval()
+    env, _ = start(2, type='RepCamera')
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            for step in range(5):
+                (obs,) = drive(env, 1)
+                rendered.clear()
+                depths = list(pool.map(lambda env_id, obs=obs: seen(obs, env_id)['depth'][6, 8], [0, 1] * 3))
+                assert sorted(rendered) == [0, 1]
+                assert depths == pytest.approx([2.8 - 0.1 * step] * 6, abs=0.01)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_picture_of_the_env_as_it_is_belongs_to_its_moment(start, rendered):
