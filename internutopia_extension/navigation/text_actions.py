@@ -16,22 +16,25 @@ from internutopia.evaluation.policy import PolicyError
 from internutopia_extension.controllers.discrete_controllers import FORWARD, LEFT, RIGHT, STOP
 
 _ANSWER = re.compile(r'<answer>(.*?)</answer>', re.DOTALL)
-_PREFIX = re.compile(r'.*\baction(?:s)?\s*(?:is|are|:)(?:\s+to\b)?', re.DOTALL)
+_PREFIX = re.compile(r'\A.*\baction(?:s)?\s*(?:is|are|:)(?:\s+to\b)?', re.DOTALL)
 _BREAK = re.compile(r'[,;\n]|\.(?!\d)|\band\b|\bthen\b')
 _MOVE = re.compile(
     r'(?:(?P<stop>stop)|(?:(?:move|go|walk) )?(?P<forward>forward)|(?:turn )?(?:to the )?(?P<side>left|right))'
-    r'(?: by)?(?: ?(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[a-z°]+)?)?'
+    r'(?: by)?(?: ?(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[a-z°]+)?)?'
 )
-_PIXEL = re.compile(r'(?:point|pixel|[\s:(\[])*(\d+)[\s,]+(\d+)[\s)\].]*')
+_PIXEL = re.compile(r'(?:point|pixel|[\s:(\[])*(\d{1,9})[\s,]+(\d{1,9})[\s)\].]*')
 _ARROWS = {'↑': FORWARD, '←': LEFT, '→': RIGHT}
 _CENTIMETRES = {'': 1.0, 'cm': 1.0, 'centimeter': 1.0, 'centimetre': 1.0, 'm': 100.0, 'meter': 100.0, 'metre': 100.0}
 _DEGREES = {'': 1.0, 'degree': 1.0, 'deg': 1.0, '°': 1.0}
-_MOST = 1000  # actions of a text
+_MOST, _LONGEST = 1000, 20_000  # actions and characters of a text
 _FORMS = "such as 'move forward 75 cm', 'turn left 30 degrees', 'stop' or '↑↑←'"
 
 
 def pixel_of(text: str) -> tuple[int, int] | None:
-    """Return row and column of the pixel that a text names as x and y; None if it names none."""
+    """Return row and column of the pixel that a text names as x and y; None if it names none.
+
+    PolicyError if the text is too long.
+    """
     found = _PIXEL.fullmatch(_cleaned(text))
     return None if found is None else (int(found[2]), int(found[1]))
 
@@ -45,7 +48,7 @@ def actions_of(text: str, step: float, turn: float) -> list[int]:
         turn: angle of a turn [degrees].
 
     Raises:
-        PolicyError: a part of the text is no move.
+        PolicyError: a part of the text is no move, or it is too long.
     """
     actions: list[int] = []
     for part in filter(None, map(str.strip, _BREAK.split(_cleaned(text)))):
@@ -54,16 +57,18 @@ def actions_of(text: str, step: float, turn: float) -> list[int]:
             actions += [_ARROWS[arrow] for arrow in arrows]
         else:
             action, count = _move(part, text, 100.0 * step, turn)
-            if count > _MOST:
-                raise PolicyError(f'{part!r} are {count} actions: expected {_MOST} at most')
-            actions += [action] * count
+            actions += [action] * min(count, _MOST + 1)
+        if len(actions) > _MOST:
+            raise PolicyError(f'expected {_MOST} actions at most, got more: {text!r:.200}')
     if not actions:
         raise PolicyError(f'expected moves, {_FORMS}, got {text!r:.200}')
     return actions
 
 
 def _cleaned(text: str) -> str:
-    """Return the answer in a text, in small letters."""
+    """Return the answer in a text, in small letters. PolicyError if the text is too long."""
+    if len(text) > _LONGEST:
+        raise PolicyError(f'expected a text of {_LONGEST} characters at most, got {len(text)}')
     found = _ANSWER.search(text)
     answer = (found[1] if found else text).casefold().replace('_', ' ')
     return _PREFIX.sub('', answer, count=1).strip()
@@ -77,7 +82,7 @@ def _move(part: str, text: str, step: float, turn: float) -> tuple[int, int]:
     unit = unit.removesuffix('s')
     units = _CENTIMETRES if found and found['forward'] else _DEGREES
     if found is None or unit not in units or number == 0.0 or (found['stop'] and number is not None):
-        raise PolicyError(f'{part!r} is no move: expected moves, {_FORMS}, got {text!r:.200}')
+        raise PolicyError(f'{part!r:.200} is no move: expected moves, {_FORMS}, got {text!r:.200}')
     if found['stop']:
         return STOP, 1
     action = FORWARD if found['forward'] else LEFT if found['side'] == 'left' else RIGHT

@@ -18,6 +18,8 @@ from nav_hall import HALL, episode
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.commands import app
+from internutopia.evaluation.policy import PolicyError
+from internutopia.evaluation.protocols.batches import split
 from internutopia.util.encoding import MSGPACK, decode, encode
 from internutopia_extension.navigation.evaluation import read_results
 
@@ -186,6 +188,14 @@ def test_moves_in_words_are_carried_out_and_other_words_are_no_answer(folder: Pa
     assert (a['end'], a['actions'], b['end'], b['success']) == ('stop', 3 + 6 + 2 + 1, 'policy', 0.0)
     assert a['path'][-1][:2] == pytest.approx([0.75, 0.5], abs=0.01)
     assert json.loads(Path('out/report.json').read_text())['policy'] == 'words' and 'words, jetbot' in result.stdout
+
+
+@pytest.mark.parametrize('kind', ['text', 'discrete'])
+def test_one_action_for_several_envs_is_no_answer(kind: str):
+    one = {'actions': 'stop' if kind == 'text' else 0, 'model': 'words'}
+    assert split(one, 1) == [one]
+    with pytest.raises(PolicyError, match='expected lists or arrays with an entry for each of 2 envs, got .*actions'):
+        split(one, 2)
 
 
 @pytest.mark.slow

@@ -37,6 +37,8 @@ def split(answer: Any, count: int) -> list[dict[str, Any]]:
     for name, values in arrays.items():
         if values.ndim == 0 or len(values) != count:
             raise PolicyError(f'{name!r}: expected rows for {count} envs, got shape {values.shape}')
+    if count > 1 and not arrays:
+        raise PolicyError(f'expected lists or arrays with an entry for each of {count} envs, got {dict(answer)!r:.200}')
     return [{**answer, **{name: values[row] for name, values in arrays.items()}} for row in range(count)]
 
 

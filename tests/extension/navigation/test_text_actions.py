@@ -40,7 +40,11 @@ def test_moves_are_counted_in_steps_and_turns(text: str, actions: list[int]):
         ('move forward 0 cm', 'move forward 0 cm'),
         ('do not move forward', 'do not move forward'),
         ('↓', '↓'),
-        ('move forward 1000000 cm', '40000 actions: expected 1000 at most'),
+        ('move forward 1000000 cm', 'expected 1000 actions at most, got more'),
+        ('move forward 100 m, ' * 3, 'expected 1000 actions at most, got more'),
+        (f'move forward {"9" * 400} m', 'is no move'),
+        ('↑' * 19_000, 'expected 1000 actions at most, got more'),
+        ('↑' * 30_000, 'expected a text of 20000 characters at most, got 30000'),
         ('', 'expected moves, such as'),
         ('...', 'expected moves, such as'),
     ],
@@ -52,4 +56,6 @@ def test_what_is_no_move_says_which_part(text: str, part: str):
 
 def test_a_pixel_is_named_by_x_and_y():
     assert pixel_of('320 240') == pixel_of('Point [320, 240]') == pixel_of('(320,240).') == (240, 320)
-    assert [pixel_of(text) for text in ('move forward 75 cm', '320', '1 2 3', 'stop', '-3 5')] == [None] * 5
+    assert [pixel_of(text) for text in ('move forward 75 cm', '320', '1 2 3', 'stop', '-3 5', f'1 {"4" * 5000}')] == [
+        None
+    ] * 6
