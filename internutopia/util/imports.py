@@ -57,6 +57,8 @@ def import_named(name: str) -> ModuleType:
     Raises:
         ValueError: there is no such module, or it ends the program.
     """
+    if not all(part.isidentifier() for part in name.split('.')):
+        raise ValueError(f'{name!r} is no name of a module: expected one such as my_terms or my_package.my_terms')
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # behind all others: no file here takes the place of an installed module
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from internutopia.util.imports import lazy
+from internutopia.util.imports import import_named, lazy
 
 
 def test_a_module_that_fails_is_the_cause(tmp_path: Path) -> None:
@@ -30,3 +30,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     get, _ = lazy('package', {'Thing': 'module'})
     with pytest.raises(AttributeError, match="module 'package' has no attribute 'Thong'"):
         get('Thong')
+
+
+@pytest.mark.parametrize('name', ['', '../terms.py', '.terms', 'my-terms', '/tmp/terms', 'a..b'])
+def test_what_is_no_name_of_a_module_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match='is no name of a module'):
+        import_named(name)
