@@ -34,11 +34,15 @@ def ceiling_height(model: mujoco.MjModel, data: mujoco.MjData) -> float | None:
     low, high = (centres - halves).min(axis=0), (centres + halves).max(axis=0)
     share = (np.arange(_RAYS) + 0.5) / _RAYS
     above_floor, heights = 0, list[float]()
+    met, normal = np.zeros(1, np.int32), np.zeros(3)
     for x in low[0] + share * (high[0] - low[0]):
         for y in low[1] + share * (high[1] - low[1]):
             start = np.array([x, y, max(low[2], 0.0) + _HEAD])
-            down, up = (mujoco.mj_ray(model, data, start, way, _SEEN, True, -1, None) for way in (-_UP, _UP))
-            if 0.0 <= down <= _HEAD + _MARGIN:
+            down = mujoco.mj_ray(model, data, start, -_UP, _SEEN, True, -1, None)
+            up = mujoco.mj_ray(model, data, start, _UP, _SEEN, True, -1, met, normal)
+            # faces of meshes may be turned either way; what other geoms show of theirs upwards encloses the ray
+            is_inside = up >= 0.0 and normal[2] > 0.0 and model.geom_type[met[0]] != mujoco.mjtGeom.mjGEOM_MESH
+            if 0.0 <= down <= _HEAD + _MARGIN and not is_inside:
                 above_floor += 1
                 if _LOWEST <= up <= _HIGHEST:
                     heights.append(float(start[2]) + up)
