@@ -12,12 +12,12 @@ from internutopia.config import SimConfig
 FLOOR = '<geom type="box" size="3 3 0.05" pos="0 0 -0.05" rgba="0.2 0.2 0.2 1"/>'
 THING = '<geom type="box" size="0.4 0.4 0.4" pos="0 0 0.4" rgba="1 0 0 1"/>'
 POST = '<geom type="box" size="0.3 0.3 2" pos="2.5 2.5 2" rgba="0 0 1 1"/>'
-BLOCK = '<geom type="box" size="2 2 1.495" pos="0 0 1.495" rgba="0.2 0.2 0.2 1"/>'
+BLOCK = '<geom type="plane" size="5 5 0.1"/><geom type="box" size="2 2 1.495" pos="0 0 1.495" rgba="0.2 0.2 0.2 1"/>'
 SCENES = {
     'ceiling': f'{FLOOR}{THING}{POST}<geom type="box" size="3 3 0.05" pos="0 0 2.5" rgba="0 1 0 1"/>',
     'porch': f'{FLOOR}{THING}{POST}<geom type="box" size="1 3 0.05" pos="-2 0 2.5" rgba="0 1 0 1"/>',
     'open': f'{FLOOR}{THING}{POST}',
-    'block': f'<geom type="plane" size="5 5 0.1"/>{BLOCK}<geom type="box" size="2 2 0.01" pos="0 0 3.1" rgba="0 1 0 1"/>',
+    'block': f'{BLOCK}<geom type="box" size="2 2 0.01" pos="0 0 3.1" rgba="0 1 0 1"/>',
 }
 
 
