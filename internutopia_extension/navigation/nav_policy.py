@@ -247,7 +247,7 @@ class _PixelActor(_DiscreteActor):
         pixels = self._numbers(answer, (2,))
         if len(pixels) > 1:
             raise PolicyError(f'{self._action.name!r}: expected row and column of one pixel, got shape {pixels.shape}')
-        row, column = np.floor(pixels[0]).astype(int).tolist()
+        row, column = map(math.floor, pixels[0].tolist())  # not int64: a huge row would be a negative one
         self._carry_out([STOP] if row < 0 or self._stops else self._towards(row, column)[: self._horizon])
 
 

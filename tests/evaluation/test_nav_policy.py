@@ -221,6 +221,10 @@ def test_pixels_are_places_on_the_floor(folder: Path, serve: Callable[[Act], Ser
     served = serve(lambda request: {'actions': [[50, 3] if kind == 'pixel' else '3 50']})
     result = evaluate(f'http://{served.place}', '--mapping', 'm.yaml')
     assert result.exit_code == 1 and 'pixel (50, 3): the picture has 11 rows and 15 columns' in result.stderr
+    if kind == 'pixel':
+        served = serve(lambda request: {'actions': [[1e20, 3.0]]})
+        result = evaluate(f'http://{served.place}', '--mapping', 'm.yaml')
+        assert result.exit_code == 1 and 'pixel (100000000000000000000, 3): the picture has' in result.stderr
 
 
 @pytest.mark.usefixtures('opengl')
