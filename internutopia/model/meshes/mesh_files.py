@@ -162,6 +162,7 @@ _TEXT = ('.obj', '.dae', '.gltf')
 _STL_HEADER = 84  # bytes, the number of faces are the last four
 _STL_FACE = np.dtype([('normal', '<f4', 3), ('corners', '<f4', (3, 3)), ('attribute', '<u2')])
 _STL_CORNER = re.compile(rb'vertex\s+(\S+)\s+(\S+)\s+(\S+)', re.IGNORECASE)
+_PLY_FACES, _PLY_HEADER = re.compile(rb'ply\s.*?\nelement face (\d{1,18})\s', re.DOTALL), 65536  # bytes
 _MOST_STL_FACES = 200000  # that MuJoCo reads
 
 
@@ -209,7 +210,7 @@ def fill_with_trimesh(mesh: mujoco.MjsMesh, file: Path) -> None:
 
 
 def read_with_trimesh(file: Path) -> Any:
-    """Return a `trimesh.Trimesh` in metres. ValueError if it cannot be read or has no triangles."""
+    """Return a `trimesh.Trimesh` in metres. ValueError if it cannot be read, has no triangles or is cut off."""
     try:
         import trimesh
 
@@ -223,6 +224,10 @@ def read_with_trimesh(file: Path) -> Any:
         raise ValueError(str(error) or type(error).__name__) from error
     if not count:
         raise ValueError('it has no triangles')
+    with file.open('rb') as opened:  # of text, trimesh reads as many lines as there are
+        announced = _PLY_FACES.match(opened.read(_PLY_HEADER))
+    if announced is not None and count < int(announced[1]):
+        raise ValueError(f'its header announces {int(announced[1])} faces, and {count} triangles can be read')
     return loaded
 
 

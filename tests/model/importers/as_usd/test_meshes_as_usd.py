@@ -110,6 +110,14 @@ def test_colours_of_triangles_in_a_ply_are_shown(tmp_path):
     assert model.mesh_facenum.max() == 12
 
 
+def test_a_ply_that_is_cut_off_is_an_error(tmp_path):
+    pytest.importorskip('trimesh')
+    path = ply(tmp_path / 'cut.ply')
+    path.write_text('\n'.join(path.read_text().splitlines()[:-3]))
+    with pytest.raises(ValueError, match='its header announces 12 faces, and 9 triangles can be read'):
+        load_spec(path)
+
+
 def test_a_mesh_file_is_an_object_that_falls(tmp_path):
     box = ObjectSpec('box', asset=str(stl(tmp_path / 'box.stl')), scale=(0.1, 0.1, 0.1), position=(0, 0, 1), mass=2.0)
     model = compose(SceneSpec(asset='scenes/empty.xml', objects=(box,)), 0.002).compile()
