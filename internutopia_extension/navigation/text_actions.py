@@ -1,8 +1,9 @@
 """Text actions: what language models answer ("move forward 75 cm") as discrete actions or as a pixel.
 
-Moves are separated by commas, full stops, `and` or `then`; "The next action is", and what comes before it, is left out,
-and so is what lies outside `<answer>`. A number without a unit is in centimetres or degrees, a move without a number is
-one step or turn. Distances and angles are rounded to whole steps and turns, at least one. Sources of these forms:
+Moves are separated by commas, full stops, `and` or `then`. Left out are "The next action is" with what comes before it,
+what lies outside `<answer>`, quotes, asterisks and the marks of lists. A number without a unit is in centimetres or
+degrees, a move without a number is one step or turn. Distances and angles are rounded to whole steps and turns, at least
+one. Sources of these forms:
 NaVILA (`evaluation/vlnce_baselines/navila_trainer.py`: "move forward 75 cm", "turn left 30 degree"), NaVid (numbers in
 centimetres and degrees, without their units), StreamVLN and InternVLA-N1 (arrows; the latter's system 2 answers with x
 and y of a pixel instead where it sees the way).
@@ -17,6 +18,8 @@ from internutopia_extension.controllers.discrete_controllers import FORWARD, LEF
 
 _ANSWER = re.compile(r'<answer>(.*?)</answer>', re.DOTALL)
 _PREFIX = re.compile(r'\A.*\baction(?:s)?\s*(?:is|are|:)(?:\s+to\b)?', re.DOTALL)
+_DECORATION = re.compile(r'[*"`“”]|^\s*(?:-|\d{1,3}[.)])\s+(?=[a-z])', re.MULTILINE)
+_SIDE_LAST = re.compile(r'turn (\d{1,9}(?:\.\d{1,9})?) ?([a-z°]*) (?:to the )?(left|right)')
 _BREAK = re.compile(r'[,;\n]|\.(?!\d)|\band\b|\bthen\b')
 _MOVE = re.compile(
     r'(?:(?P<stop>stop)|(?:(?:move|go|walk) )?(?P<forward>forward)|(?:turn )?(?:to the )?(?P<side>left|right))'
@@ -71,7 +74,8 @@ def _cleaned(text: str) -> str:
         raise PolicyError(f'expected a text of {_LONGEST} characters at most, got {len(text)}')
     found = _ANSWER.search(text)
     answer = (found[1] if found else text).casefold().replace('_', ' ')
-    return _PREFIX.sub('', answer, count=1).strip()
+    answer = _DECORATION.sub('', answer.replace('!', '.'))
+    return _SIDE_LAST.sub(r'turn \3 \1 \2', _PREFIX.sub('', answer, count=1)).strip()
 
 
 def _move(part: str, text: str, step: float, turn: float) -> tuple[int, int]:

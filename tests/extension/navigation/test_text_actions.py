@@ -19,6 +19,9 @@ from internutopia_extension.navigation.text_actions import actions_of, pixel_of
         ('MOVE_FORWARD\nTURN_LEFT', [1, 2]),
         ('↑↑← →', [1, 1, 2, 3]),
         ('STOP', [0]),
+        ('**Stop!**', [0]),
+        ('"turn 30 degrees to the left"', [2, 2]),
+        ('1. Forward\n2. Turn 15° right\n- stop', [1, 3, 0]),
         (
             '<think>stop?</think><answer>turn to the left by 90°, then walk forward 0.5 metres</answer>',
             [2] * 6 + [1, 1],
