@@ -18,7 +18,7 @@ from internutopia_extension.controllers.discrete_controllers import FORWARD, LEF
 
 _ANSWER = re.compile(r'<answer>(.*?)</answer>', re.DOTALL)
 _PREFIX = re.compile(r'\A.*\baction(?:s)?\s*(?:is|are|:)(?:\s+to\b)?', re.DOTALL)
-_DECORATION = re.compile(r'[*"`“”]|^\s*(?:-|\d{1,3}[.)])\s+(?=[a-z])', re.MULTILINE)
+_DECORATION = re.compile(r'[*"`\u201c\u201d]|^\s*(?:-|\d{1,3}[.)])\s+(?=[a-z])', re.MULTILINE)
 _SIDE_LAST = re.compile(r'turn (\d{1,9}(?:\.\d{1,9})?) ?([a-z°]*) (?:to the )?(left|right)')
 _BREAK = re.compile(r'[,;\n]|\.(?!\d)|\band\b|\bthen\b')
 _MOVE = re.compile(
