@@ -2,8 +2,8 @@
 
 Moves are separated by commas, full stops, `and` or `then`. Left out are "The next action is" with what comes before it,
 what lies outside `<answer>`, quotes, asterisks and the marks of lists. A number without a unit is in centimetres or
-degrees, a move without a number is one step or turn. Distances and angles are rounded to whole steps and turns, at least
-one. Sources of these forms:
+degrees, a move without a number is one step or turn. Distances and angles are rounded to whole steps and turns, at
+least one. Sources of these forms:
 NaVILA (`evaluation/vlnce_baselines/navila_trainer.py`: "move forward 75 cm", "turn left 30 degree"), NaVid (numbers in
 centimetres and degrees, without their units), StreamVLN and InternVLA-N1 (arrows; the latter's system 2 answers with x
 and y of a pixel instead where it sees the way).
