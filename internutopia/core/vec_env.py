@@ -237,7 +237,7 @@ class Env:
             made their step.
 
         Raises:
-            ValueError: fewer envs are at work.
+            ValueError: fewer envs are stepping.
         """
         self._check_open('recv')
         results = self._stepper.recv(min_envs)

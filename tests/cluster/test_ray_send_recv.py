@@ -54,7 +54,7 @@ def test_a_slow_worker_does_not_hold_up_the_other_one(pair: Pair, toy, slow, tmp
     pair.ray.recv()
     obs, _ = pair.ray.reset([0])  # which is at rest
     assert obs == [None]
-    with pytest.raises(RuntimeError, match='reset: env 2 is at work'):
+    with pytest.raises(RuntimeError, match='reset: env 2 is stepping'):
         pair.ray.reset([2])
     pair.ray.send([None], [1])
     (tmp_path / 'go').touch()
@@ -71,7 +71,7 @@ def test_a_bad_action_of_one_worker_does_not_stop_the_other_one(pair: Pair, toy)
         with pytest.raises(ValueError, match='env 3'):
             pair.ray.send([move(), move(), move(), bad], [0, 1, 2, 3])
         assert pair.ray.recv()[5] == [0, 1]
-        with pytest.raises(ValueError, match='0 envs are at work'):
+        with pytest.raises(ValueError, match='0 envs are stepping'):
             pair.ray.recv()
         after = pair.ray.get_state([2, 3])
         assert same(after.envs, before.envs)

@@ -55,8 +55,8 @@ class AsyncStepper:
         at_work = sum(len(self._runner.groups[group]) for group in self._at_work)
         if not 1 <= min_envs <= at_work:
             raise ValueError(
-                f'recv: min_envs={min_envs}, but {at_work} envs are at work; a group of envs begins its step when each '
-                'of those that run has an action'
+                f'recv: min_envs={min_envs}, but {at_work} envs are stepping; a group of envs begins its step when '
+                'each of those that run has an action'
             )
         while sum(len(self._runner.groups[group]) for group in self._done) < min_envs:
             self._done.update(self._runner.poll())

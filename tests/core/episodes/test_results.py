@@ -174,7 +174,7 @@ def test_a_full_disk_loses_nothing_and_leaves_no_torn_line(make_env, make_task, 
     before = path.read_bytes()
     with room_for(len(before) + fitting):
         for _ in range(2):  # the second time, no other episode ends
-            with pytest.raises(OSError, match='make room') as raised:
+            with pytest.raises(OSError, match='free some space') as raised:
                 env.step([None] * 4)
             assert (raised.value.errno, raised.value.filename) == (errno.EFBIG, str(path))
             assert path.read_bytes() == before
@@ -188,11 +188,11 @@ def test_what_found_no_room_is_written_when_the_env_is_closed(make_env, make_tas
     for name in ('a', 'b'):
         envs.append(make_env(tasks=[make_task(max_steps=1)], env_num=1, metrics_save_path=tmp_path / name))
         envs[-1].reset()
-        with room_for(10), pytest.raises(OSError, match='make room'):
+        with room_for(10), pytest.raises(OSError, match='free some space'):
             envs[-1].step([None])
     envs[0].close()
     assert len(lines(tmp_path / 'a')) == 1
-    with room_for(10), pytest.raises(OSError, match='make room'):
+    with room_for(10), pytest.raises(OSError, match='free some space'):
         envs[1].close()
     envs[1].close()
     assert lines(tmp_path / 'b') == []
@@ -202,10 +202,10 @@ def test_what_found_no_room_is_written_when_the_env_is_closed(make_env, make_tas
 def test_a_device_without_room(make_env, make_task):
     env = make_env(tasks=[make_task(max_steps=1)], env_num=1, metrics_save_path='/dev/full')
     env.reset()
-    with pytest.raises(OSError, match='make room') as raised:
+    with pytest.raises(OSError, match='free some space') as raised:
         env.step([None])
     assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, '/dev/full')
-    with pytest.raises(OSError, match='make room'):
+    with pytest.raises(OSError, match='free some space'):
         env.close()
 
 
@@ -269,7 +269,7 @@ def test_one_of_several_envs_without_room_spoils_no_line_of_the_others(make_env,
     envs = [make_env(tasks=[make_task(max_steps=1)], env_num=1, metrics_save_path=path) for _ in range(2)]
     for env in envs:
         env.reset()
-    with room_for(10), pytest.raises(OSError, match='make room'):
+    with room_for(10), pytest.raises(OSError, match='free some space'):
         envs[0].step([None])
     for env in reversed(envs):
         env.step([None])

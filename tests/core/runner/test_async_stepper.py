@@ -44,7 +44,7 @@ def test_results_are_those_of_step(env: Env, make_env):
 def test_a_step_begins_when_every_env_that_runs_has_its_action(env: Env):
     before = positions(env.get_observations())
     env.send([drive(0.5)], [1])
-    with pytest.raises(ValueError, match='recv: min_envs=1, but 0 envs are at work; a group of envs begins'):
+    with pytest.raises(ValueError, match='recv: min_envs=1, but 0 envs are stepping; a group of envs begins'):
         env.recv()
     env.send([None, drive(0.5)], [2, 0])
     obs, *_, env_ids = env.recv(3)
@@ -70,14 +70,14 @@ def test_an_action_is_sent_once(env: Env):
     with pytest.raises(ValueError, match='send: env 0 already has an action'):
         env.send([None], [0])
     assert env.recv()[4][0]['step'] == 1
-    with pytest.raises(ValueError, match='0 envs are at work'):
+    with pytest.raises(ValueError, match='0 envs are stepping'):
         env.recv()
 
 
 @pytest.mark.parametrize('min_envs', [0, 4, -1])
 def test_no_more_results_than_envs_at_work(env: Env, min_envs: int):
     env.send([None] * ENVS, range(ENVS))
-    with pytest.raises(ValueError, match=f'min_envs={min_envs}, but 3 envs are at work'):
+    with pytest.raises(ValueError, match=f'min_envs={min_envs}, but 3 envs are stepping'):
         env.recv(min_envs)
     env.recv(3)
 

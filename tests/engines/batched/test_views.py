@@ -205,7 +205,7 @@ def test_an_env_without_an_episode_says_so(make_env, call):
     env.reset()
     world = env.runner.world
     arguments: Callable[[int], tuple] = (lambda i: ('arm', i)) if call in ('articulation', 'body') else lambda i: (i,)
-    with pytest.raises(ValueError, match='env 1 runs no scene'):
+    with pytest.raises(ValueError, match='env 1 has no scene'):
         getattr(world, call)(*arguments(1))
     with pytest.raises(KeyError, match='env 1 runs no episode'):
         env.runner.get_obj('arm', 1)

@@ -362,7 +362,9 @@ def test_mistakes_in_the_config_are_named(franka: Start, fields: dict[str, Any],
 
 
 def test_rmpflow_says_what_to_use_instead(run: Callable[..., Env]) -> None:
-    message = "'rmpflow_controller': controller type 'RMPFlowController' .* not here: an InverseKinematicsController"
+    message = (
+        "'rmpflow_controller': controller type 'RMPFlowController' .* not available: an InverseKinematicsController"
+    )
     with pytest.raises(ValueError, match=message):
         run(FrankaRobotCfg(controllers=[rmpflow_controller_cfg]))
 

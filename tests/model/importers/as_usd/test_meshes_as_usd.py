@@ -104,7 +104,7 @@ def test_colours_of_triangles_in_a_ply_are_shown(tmp_path):
     box = trimesh.creation.box((1.0, 1.0, 1.0))
     box.visual.face_colors = [(0, 255, 0, 255)] * 6 + [(255, 0, 0, 255)] * 6
     box.export(tmp_path / 'box.ply')
-    model = load_spec(str(tmp_path / 'box.ply')).compile()
+    model = load_spec(tmp_path / 'box.ply').compile()
     pixels = model.tex_data.reshape(-1, 3)
     assert {(0, 255, 0), (255, 0, 0)} <= {tuple(pixel) for pixel in pixels.tolist()}
     assert model.mesh_facenum.max() == 12
