@@ -22,7 +22,7 @@ def output_of(script: str, *arguments: str) -> list[str]:
     return run.stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', ['Hopper', 'Humanoid'])
 def test_both_sides_of_the_published_tasks_are_alike(name: str) -> None:
     ours, theirs = published.make(name, 0, own=True), published.make(name, 0, own=False)
@@ -35,14 +35,14 @@ def test_both_sides_of_the_published_tasks_are_alike(name: str) -> None:
         envs.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ppo_by_published_settings_prints_returns() -> None:
     *rollouts, final = (json.loads(line) for line in output_of('published.py', 'Hopper', '--steps', '2048'))
     assert [each['steps'] for each in rollouts] == [2048] and rollouts[0]['return'] > 1.0
     assert final['final_return'] == pytest.approx(rollouts[0]['return'], abs=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_time_to_learn_is_a_row_for_each_side() -> None:
     rows = output_of('learning.py', 'CartPole', '--steps', '2048')[2:]
     assert ['batched' in row for row in rows] == [True, False] and 'AsyncVectorEnv' in rows[1]

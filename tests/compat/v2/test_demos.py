@@ -83,7 +83,7 @@ def test_a_demo_measures_and_draws(opengl: None, tmp_path: Path, capsys: pytest.
     assert 0.4 < float(distance) < 1.3  # 300 steps of 1/240 s at up to 1 m/s
     assert Image.open(file).size == (640, 480)
     assert h1_traveled_distance.main(['--steps', '1', '--picture', str(tmp_path / 'missing' / 'h1.png')]) == 1
-    assert 'no picture: ' in capsys.readouterr().err
+    assert 'no image: ' in capsys.readouterr().err
 
 
 def test_keys_move_a_target_within_its_range(monkeypatch: pytest.MonkeyPatch):
