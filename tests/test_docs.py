@@ -113,7 +113,7 @@ def test_commands_work_one_after_the_other(
     write_saved(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # modules that a page lets its reader write
-    for command in commands.splitlines():
+    for command in commands.replace('\\\n', ' ').splitlines():
         program, *arguments = shlex.split(command)
         if program == 'make':
             subprocess.run(['make', '--dry-run', *arguments], cwd=ROOT, capture_output=True, check=True)

@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from mkdocs.exceptions import PluginError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,6 +33,7 @@ def site() -> ModuleType:
         ('api/envs.md', '../environments.md', '../environments.md'),
         ('index.md', 'docs/images/envs.webp', 'images/envs.webp'),
         ('index.md', 'LICENSE', 'licence.md'),
+        ('evaluation.md', '../examples/lerobot.yaml', 'examples/lerobot.yaml.md'),
         ('benchmarks.md', '../docs/backends.md', 'backends.md'),
         ('examples.md', 'cameras.py', 'examples/cameras.md'),
         ('index.md', 'https://mujoco.org', 'https://mujoco.org'),
@@ -41,6 +43,13 @@ def test_links_between_files_become_links_between_pages(site: ModuleType, page: 
     here: Any = SimpleNamespace(file=SimpleNamespace(src_uri=page))
     none: Any = None
     assert site.on_page_markdown(f'See [it]({link}).', here, none, none) == f'See [it]({on_site}).'
+
+
+def test_a_link_to_a_file_without_a_page_is_an_error(site: ModuleType):
+    here: Any = SimpleNamespace(file=SimpleNamespace(src_uri='install.md'))
+    none: Any = None
+    with pytest.raises(PluginError, match=r'docs/install\.md links to \.\./Makefile, which has no page'):
+        site.on_page_markdown('See [it](../Makefile).', here, none, none)
 
 
 def test_files_outside_of_docs_have_pages(site: ModuleType):

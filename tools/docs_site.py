@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -23,9 +24,12 @@ PAGES = {  # file of the repository: page of the site
     'LICENSE': 'licence.md',
     'SECURITY.md': 'security_policy.md',
     'benchmarks/README.md': 'benchmarks.md',
+    'Dockerfile': 'dockerfile.md',
     'examples': 'examples.md',
     **{f'examples/{file.name}': f'examples/{file.stem}.md' for file in sorted((ROOT / 'examples').glob('*.py'))},
+    **{f'examples/{file.name}': f'examples/{file.name}.md' for file in sorted((ROOT / 'examples').glob('*.yaml'))},
 }
+_LANGUAGES = {'.py': 'python', '.yaml': 'yaml'}
 _FILES = {page: file for file, page in PAGES.items()}
 _LINK = re.compile(r'(?<=\]\()([^)\s#]+)(?=[)#])')
 
@@ -47,6 +51,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if '://' in link[0]:
             return link[0]
         target = posixpath.normpath(posixpath.join(folder, link[0]))
+        if target not in PAGES and not target.startswith('docs/'):
+            raise PluginError(f'{file} links to {link[0]}, which has no page on the site')  # MkDocs would keep the link
         target = PAGES.get(target, target.removeprefix('docs/'))
         return posixpath.relpath(target, posixpath.dirname(here) or '.')
 
@@ -57,12 +63,11 @@ def content_of(file: Path) -> str:
     """A page with what a file or folder of the repository holds."""
     if file.suffix == '.md':
         return file.read_text()
-    if file.suffix == '.py':
-        return f'# {file.name}\n\n```python\n{file.read_text()}```\n'
     if file.is_dir():
         programs = sorted(file.glob('*.py'))
         return '# Examples\n\n' + '\n'.join(f'- [{each.name}]({each.name}): {_summary(each)}' for each in programs)
-    return f'# Licence\n\n```text\n{file.read_text()}```\n'
+    title = 'Licence' if file.name == 'LICENSE' else file.name
+    return f'# {title}\n\n```{_LANGUAGES.get(file.suffix, "text")}\n{file.read_text()}```\n'
 
 
 def _summary(program: Path) -> str:

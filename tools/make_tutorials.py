@@ -65,7 +65,7 @@ def follow(page: Path, quick: bool) -> None:
                 before = '\n' * text.count('\n', 0, block.start(2))  # a traceback has the lines of the page
                 exec(compile(before + source, str(page), 'exec'), names)
             elif language == 'bash':
-                for line in source.splitlines():
+                for line in source.replace('\\\n', ' ').splitlines():
                     run(line, quick, stack)
 
 
