@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -37,38 +38,41 @@ def policy(quick: bool) -> list[Row]:
     try:
         with _stub() as address:
             pairs = [[_run(count, chunks, side, address) for count in (env_num, 1)] for _ in range(turns)]
-            blind = _run(env_num, chunks, side, address, pictures=False)
     except NoOpenGLError as error:
         return [Row(what=what, unit='env steps/s', note=f'{error} (pip install pyopengl)')]
-    many, one = pairs[-1]
-    ratios = sorted(_speed(many) / _speed(one) for many, one in pairs)
-    total, wait = many.env + many.policy, many.calls * _CALL
+    many, total = pairs[-1][0]
+    speeds = [(many.steps / total, one.steps / alone) for (many, total), (one, alone) in pairs]
+    ratios = sorted(ours / reference for ours, reference in speeds)
+    wait = many.calls * _CALL
     parts = {
-        'physics and observations': blind.env,
-        'pictures': many.env - blind.env,
+        'physics and observations': many.env,
+        'pictures': _pictures(many),
         'policy': wait,
-        'wire and mapping': many.policy - wait,
+        'wire and mapping': total - many.env - _pictures(many) - wait,
     }
     return [
         Row(
             what=what,
             unit='env steps/s',
-            ours=_speed(many),
-            reference=_speed(one),
+            ours=speeds[-1][0],
+            reference=speeds[-1][1],
             ratio=Ratio(ratios[len(ratios) // 2], ratios[0], ratios[-1]),
             note='; '.join(f'{name} {part / total:.0%}' for name, part in parts.items()) + ' of the time of the many',
         )
     ]
 
 
-def _speed(times: RunTimes) -> float:
-    return times.steps / (times.env + times.policy)
+def _pictures(times: RunTimes) -> float:
+    return times.pictures or 0.0
 
 
-def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = True) -> RunTimes:
-    """Run some chunks in all envs, and one before them, whose time with that of the start does not count."""
+def _run(env_num: int, chunks: int, side: int, address: str) -> tuple[RunTimes, float]:
+    """Run some chunks in all envs; returns on what the time was spent, and the time [s].
+
+    One chunk comes before them, whose time with that of the start does not count.
+    """
     suite = find_suite(_SUITE)
-    mapper = ArmMapper(_mapping(side, pictures), suite.arm)
+    mapper = ArmMapper(_mapping(side), suite.arm)
     tasks = suite.task_configs(['stack'], cameras=mapper.cameras)
     config = Config(
         simulator=suite.simulator(None).update(render_quality='plain'),
@@ -79,26 +83,28 @@ def _run(env_num: int, chunks: int, side: int, address: str, pictures: bool = Tr
     client = connect(address, 60.0)
     with closing(Env(config)) as env, closing(client):
         run = PolicyRun(env, ChunkPolicy(client, mapper, chunk_controller=suite.arm.chunk_controller), episode_name)
-        warm = RunTimes()
+        warm, began = RunTimes(), 0.0
 
         def on_step(ended: int) -> bool:
-            nonlocal warm
+            nonlocal warm, began
             if run.times.steps == env_num * _HORIZON:
-                warm = replace(run.times)
+                warm, began = replace(run.times), time.perf_counter()
             return run.times.steps < env_num * (chunks + 1) * _HORIZON
 
         run.run(on_step)
-        times = run.times
-        return RunTimes(
+        wall, times = time.perf_counter() - began, run.times
+        spent = RunTimes(
             policy=times.policy - warm.policy,
             env=times.env - warm.env,
+            pictures=_pictures(times) - _pictures(warm),
             calls=times.calls - warm.calls,
             steps=times.steps - warm.steps,
         )
+        return spent, wall
 
 
-def _mapping(side: int, pictures: bool) -> MappingCfg:
-    cameras = {name: {'camera': name, 'size': (side, side)} for name in ('front', 'wrist')} if pictures else {}
+def _mapping(side: int) -> MappingCfg:
+    cameras = {name: {'camera': name, 'size': (side, side)} for name in ('front', 'wrist')}
     return MappingCfg.model_validate({'observation': {'cameras': cameras}})
 
 

@@ -103,6 +103,8 @@ class PolicyRun:
                 if results is None:
                     continue
                 self._obs, terminated, truncated, infos = results
+                if not self._env.is_remote:
+                    self.times.pictures = self._picture_seconds
                 ended = [env_id for env_id in self._actors if terminated[env_id] or truncated[env_id]]
                 if not on_step(sum(not (infos[env_id] or {}).get('requeued') for env_id in ended)):
                     break
@@ -110,8 +112,6 @@ class PolicyRun:
         except PolicyGoneError as error:
             self.stopped = str(error)
         finally:
-            if not self._env.is_remote:
-                self.times.pictures = self._picture_seconds
             self.times.messages = self._policy.message_seconds
 
     @property
