@@ -34,7 +34,7 @@ def test_the_documented_script_runs(page: str, word: str, packages: tuple[str, .
     folder = tmp_path / 'packages'
     need_packages([sys.executable, '-m', 'pip'], '--no-deps', '--target', str(folder), *packages)
     (tmp_path / 'script.py').write_text(script_of(page, word))
-    environment = {**os.environ, 'PYTHONPATH': str(folder)}
+    environment = {**os.environ, 'PYTHONPATH': str(folder), 'RAY_ADDRESS': 'local'}  # no cluster of other tests
     command = [sys.executable, 'script.py']
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
