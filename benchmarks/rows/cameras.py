@@ -56,7 +56,7 @@ def _row(env_num: int, quality: Quality, rounds: int) -> Row:
             return Row(what=what, unit='frames/s', note=f'{error} (pip install pyopengl)')
         batched_robot: Any = next(iter(env.runner.current_tasks.values())).robots['h1'].batch
         camera = batched_robot.robot.sensors[_CAMERA.name]
-        contenders = {'ours': lambda _: camera.get_data(), 'loop': lambda _: loop.render()}
+        contenders = {'ours': lambda _: [frame['rgba'] for frame in camera.get_data()], 'loop': lambda _: loop.render()}
         result = race(contenders, lambda: None, rounds=rounds, steps=2, turn=1)
     ours, reference = (env_num / result.median(name) for name in contenders)
     return Row(
