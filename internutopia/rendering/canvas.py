@@ -202,7 +202,8 @@ class _ModelScene:
                     geom.segid = -1  # without a number it has no depth
             self._shown = None
         if frame.depth is not None or frame.labels is not None:
-            self._set_camera(camera_pose)
+            if shadows:
+                self._set_camera(camera_pose)
             self._render_plain(rect, camera_pose, frame, labels)
 
     def _render_moving(self, request: RenderRequest) -> None:

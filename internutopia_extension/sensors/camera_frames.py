@@ -52,13 +52,17 @@ class Exposure:
     """Pictures of a camera in some envs at one moment.
 
     Reading one also renders those of the `readers`, the envs whose last picture was read: a GPU renders them in
-    parallel. `outputs` are the requested ones of `OUTPUTS`. Several threads may read.
+    parallel. Several threads may read.
+
+    Attributes:
+        outputs: the requested ones of `OUTPUTS`, in their order.
     """
 
     def __init__(
         self, view: CameraView, world: World, size: tuple[int, int], outputs: Set[str], envs: EnvIds, readers: set[int]
     ):
-        self._world, self._size, self._outputs, self._readers = world, size, outputs, readers
+        self._world, self._size, self._readers = world, size, readers
+        self.outputs = [output for output in OUTPUTS if output in outputs]
         kinds: list[PictureKind] = [kind for output, own in _KINDS.items() if output in outputs for kind in own]
         self._kinds = tuple(dict.fromkeys(kinds))
         self._capture = view.capture(envs, size, self._kinds) if self._kinds else None
@@ -104,30 +108,29 @@ class Exposure:
                 boxes = data['bounding_box_2d_tight'] = tight_boxes(frame.labels, frame.occlusion, sight.labels, path)
                 names = [category_of(semantics) for semantics in boxes['info']['idToLabels'].values()]
                 data['landmarks'] = list(dict.fromkeys(names))
-            if 'semantic_segmentation' in self._outputs:
+            if 'semantic_segmentation' in self.outputs:
                 data['semantic_segmentation'] = semantic_segmentation(frame.labels, sight.labels)
-            if 'instance_segmentation' in self._outputs:
+            if 'instance_segmentation' in self.outputs:
                 data['instance_segmentation'] = instance_segmentation(frame.labels, sight.labels, path)
-        if 'camera_params' in self._outputs:
+        if 'camera_params' in self.outputs:
             of_one = camera_params(sight.position[None], sight.orientation[None], sight.intrinsics, self._size)
             params = data['camera_params'] = {key: values[0] for key, values in of_one.items()}
-            if 'pointcloud' in self._outputs and frame.depth is not None:
+            if 'pointcloud' in self.outputs and frame.depth is not None:
                 origin = self._world.env_origins[env_id].astype(np.float32)
                 data['pointcloud'] = point_cloud(frame.depth, params, sight.rays) - origin
-        return {output: data[output] for output in OUTPUTS if output in self._outputs}
+        return {output: data[output] for output in self.outputs}
 
 
 class Picture:
     """The outputs of a camera in an env at one moment."""
 
-    def __init__(self, exposure: Exposure, env_id: int, outputs: Set[str]):
+    def __init__(self, exposure: Exposure, env_id: int):
         self.was_read = False
         self._exposure, self._env_id = exposure, env_id
-        self._keys = [output for output in OUTPUTS if output in outputs]
 
     def to_read(self) -> PictureData:
         """Return the outputs as a dict of the caller's own."""
-        return PictureData(self, self._keys)
+        return PictureData(self, self._exposure.outputs)
 
     def read(self) -> dict[str, Any]:
         """Return the outputs as new arrays."""

@@ -227,7 +227,7 @@ class RepCamera(BaseSensor):
             return {}
         outputs = self.outputs(self.config)
         exposure = Exposure(self._view, self._scene.world, self.resolution, outputs, env_ids, self._readers)
-        return {env_id: Picture(exposure, env_id, outputs) for env_id in env_ids.tolist()}
+        return {env_id: Picture(exposure, env_id) for env_id in env_ids.tolist()}
 
     def _show(self, pictures: Mapping[int, Picture]) -> None:
         """Make pictures the last frames."""

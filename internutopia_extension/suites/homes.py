@@ -15,6 +15,7 @@ import numpy as np
 
 from internutopia.config import ObjectCfg, TaskCfg
 from internutopia.evaluation.suites import NONE, EpisodeSpec, Suite
+from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.controllers import ChunkControllerCfg
 from internutopia_extension.configs.joint_names import RIDGEBACK_BASE_3
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
@@ -130,7 +131,7 @@ def _robot(spec: EpisodeSpec, start: tuple[float, float, float]) -> RidgebackFra
     place = of(_CAMERA_MOVED, spec.number) if spec.perturbation == 'camera' else _CAMERA
     return RidgebackFrankaRobotCfg(
         position=(x, y, 0.0),
-        orientation=_turn(heading),
+        orientation=tuple(quat_from_yaw(np.asarray(heading)).tolist()),
         controllers=[
             arm_ik_cfg.update(reference='arm_base'),
             arm_joint_controller_cfg,
@@ -148,7 +149,7 @@ def _table(index: int, site: Site, color: tuple[float, float, float]) -> ObjectC
         name=name,
         prim_path=f'/{name}',
         position=(*site.place, TABLE[2] / 2),
-        orientation=_turn(site.heading),
+        orientation=tuple(quat_from_yaw(np.asarray(site.heading)).tolist()),
         scale=TABLE,
         color=color,
     )
@@ -180,10 +181,6 @@ def _placed(
         places.append(place)
         made += things(name, place, site.heading + turn, TABLE[2])
     return made
-
-
-def _turn(heading: float) -> tuple[float, float, float, float]:
-    return math.cos(heading / 2), 0.0, 0.0, math.sin(heading / 2)
 
 
 SUITE = Suite(

@@ -16,6 +16,7 @@ from internutopia.config import ObjectCfg
 from internutopia.config.robot import SensorCfg
 from internutopia.model.importers.transforms import to_quat
 from internutopia.rendering.camera import rotation_towards
+from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.objects import DynamicCubeCfg, UsdObjCfg, VisualCubeCfg
 from internutopia_extension.configs.sensors import MountedCameraCfg
@@ -96,7 +97,7 @@ def things(name: str, place: np.ndarray, turn: float, height: float) -> list[Obj
     """
     color, _, kind_name = name.rpartition('_')
     kind = KINDS[kind_name]
-    orientation = float(np.cos(turn / 2)), 0.0, 0.0, float(np.sin(turn / 2))
+    orientation = tuple(quat_from_yaw(np.asarray(turn)).tolist())
     made: list[ObjectCfg] = []
     if kind.cfg is not None:
         made.append(
