@@ -300,8 +300,12 @@ def test_the_goal_of_a_learning_task_is_marked():
             page.set('Follow', 'no robot')
             for env_id in (0, 2):
                 page.set('Env', env_id)
-                goal = np.array([*envs.core.state.command('goal')[env_id, :2], 0.0])
-                step_until(lambda: envs.step(zeros), partial(page.sees, partial(shows, page, '/commands/goal', goal)))
+
+                def marked(env_id: int = env_id) -> bool:
+                    goal = [*envs.core.state.command('goal')[env_id, :2], 0.0]  # another one in each episode
+                    return page.sees(lambda: shows(page, '/commands/goal', np.array(goal)))
+
+                step_until(lambda: envs.step(zeros), marked)
 
 
 def test_a_camera_that_nobody_can_render_does_not_end_the_run(config: Config, monkeypatch: pytest.MonkeyPatch):
