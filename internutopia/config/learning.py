@@ -90,8 +90,9 @@ class TerminationTermCfg(TermCfg):
 class CommandTermCfg(TermCfg):
     """A command to the robot, sampled at the start of an episode and again during it."""
 
-    resample_time: PositiveFloat | None = None
-    """Time after which a new command is sampled, s; None means once per episode."""
+    resample_time: PositiveFloat | PositiveRange | None = None
+    """Time after which a new command is sampled, s, or the range that this time is sampled from; None means once per
+    episode."""
 
 
 class RandomizationTermCfg(TermCfg):

@@ -194,8 +194,11 @@ class CommandManager:
     def _sample(self, name: str, selection: EnvSelection) -> None:
         cfg, function = self._terms[name]
         arrays, n = self._state.arrays, self._state.env_num
+        wait = cfg.resample_time
         with self._state.rng.for_envs(selection.ids):
             values = arrays.asarray(function(self._state, selection.ids), 'float32')
+            if isinstance(wait, tuple):
+                wait = self._state.rng.uniform(*wait, len(selection.ids))
         if values.ndim != 2 or len(values) != len(selection.ids):
             raise ValueError(
                 f'command term {cfg.term!r} must return ({len(selection.ids)}, k) for {len(selection.ids)} envs, '
@@ -209,7 +212,7 @@ class CommandManager:
             if held == name:
                 commands[name][env_id] = value
         if name in self._timers:
-            selection.put(self._timers[name], cfg.resample_time)
+            selection.put(self._timers[name], wait)
 
 
 class RandomizationManager:

@@ -45,6 +45,7 @@ FINE_SCAN = {  # m, where a policy does: along the way as near as it must step
 }
 # A robot that stands where it is commanded to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
+RESAMPLE_TIME = 0.5, 8.0  # s: short ones as well, so that robots learn to start and stop with small steps
 STRAIGHT = 0.25  # probability that an episode begins on straight legs, for robots that can
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
@@ -162,7 +163,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
-        commands={COMMAND: CommandTermCfg(term='velocity', params=params, resample_time=5.0)},
+        commands={COMMAND: CommandTermCfg(term='velocity', params=params, resample_time=RESAMPLE_TIME)},
         randomizations=[
             *([_patch(robot, curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),

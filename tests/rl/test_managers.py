@@ -167,6 +167,16 @@ def test_commands_are_drawn_anew_in_time(make_learner: MakeLearner) -> None:
     assert not np.array_equal(envs.reset()[0][:, 2:], seen[-1, :, 2:])
 
 
+def test_the_time_to_the_next_command_is_sampled_from_a_range(make_learner: MakeLearner) -> None:
+    uniform = {'term': 'uniform', 'params': {'low': [0.0], 'high': [1.0]}, 'resample_time': [3 * DT, 9 * DT]}
+    observed = [{'term': 'command', 'params': {'name': 'x'}}]
+    seen = run(make_learner(commands={'x': uniform}, observations=observed), 200)[..., 0]
+    for each in seen.T:
+        gaps = np.diff(np.flatnonzero(np.diff(each)))
+        assert gaps.min() >= 3 and gaps.max() <= 9 and len(set(gaps)) > 3
+    assert not np.array_equal(np.diff(seen[:, 0]) != 0, np.diff(seen[:, 1]) != 0)
+
+
 def test_a_step_is_judged_by_the_command_that_was_seen_before_it(make_learner: MakeLearner) -> None:
     envs = make_learner(
         commands={'x': {'term': 'uniform', 'params': {'low': [0.0], 'high': [1.0]}, 'resample_time': DT}},
