@@ -24,7 +24,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.reward import reward_of
 from internutopia.engines.env_selection import select_envs
-from internutopia.util.conventions import conventions_of
+from internutopia.util.conventions import StepColumns, conventions_of
 from internutopia.util.log import warn_once
 
 Observations = dict[str, Any]
@@ -79,30 +79,31 @@ class LocalRunner:
         slots = self.simulator.envs
         return [None if (slot := slots[env_id]) is None else slot.last.observation for env_id in env_ids]
 
-    def step(
-        self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None
-    ) -> list[StepResult]:
+    def step(self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None) -> StepColumns:
         """Step every env that runs. ValueError or KeyError for a bad action, before anything has moved.
 
         Args:
             actions: one for each env, or what `check_actions` returned.
-            env_ids: the envs whose results are returned; None means all. Those that do not run repeat their last one.
+            env_ids: the envs whose results are read; None means all. Those that do not run repeat their last one.
         """
         simulator, failures = self.simulator, Failures()
         with simulator.stepping() as envs:
+            running = envs.host_ids.tolist()
             if not isinstance(actions, BatchedActions):
-                actions = self._validated(envs.host_ids.tolist(), actions)
+                actions = self._validated(running, actions)
             actions.apply()
             healthy = simulator.advance(envs, failures)
             simulator.count_step()
             simulator.batches.observe(healthy.host_ids)
-            results = self._evaluate(envs.host_ids.tolist(), failures)
-        if env_ids is None and len(results) == self.env_num:
-            return list(map(results.__getitem__, range(self.env_num)))
-        rows: list[StepResult] = []
-        for env_id in range(self.env_num) if env_ids is None else env_ids:
-            rows.append(results[env_id] if env_id in results else self._repeat(env_id))
-        return rows
+            results = self._evaluate(running, failures)
+        if len(running) < self.env_num:
+            for env_id in set(range(self.env_num) if env_ids is None else env_ids).difference(running):
+                results[env_id] = self._repeat(env_id)
+        observation, reward, terminated, truncated, info = columns = tuple(map(list, simulator.last))
+        for env_id, result in results.items():
+            for column, value in zip(columns, result, strict=True):
+                column[env_id] = value
+        return observation, reward, terminated, truncated, info
 
     def check_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
         """Check the actions of running envs for a step to come; those of others are left out."""
@@ -132,7 +133,7 @@ class LocalRunner:
 
     def step_wait(self, group: int) -> list[StepResult]:
         """Make the step."""
-        return self.step(self._sent)
+        return list(map(StepResult, *self.step(self._sent)))
 
     def get_obs(self) -> list[Observations | None]:
         """Return the current observation of every env with an episode, the last one where the episode has ended."""
@@ -194,25 +195,26 @@ class LocalRunner:
             slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 
     def _evaluate(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
-        """Return observation, reward and end of each of these envs, by env id; records the episodes that end."""
+        """Write the results of these envs to `simulator.last` and record the episodes that end.
+
+        Returns those results that differ from what is written, by env id.
+        """
         simulator, results, ended = self.simulator, dict[int, StepResult](), list[int]()
         healthy = [i for i in env_ids if i not in failures.errors] if failures.errors else env_ids
         if self._grouped[0] != healthy:
-            self._grouped = healthy, *group_envs(healthy, simulator.slots(healthy))
+            self._grouped = healthy, *group_envs(simulator.slots(healthy))
         _, groups, single = self._grouped
         stuck = simulator.batches.find_stuck()
         try:
             for group in groups:
                 frame_due, metrics_see_end = simulator.world.frame_due, self._conventions.metrics_see_end
-                of_group, ends = group.evaluate(simulator.steps, frame_due, metrics_see_end)
-                results.update(zip(group.env_ids, of_group, strict=True))
-                ended += ends
-            for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
-                slot = simulator.slot(i)
-                if i in results:
-                    results[i] = self._finish(i, slot, results[i], stuck.get(i, []), None)
-                else:
-                    results[i] = self._result(i, slot, failures.errors.get(i), stuck.get(i, []))
+                ended += group.evaluate(simulator.last, simulator.steps, frame_due, metrics_see_end)
+            if single or failures.errors or ended or stuck:
+                for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
+                    slot, error, robots = simulator.slot(i), failures.errors.get(i), stuck.get(i, [])
+                    alone = slot.kind is None or error is not None
+                    result = self._result(i, slot, error, robots) if alone else slot.last
+                    results[i] = self._finish(i, slot, result, robots, error)
         finally:  # an error in one env's class must not cost the results of others
             simulator.results.flush()
         return results
@@ -262,8 +264,7 @@ class LocalRunner:
             terminated = not truncated
         if slot.kind is None:  # `stuck` has those whose controllers are those of batches
             stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]
-        info = {**slot.labels, 'step': step}
-        return self._finish(env_id, slot, StepResult(obs, reward, terminated, truncated, info), stuck, error)
+        return StepResult(obs, reward, terminated, truncated, {**slot.labels, 'step': step})
 
     def _finish(
         self, env_id: int, slot: EnvSlot, result: StepResult, stuck: list[str], error: str | None

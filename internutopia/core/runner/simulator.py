@@ -19,6 +19,7 @@ from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.object import init_object
+from internutopia.core.observations import EMPTY_RESULT, columns_of_results
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvJoints, EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -38,7 +39,7 @@ from internutopia.engines.factory import create_world
 from internutopia.model.spec import JointSpec
 from internutopia.rendering.camera import CameraPose
 from internutopia.util.arrays import to_host
-from internutopia.util.conventions import conventions_of, set_up_process
+from internutopia.util.conventions import StepColumns, conventions_of, set_up_process
 from internutopia.util.errors import EnvKeyError
 from internutopia.util.memory import collections_put_off
 
@@ -65,6 +66,7 @@ class SimulatorRunner:
         scenes: the scenes of the envs.
         batches: the batched robots.
         watchers: step watchers, called in each step.
+        last: results of the last step of each env, in the list API.
         overrides: actions of robots, by env id and name, that the list API takes instead of those that it is given.
         actions: actions of the step in the list API, with the overrides, by env id.
     """
@@ -100,6 +102,7 @@ class SimulatorRunner:
         self.envs: list[EnvSlot | None] = [None] * config.env_num
         self.running: NDArray[np.bool_] = self.world.arrays.zeros(config.env_num, 'bool')
         self.steps: NDArray[np.int64] = self.world.arrays.zeros(config.env_num, 'int64')
+        self.last: StepColumns = columns_of_results([EMPTY_RESULT] * config.env_num)
         self.scenes = EnvScenes()
         self.batches = BatchedRobots(self.world)
         self.watchers: list[StepWatcher] = []
@@ -254,6 +257,7 @@ class SimulatorRunner:
         for env_id in env_ids:
             slot, self.envs[env_id] = self.envs[env_id], None
             if slot is not None:
+                slot.last = EMPTY_RESULT
                 slot.task.cleanup()
             self.batches.leave(env_id)
             self.scenes.loaded.pop(env_id, None)
@@ -385,7 +389,7 @@ class SimulatorRunner:
             else:
                 kept.append(env_id)
             task.name = each.episode.task_name
-            self.envs[env_id] = EnvSlot(env_id, each, task, self.steps, self.running)
+            self.envs[env_id] = EnvSlot(env_id, each, task, self.steps, self.running, self.last)
         if kept:
             self.batches.restart(kept)
         for task in created:
