@@ -78,7 +78,7 @@ class BatchedRobot:
     def reset(self, env_ids: Any) -> None:
         """Begin new episodes of the same robots in these envs, on a device in those of a mask."""
         self.robot.reset(env_ids)
-        for part in (*self.robot.controllers.values(), *self.robot.sensors.values()):
+        for part in (*self.robot.own_controllers.values(), *self.robot.sensors.values()):
             part.reset(env_ids)
 
     def forget(self, env_id: int) -> None:
@@ -104,16 +104,17 @@ class BatchedRobot:
             commands += self._validate_one(key[1], *gathered[key])
         return commands
 
-    def takes_columns(self, env_ids: list[int], controllers: Iterable[str]) -> bool:
-        """Return True if these controllers are those of all envs, and the robot does not take actions as they are."""
-        return (
-            type(self.robot).apply_action is BaseRobot.apply_action
-            and self.robot.controllers.keys() >= set(controllers)
-            and self.robots.keys() >= set(env_ids)
-        )
+    def validate_columns(self, env_ids: list[int], actions: Mapping[str, Sequence[Any]]) -> list[Command] | None:
+        """Check actions of these envs, a column for each controller; errors as of `validate`.
 
-    def validate_columns(self, env_ids: list[int], actions: Mapping[str, Sequence[Any]]) -> list[Command]:
-        """Check actions of these envs, a column for each controller; errors as of `validate`."""
+        None if these are not controllers of all envs, or the robot takes actions as they are.
+        """
+        if (
+            type(self.robot).apply_action is not BaseRobot.apply_action
+            or not self.robot.own_controllers.keys() >= actions.keys()
+            or not all(map(self.robots.__contains__, env_ids))
+        ):
+            return None
         commands: list[Command] = []
         for name, column in actions.items():
             commands += self._validate_one(name, env_ids, column)
@@ -161,7 +162,7 @@ class BatchedRobot:
         return ObservedRows(self.robot.get_obs(), ids)
 
     def _validate_one(self, name: str, env_ids: list[int], actions: Any) -> list[Command]:
-        controller = self.robot.controllers.get(name)
+        controller = self.robot.own_controllers.get(name)
         if controller is None:
             return [
                 Command(np.array([env_id]), None, self.robots[env_id].controller(name).prepare_control(action))
@@ -207,14 +208,17 @@ class BatchedRobots:
         for batch in self._batches.values():
             by_name.setdefault(batch.name, []).append(batch)
         found: list[BatchedRobot] = []
-        for name, of_robot in actions.items():
+        for name in actions:
             batches = by_name.get(name, ())
-            if len(batches) != 1 or not batches[0].takes_columns(env_ids, of_robot):
+            if len(batches) != 1:
                 return None
             found += batches
         validated = BatchedActions([], [], [])
         for batch, of_robot in zip(found, actions.values(), strict=True):
-            validated.batches.append((batch, batch.validate_columns(env_ids, of_robot)))
+            commands = batch.validate_columns(env_ids, of_robot)
+            if commands is None:
+                return None
+            validated.batches.append((batch, commands))
         return validated
 
     def restart(self, env_ids: Sequence[int]) -> None:
@@ -324,8 +328,7 @@ def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]])
 
 def _fingerprint(config: RobotCfg) -> Any:
     """Equal for configs that may share controllers and sensors: all but name and pose."""
-    values = {name: value for name, value in config if name not in ('name', 'prim_path', 'position', 'orientation')}
     try:
-        return pickle.dumps(values)
+        return pickle.dumps(dict(config) | dict.fromkeys(('name', 'prim_path', 'position', 'orientation')))
     except (pickle.PicklingError, AttributeError, TypeError):
         return id(config)

@@ -166,14 +166,17 @@ class SimulatorRunner:
             begin: called with the envs whose episodes begin, when everything is in place there.
             shown: whether a user gets the task configs, and may change them.
         """
-        episodes = [self.queue.take() for _ in env_ids]
-        taken = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
+        taken: dict[int, Episode] = {}
+        joints: dict[int, Sequence[JointSpec]] = {}
+        for env_id in env_ids:
+            if (episode := self.queue.take()) is not None:
+                taken[env_id], joints[env_id] = episode, self._joints.of(env_id)
         try:
             self._joints.use()
-            prepared = self.prepare(taken, {env_id: self._joints.of(env_id) for env_id in taken}, shown)
+            prepared = self.prepare(taken, joints, shown)
             self.start(env_ids, prepared, begin)
         except BaseException:
-            self.queue.put_back(episodes)
+            self.queue.put_back(list(taken.values()))
             raise
         for watcher in self.watchers:
             watcher.on_change()
@@ -387,8 +390,8 @@ class SimulatorRunner:
                 task = self._create_task(env_id, each)
                 created.append(task)
             else:
+                task.name = each.episode.task_name
                 kept.append(env_id)
-            task.name = each.episode.task_name
             self.envs[env_id] = EnvSlot(env_id, each, task, self.steps, self.running, self.last)
         if kept:
             self.batches.restart(kept)
@@ -409,8 +412,10 @@ class SimulatorRunner:
         )
         scene.model = prepared.model
         local, own = prepared.runtime_config, prepared.task_config
-        scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
-        scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
+        for robot, named in zip(local.robots, own.robots, strict=True):
+            scene.robot_paths[robot.prim_path] = named.name
+        for obj, named in zip(local.objects, own.objects, strict=True):
+            scene.object_paths[obj.prim_path] = named.name
         self.scenes.loaded[env_id] = scene
         task = create_task(local, scene)
         task.set_up_runtime(prepared.episode.task_name, env_id, self.world.env_origins[env_id].tolist())

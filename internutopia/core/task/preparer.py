@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -78,7 +79,7 @@ class EpisodePreparer:
         for env_id, episode in episodes.items():
             try:
                 origin = self._world.env_origins[env_id]
-                key = episode.task_index, *(in_env_frame(joint, origin) for joint in joints[env_id])
+                key = episode.task_index, *map(in_env_frame, joints[env_id], repeat(origin))
                 model = self._spec(key, episode)
                 last = before.get(env_id)
                 if last and not (last.model is model and last.task and self._is_reusable(episode, last.task)):
