@@ -185,7 +185,11 @@ class BatchedRobots:
     def join(self, robot: BaseRobot, name: str, scene: IScene) -> BatchedRobot:
         """Return the batch for a robot of one env; `add` the robot to it once it is set up."""
         cls, config = type(robot), robot.config
-        key = (cls, name, robot.articulation.view, _fingerprint(config))
+        try:  # those that differ in name and pose alone share controllers and sensors
+            same = pickle.dumps(dict(config) | dict.fromkeys(('name', 'prim_path', 'position', 'orientation')))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            same = id(config)
+        key = (cls, name, robot.articulation.view, same)
         if key not in self._batches:
             self._batches[key] = BatchedRobot(cls, config, name, self._world, self, scene.env_id)
         return self._batches[key]
@@ -224,7 +228,7 @@ class BatchedRobots:
     def restart(self, env_ids: Sequence[int]) -> None:
         """New episodes start in envs that keep their robots."""
         for batch in self._batches.values():
-            if own := [env_id for env_id in env_ids if env_id in batch.robots]:
+            if own := list(filter(batch.robots.__contains__, env_ids)):
                 batch.reset(np.array(own))
 
     def forget(self, env_id: int) -> None:
@@ -324,11 +328,3 @@ def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]])
     for robot, robot_action in single:
         validated.robots.append((robot, robot.controls(robot_action)))
     return validated
-
-
-def _fingerprint(config: RobotCfg) -> Any:
-    """Equal for configs that may share controllers and sensors: all but name and pose."""
-    try:
-        return pickle.dumps(dict(config) | dict.fromkeys(('name', 'prim_path', 'position', 'orientation')))
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return id(config)

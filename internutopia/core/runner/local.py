@@ -14,7 +14,7 @@ from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.queue import is_finite
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import EMPTY_RESULT, Observation, StepResult, repeat_result
+from internutopia.core.observations import EMPTY_RESULT, Observation, ObservedRows, StepResult, repeat_result
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
@@ -76,8 +76,7 @@ class LocalRunner:
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
         """Return the first observations of the episodes in these envs; None for envs without one."""
-        slots = self.simulator.envs
-        return [None if (slot := slots[env_id]) is None else slot.last.observation for env_id in env_ids]
+        return list(map(self.simulator.last[0].__getitem__, env_ids))
 
     def step(self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None) -> StepColumns:
         """Step every env that runs. ValueError or KeyError for a bad action, before anything has moved.
@@ -141,7 +140,7 @@ class LocalRunner:
         with simulator.scenes.entered():
             simulator.world.frame_due = True
             simulator.batches.observe(np.array(simulator.active(), np.intp))
-            return [None if slot is None else self._current_observation(i, slot) for i, slot in enumerate(self.envs)]
+            return [None if slot is None else self._current_observation(slot) for slot in self.envs]
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """Advance physics without commands; episodes do not count these steps."""
@@ -186,12 +185,13 @@ class LocalRunner:
         """Observe envs whose episodes begin."""
         self._grouped = [], [], []
         self.simulator.batches.observe(np.array(env_ids, np.intp))
-        for env_id, slot in zip(env_ids, self.simulator.slots(env_ids), strict=True):
+        for slot in self.simulator.slots(env_ids):
             slot.find_hooks()
-            obs = self._observation(env_id, slot)
+            obs = self._observation(slot)
             for name, robot in slot.task.robots.items():
-                if any([sensor.renders for sensor in robot.sensors.values()]) and name in obs:
-                    obs[name]['render'] = True  # what cameras show is of this episode
+                for sensor in robot.sensors.values():
+                    if sensor.renders and name in obs:
+                        obs[name]['render'] = True  # what cameras show is of this episode
             slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 
     def _evaluate(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
@@ -213,8 +213,8 @@ class LocalRunner:
                 for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
                     slot, error, robots = simulator.slot(i), failures.errors.get(i), stuck.get(i, [])
                     alone = slot.kind is None or error is not None
-                    result = self._result(i, slot, error, robots) if alone else slot.last
-                    results[i] = self._finish(i, slot, result, robots, error)
+                    result = self._result(slot, error, robots) if alone else slot.last
+                    results[i] = self._finish(slot, result, robots, error)
         finally:  # an error in one env's class must not cost the results of others
             simulator.results.flush()
         return results
@@ -243,20 +243,20 @@ class LocalRunner:
             return action
         return {**(action or {}), **overrides[env_id]}
 
-    def _result(self, env_id: int, slot: EnvSlot, error: str | None, stuck: list[str]) -> StepResult:
+    def _result(self, slot: EnvSlot, error: str | None, stuck: list[str]) -> StepResult:
         """Return the result of an env that has failed, or in which code of this env is called."""
         step = slot.step
         reward, terminated, truncated = 0.0, False, step >= slot.limit
         if error is None:
             try:  # in the order that tasks rely on
-                obs, task = self._observation(env_id, slot), slot.task
+                obs, task = self._observation(slot), slot.task
                 terminated = bool(task.is_done())
                 if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
                     for metric in task.metrics.values():
                         metric.update(obs)
                 reward = 0.0 if task.reward is None else reward_of(task.reward)
             except Exception as mistake:
-                mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
+                mistake.add_note(f'in env {slot.env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: the last observation stands
             obs = copy.deepcopy(slot.last.observation)
@@ -266,39 +266,39 @@ class LocalRunner:
             stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]
         return StepResult(obs, reward, terminated, truncated, {**slot.labels, 'step': step})
 
-    def _finish(
-        self, env_id: int, slot: EnvSlot, result: StepResult, stuck: list[str], error: str | None
-    ) -> StepResult:
+    def _finish(self, slot: EnvSlot, result: StepResult, stuck: list[str], error: str | None) -> StepResult:
         """Add what is rare to the result of an env, and record its episode if that has ended."""
         _, _, terminated, truncated, info = result
         assert info is not None
         if stuck:
             info['stuck'] = stuck
         if terminated or truncated:
-            self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
+            self.simulator.running[slot.env_id] = False  # until it is reset, also if a metric fails
             try:
                 info['metrics'] = slot.task.calculate_metrics()
             except Exception as mistake:
-                mistake.add_note(f'in env {env_id}, at the end of episode {slot.episode.id}')
+                mistake.add_note(f'in env {slot.env_id}, at the end of episode {slot.episode.id}')
                 raise
             for name in [name for name, value in info['metrics'].items() if not is_finite(value)]:
                 warn_once('metric %r returned numbers that are not finite: results contain null instead', name)
             if error is not None:
                 info['failed'], info['error'] = True, error
             ends = bool(terminated), bool(truncated), info['metrics'], error
-            self.simulator.record(env_id, slot.episode, info['step'], *ends)
+            self.simulator.record(slot.env_id, slot.episode, info['step'], *ends)
             slot.last = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
         else:
             slot.last = result
         return result
 
-    def _current_observation(self, env_id: int, slot: EnvSlot) -> Observations | None:
-        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(env_id, slot)
+    def _current_observation(self, slot: EnvSlot) -> Observations | None:
+        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot)
 
-    def _observation(self, env_id: int, slot: EnvSlot) -> Observations:
+    def _observation(self, slot: EnvSlot) -> Observations:
         if slot.batches is not None:
-            rows = {name: batch.observed(env_id) for name, batch in slot.batches}
-            return Observation.of_envs(rows, [env_id], self.simulator.world.frame_due)[0]
+            rows: dict[str, ObservedRows] = {}
+            for name, batch in slot.batches:
+                rows[name] = batch.observed(slot.env_id)
+            return Observation.of_envs(rows, [slot.env_id], self.simulator.world.frame_due)[0]
         obs = slot.task.get_observations()
         for robot_obs in obs.values():
             robot_obs['render'] = self.simulator.world.frame_due  # a task may have asked for a frame

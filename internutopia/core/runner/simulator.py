@@ -243,7 +243,7 @@ class SimulatorRunner:
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
         """Return the slots of the envs that have episodes; those without are left out."""
-        return [slot for env_id in env_ids if (slot := self.envs[env_id]) is not None]
+        return list(filter(None, map(self.envs.__getitem__, env_ids)))
 
     def active(self) -> list[int]:
         """Return the ids of the envs whose episode goes on."""

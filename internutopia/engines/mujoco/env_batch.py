@@ -96,16 +96,12 @@ class MujocoEnvBatch(EnvBatch):
     def _bind(self, batch: Batch) -> None:
         """Take a batch, and bind its arrays."""
         self.batch = batch
+        self.nthread = batch.nthread  # threads that a call of it runs on
         self._step_efforts = batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self._step_sensors = batch.bind('sensordata')  # likewise
         self._fields: dict[str, NDArray[Any]] = {name: batch.bind(name) for name in STATE_FIELDS}
         self._derived: set[str] = set()  # fields that follow from the state, bound when they are read first
         self._stale = np.zeros(batch.nsim, bool)  # slots where they do not describe it
-
-    @property
-    def nthread(self) -> int:
-        """Threads a call of this batch runs on."""
-        return self.batch.nthread
 
     @override
     def efforts(self) -> NDArray[np.float64]:
