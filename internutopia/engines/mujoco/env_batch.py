@@ -17,6 +17,7 @@ import contextlib
 import copy
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 from typing import Any
 
 import mujoco
@@ -295,11 +296,6 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
-        value = model_field(scene.model, name)
+        value = np.asarray(attrgetter(name)(scene.model))  # of its options if called `opt.<name>`
         # this one is per simulation for the bodies' volumes only, which come first
         return value[: scene.model.body_bvhnum.sum()] if name == 'bvh_aabb' else value
-
-
-def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:
-    """Return a field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
-    return np.asarray(getattr(model.opt, name[4:]) if name.startswith('opt.') else getattr(model, name))
