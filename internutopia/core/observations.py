@@ -186,7 +186,7 @@ def _rows_of(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> dict[str, An
         elif isinstance(item, list):
             rows[name] = [own_values(item[env_id]) for env_id in env_ids.tolist()]
         else:
-            array = np.asarray(item)[env_ids]
+            array = np.asarray(item).take(env_ids, axis=0)  # faster than an index
             rows[name] = array if array.ndim > 1 else array.tolist()
     return rows
 

@@ -131,12 +131,13 @@ class BatchedRobot:
         """Compute the observations of some envs, to be read by `observed` or `observation`."""
         mine = list(filter(self.robots.__contains__, env_ids.tolist()))
         if mine:
-            self._rows, self._unread = self._observe(mine), set(mine)
+            rows = self._observe(env_ids if len(mine) == len(env_ids) else np.array(mine))
+            self._rows, self._unread = rows, set(mine)
 
     def observed(self, env_id: int) -> ObservedRows:
         """Return the rows with the observation of one env: those of this step, or fresh ones if it was read already."""
         if env_id not in self._unread:
-            return self._observe([env_id])
+            return self._observe(np.array([env_id]))
         self._unread.remove(env_id)
         return self._rows
 
@@ -155,11 +156,10 @@ class BatchedRobot:
                 row['sensors'][name] = own_values(sensor.observe())
         return row
 
-    def _observe(self, env_ids: list[int]) -> ObservedRows:
-        ids = np.array(env_ids)
+    def _observe(self, env_ids: NDArray[np.intp]) -> ObservedRows:
         for sensor in self.robot.sensors.values():
-            sensor.update(ids)
-        return ObservedRows(self.robot.get_obs(), ids)
+            sensor.update(env_ids)
+        return ObservedRows(self.robot.get_obs(), env_ids)
 
     def _validate_one(self, name: str, env_ids: list[int], actions: Any) -> list[Command]:
         controller = self.robot.own_controllers.get(name)
