@@ -26,7 +26,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.observations import StepResult
+from internutopia.core.observations import StepResult, columns_of_results
 from internutopia.core.robot.env_scene import EnvJoints
 from internutopia.core.runner.framing import Box, Camera, union
 from internutopia.core.runner.grid import merge_tiles
@@ -34,6 +34,7 @@ from internutopia.core.runner.interfaces import Action, EnvRunner, Image, Questi
 from internutopia.core.runner.snapshot import rows_of
 from internutopia.core.runner.state import EnvState, SceneState
 from internutopia.core.task.scene_builder import check_implemented
+from internutopia.util.conventions import StepColumns
 
 
 class RayRunner(EnvRunner):
@@ -111,14 +112,14 @@ class RayRunner(EnvRunner):
         return first, [started[i].task_config if i in started else None for i in env_ids]
 
     @override
-    def step(self, actions: Sequence[Action]) -> list[StepResult]:
+    def step(self, actions: Sequence[Action]) -> StepColumns:
         self._pool.check()  # also if no worker has anything to do
         self._steps.settle(range(len(self.groups)))
         for watcher in self.watchers:
             watcher.on_step_start()
         groups = range(len(self.groups))
         self._steps.begin(groups, actions)
-        return self._finish_step(groups)
+        return columns_of_results(self._finish_step(groups))
 
     @override
     def step_async(self, group: int, actions: Mapping[int, Action]) -> None:

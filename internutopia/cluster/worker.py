@@ -24,7 +24,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import plain
+from internutopia.core.observations import StepResult, plain
 from internutopia.core.robot.batched import BatchedActions
 from internutopia.core.runner.framing import Box, Camera
 from internutopia.core.runner.local import LocalRunner
@@ -172,8 +172,9 @@ class Worker(PipeServer):
         for name in finished:
             DataHub.set_episode_finished(name)
         self.runner.simulator.set_current_time_step_index(step_count)
-        results = self.runner.step(checked, env_ids)
-        return self._reply([result._replace(observation=plain(result.observation)) for result in results])
+        columns = self.runner.step(checked, env_ids)
+        observations, *others = ([column[env_id] for env_id in env_ids] for column in columns)
+        return self._reply(list(map(StepResult, map(plain, observations), *others)))
 
     def get_obs(self, env_ids: Sequence[int]) -> Reply:
         """Return the current observations of envs that hold an episode."""

@@ -7,13 +7,15 @@ opens it: an observation that nobody reads costs next to nothing, and one that i
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from internutopia.util.conventions import StepColumns
 
 _IMMUTABLE = (bool, int, float, str, type(None))
 
@@ -184,7 +186,7 @@ def _rows_of(tree: Mapping[str, Any], env_ids: NDArray[np.intp]) -> dict[str, An
         elif isinstance(item, list):
             rows[name] = [own_values(item[env_id]) for env_id in env_ids.tolist()]
         else:
-            array = np.asarray(item)[env_ids]
+            array = np.asarray(item).take(env_ids, axis=0)  # faster than an index
             rows[name] = array if array.ndim > 1 else array.tolist()
     return rows
 
@@ -223,6 +225,12 @@ class StepResult(NamedTuple):
 
 
 EMPTY_RESULT = StepResult(None, None, None, None, None)
+
+
+def columns_of_results(results: Iterable[StepResult]) -> StepColumns:
+    """Return the results of a step, one for each env, as one list per kind."""
+    observation, reward, terminated, truncated, info = map(list, zip(*results, strict=True))
+    return observation, reward, terminated, truncated, info
 
 
 def repeat_result(result: StepResult) -> StepResult:

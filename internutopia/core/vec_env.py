@@ -17,6 +17,7 @@ from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.config.config import check_config
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.results import Results
+from internutopia.core.observations import columns_of_results
 from internutopia.core.runner.async_stepper import AsyncStepper
 from internutopia.core.runner.grid import with_spacing
 from internutopia.core.runner.interfaces import WorkerEnvs
@@ -201,8 +202,7 @@ class Env:
             self._stepper.check_idle('step')
             self._stepper.forget(range(self.num_envs))
         with collections_put_off():
-            results = self._runner.step(action)
-            return self.conventions.columns(results, self._runner)
+            return self.conventions.columns(self._runner.step(action), self._runner)
 
     @exclusive
     def send(self, actions: Sequence[Mapping[str, Any] | None], env_ids: Sequence[int]) -> None:
@@ -241,9 +241,8 @@ class Env:
         """
         self._check_open('recv')
         results = self._stepper.recv(min_envs)
-        rows = list(results.values())
         env_ids = list(results)
-        return (*self.conventions.columns(rows, self._runner, env_ids), env_ids)
+        return (*self.conventions.columns(columns_of_results(results.values()), self._runner, env_ids), env_ids)
 
     @reading
     def get_observations(self) -> list[Any]:

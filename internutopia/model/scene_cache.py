@@ -20,7 +20,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -186,9 +186,13 @@ class SceneCache:
         if limits().own_process:
             _try(scene, timestep, contact)
         # all that robots' models depend on, but links that pass through each other where they start
-        robots = [f'{_asset_key(robot.asset)} {robot.build}' for robot in scene.robots]
+        robots = [f'{content_key(resolve(robot.asset))} {robot.build}' for robot in scene.robots]
         build, scene = scene.build, exclude_overlaps(scene, robots, timestep)
-        key = _cache_key(scene, build, robots, timestep, contact)
+        others = [scene.asset and content_key(resolve(scene.asset))]
+        for each in scene.objects:
+            others.append(each.asset and content_key(resolve(each.asset)))
+        excludes = [robot.contact_excludes for robot in scene.robots]
+        key = f'{timestep!r} {contact!r} {others} {build} {robots} {excludes}'  # poses are in `build` if joints are
         compiled = self._alive.get(key)
         if compiled is None:
             get = compile_scene if self._files is None else functools.partial(self._files.get, key=key)
@@ -240,18 +244,3 @@ def _try(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
 
 def _compile_alone(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> None:
     SceneCache(files=SceneFiles()).get(scene, timestep, contact)
-
-
-def _asset_key(path: str | None) -> str | None:
-    """Return a hash of the files of an asset."""
-    return content_key(resolve(path)) if path else None
-
-
-def _cache_key(scene: SceneSpec, build: str, robots: Sequence[str], timestep: float, contact: ContactCfg | None) -> str:
-    """Return all that the compiled model depends on: assets by content; poses of robots and objects if joints do.
-
-    `build`: that of the scene; `robots`: the keys of its robots.
-    """
-    assets = [_asset_key(scene.asset), *(_asset_key(each.asset) for each in scene.objects)]
-    excludes = [robot.contact_excludes for robot in scene.robots]
-    return f'{timestep!r} {contact!r} {assets} {build} {robots} {excludes}'

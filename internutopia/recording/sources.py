@@ -82,7 +82,8 @@ class ListSource(StepSource):
 
     @override
     def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
-        return gathered_leaves([slot.last.observation for slot in self.runner.slots(env_ids)])
+        observations, *_ = self.runner.last
+        return gathered_leaves([observations[env_id] for env_id in env_ids])
 
     @override
     def actions(self, env_ids: Sequence[int]) -> list[Any]:
@@ -91,7 +92,8 @@ class ListSource(StepSource):
 
     @override
     def rewards(self, env_ids: Sequence[int]) -> NDArray[np.float64]:
-        return np.array([slot.last.reward or 0.0 for slot in self.runner.slots(env_ids)], np.float64)
+        _, rewards, *_ = self.runner.last
+        return np.array([rewards[env_id] or 0.0 for env_id in env_ids], np.float64)
 
 
 class _ArraySource(StepSource):

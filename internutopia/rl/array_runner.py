@@ -10,7 +10,7 @@ Arrays are those of the world, `arrays`: of numpy, or tensors (`device_array_run
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -234,7 +234,11 @@ class ArrayRunner:
             (self._self_ending.add if leads and slot.task.ends_itself else self._self_ending.discard)(env_id)
         columns, where = self.arrays.asarray(numbers, 'int64').T, self.arrays.asarray(started)
         self.episode_ids[where], self._task_ids[where], self._episodes.limits[where] = columns
-        self._bind(tasks)
+        others = bool(self.running.sum() > len(tasks))
+        self._batch = batch = checked_batch(tasks, self.learning.robot, self._batch if others else None)
+        state = self._state or self._set_up(batch, env_ids[0])
+        state.bind(batch.robot, env_ids[0])
+        self._controller = batch.robot.own_controllers[self.learning.action.controller]
         if isinstance(self._rng, EnvRandom):
             self._rng.start(started, self.runner.world.noise_keys[started] + self._stream)
         mask = np.zeros(self.env_num, bool)
@@ -321,18 +325,8 @@ class ArrayRunner:
             self._vacant.put(obs, 0.0)
         return obs
 
-    def _bind(self, tasks: Mapping[int, BaseTask]) -> None:
-        """Find the batched robot of the envs whose tasks just started, and bind it to the terms."""
-        others = bool(self.running.sum() > len(tasks))
-        self._batch = batch = checked_batch(tasks, self.learning.robot, self._batch if others else None)
-        env_id = next(iter(tasks))
-        if self._state is None:
-            self._set_up(batch, env_id)
-        self.state.bind(batch.robot, env_id)
-        self._controller = batch.robot.controllers[self.learning.action.controller]
-
-    def _set_up(self, batch: BatchedRobot, env_id: int) -> None:
-        """Make the terms, which depend on the robot."""
+    def _set_up(self, batch: BatchedRobot, env_id: int) -> RobotState:
+        """Make the terms, which depend on the robot; returns its state."""
         cfg = self.learning
         controller, self._action_shape = checked_controller(batch, cfg.action.controller)
         size = math.prod(self._action_shape)
@@ -362,6 +356,7 @@ class ArrayRunner:
             observers = [(self.observer.policy, cfg.terms(False)), (self.observer.critic, cfg.terms(True))]
             self._compiled = compile_step(cfg, state, self._episodes, controller, self.rewards, observers)
             self.observer.compiled = None if self._compiled is None else self._compiled.observe
+        return state
 
     def _begin(self, rows: EnvSelection) -> None:
         """Begin episodes: clear what is remembered, randomize, sample commands."""

@@ -161,30 +161,21 @@ class HostArrays(ArrayMaker):
     on_device = False
     xp = np
     double = 'float64'
+    asarray: Any = staticmethod(np.asarray)
+    arange: Any = staticmethod(np.arange)
+    random: Any = staticmethod(np.random.default_rng)
 
     @override
     def zeros(self, shape: Any, dtype: str = 'float32') -> Any:
         return np.zeros(shape, dtype)
 
     @override
-    def asarray(self, values: Any, dtype: str | None = None) -> Any:
-        return np.asarray(values, dtype)
-
-    @override
     def constant(self, values: Any) -> Any:
         return _constant(values)
 
     @override
-    def arange(self, n: int) -> Any:
-        return np.arange(n)
-
-    @override
     def index(self, ids: Any) -> Any:
         return np.asarray(ids, np.intp)
-
-    @override
-    def random(self, seed: Any) -> Any:
-        return np.random.default_rng(seed)
 
 
 class DeviceArrays(ArrayMaker):

@@ -33,6 +33,7 @@ Drives, start and gravity of its joints, frames and other names: of an asset, a 
 T = TypeVar('T')
 ResetResult = tuple[list[Any], list[Any]]
 StepColumns = tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]
+"""Results of a step, an entry per env: observation, reward, terminated, truncated, info."""
 
 
 class Conventions:
@@ -101,10 +102,9 @@ class Conventions:
         """
         return start(check(given))
 
-    def columns(self, results: Sequence[Any], runner: Any, env_ids: Sequence[int] | None = None) -> StepColumns:
-        """Return the results of a step, one `StepResult` per env, as one list per kind; by default of all envs."""
-        obs, reward, terminated, truncated, info = zip(*results, strict=True)
-        return list(obs), list(reward), list(terminated), list(truncated), list(info)
+    def columns(self, results: StepColumns, runner: Any, env_ids: Sequence[int] | None = None) -> StepColumns:
+        """Return the results of a step as users get them; by default those of all envs."""
+        return results
 
     def scene(self, spec: T) -> T:
         """Return a `SceneSpec` whose assets are read in this version's lengths and joint order."""

@@ -33,7 +33,7 @@ from internutopia.compat.omni.finder import install
 from internutopia.compat.v2.runtime_configs import runtime_config
 from internutopia.config import Config
 from internutopia.config.robot import RobotCfg
-from internutopia.core.observations import StepResult
+from internutopia.core.observations import StepResult, columns_of_results
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner.interfaces import EnvRunner, EpisodeView
 from internutopia.model.asset_paths import PACKAGED_ASSETS, resolve
@@ -112,12 +112,9 @@ class Conventions2x(Conventions):
         return [None if k is None else obs[k] for k in places], [None if k is None else infos[k] for k in places]
 
     @override
-    def columns(
-        self, results: Sequence[StepResult], runner: EnvRunner, env_ids: Sequence[int] | None = None
-    ) -> StepColumns:
+    def columns(self, results: StepColumns, runner: EnvRunner, env_ids: Sequence[int] | None = None) -> StepColumns:
         envs = runner.envs if env_ids is None else [runner.envs[env_id] for env_id in env_ids]
-        rows = [self._result(result, env) for result, env in zip(results, envs, strict=True)]
-        return super().columns(rows, runner, env_ids)
+        return columns_of_results(map(self._result, map(StepResult, *results), envs))
 
     @override
     def scene(self, spec: Any) -> Any:

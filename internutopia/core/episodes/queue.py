@@ -102,18 +102,15 @@ class EpisodeQueue:
         self._returned.extendleft(reversed([episode for episode in episodes if episode is not None]))
 
     def _in_order(self) -> Iterator[Episode]:
-        for episode_id, index in enumerate(task_order(len(self._snapshots), self._order, self.seed)):
-            if episode_id not in self.done:
-                yield Episode(episode_id, index, self._snapshots[index])
-
-
-def task_order(count: int, order: EpisodeOrder, seed: int) -> Iterator[int]:
-    """Yield the index of the task config of episode 0, 1, ...; the seed matters for `'shuffle'` only."""
-    rng = np.random.default_rng(seed)
-    while True:
-        yield from rng.permutation(count).tolist() if order == 'shuffle' else range(count)
-        if order == 'once':
-            return
+        rng, count, first = np.random.default_rng(self.seed), len(self._snapshots), 0
+        while True:
+            order = rng.permutation(count).tolist() if self._order == 'shuffle' else range(count)
+            for episode_id, index in enumerate(order, first):
+                if episode_id not in self.done:
+                    yield Episode(episode_id, index, self._snapshots[index])
+            first += count
+            if self._order == 'once':
+                return
 
 
 def _snapshot(config: TaskCfg) -> Callable[[], TaskCfg]:

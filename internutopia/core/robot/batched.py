@@ -78,7 +78,7 @@ class BatchedRobot:
     def reset(self, env_ids: Any) -> None:
         """Begin new episodes of the same robots in these envs, on a device in those of a mask."""
         self.robot.reset(env_ids)
-        for part in (*self.robot.controllers.values(), *self.robot.sensors.values()):
+        for part in (*self.robot.own_controllers.values(), *self.robot.sensors.values()):
             part.reset(env_ids)
 
     def forget(self, env_id: int) -> None:
@@ -104,16 +104,17 @@ class BatchedRobot:
             commands += self._validate_one(key[1], *gathered[key])
         return commands
 
-    def takes_columns(self, env_ids: list[int], controllers: Iterable[str]) -> bool:
-        """Return True if these controllers are those of all envs, and the robot does not take actions as they are."""
-        return (
-            type(self.robot).apply_action is BaseRobot.apply_action
-            and self.robot.controllers.keys() >= set(controllers)
-            and self.robots.keys() >= set(env_ids)
-        )
+    def validate_columns(self, env_ids: list[int], actions: Mapping[str, Sequence[Any]]) -> list[Command] | None:
+        """Check actions of these envs, a column for each controller; errors as of `validate`.
 
-    def validate_columns(self, env_ids: list[int], actions: Mapping[str, Sequence[Any]]) -> list[Command]:
-        """Check actions of these envs, a column for each controller; errors as of `validate`."""
+        None if these are not controllers of all envs, or the robot takes actions as they are.
+        """
+        if (
+            type(self.robot).apply_action is not BaseRobot.apply_action
+            or not self.robot.own_controllers.keys() >= actions.keys()
+            or not all(map(self.robots.__contains__, env_ids))
+        ):
+            return None
         commands: list[Command] = []
         for name, column in actions.items():
             commands += self._validate_one(name, env_ids, column)
@@ -130,12 +131,13 @@ class BatchedRobot:
         """Compute the observations of some envs, to be read by `observed` or `observation`."""
         mine = list(filter(self.robots.__contains__, env_ids.tolist()))
         if mine:
-            self._rows, self._unread = self._observe(mine), set(mine)
+            rows = self._observe(env_ids if len(mine) == len(env_ids) else np.array(mine))
+            self._rows, self._unread = rows, set(mine)
 
     def observed(self, env_id: int) -> ObservedRows:
         """Return the rows with the observation of one env: those of this step, or fresh ones if it was read already."""
         if env_id not in self._unread:
-            return self._observe([env_id])
+            return self._observe(np.array([env_id]))
         self._unread.remove(env_id)
         return self._rows
 
@@ -154,14 +156,13 @@ class BatchedRobot:
                 row['sensors'][name] = own_values(sensor.observe())
         return row
 
-    def _observe(self, env_ids: list[int]) -> ObservedRows:
-        ids = np.array(env_ids)
+    def _observe(self, env_ids: NDArray[np.intp]) -> ObservedRows:
         for sensor in self.robot.sensors.values():
-            sensor.update(ids)
-        return ObservedRows(self.robot.get_obs(), ids)
+            sensor.update(env_ids)
+        return ObservedRows(self.robot.get_obs(), env_ids)
 
     def _validate_one(self, name: str, env_ids: list[int], actions: Any) -> list[Command]:
-        controller = self.robot.controllers.get(name)
+        controller = self.robot.own_controllers.get(name)
         if controller is None:
             return [
                 Command(np.array([env_id]), None, self.robots[env_id].controller(name).prepare_control(action))
@@ -184,7 +185,11 @@ class BatchedRobots:
     def join(self, robot: BaseRobot, name: str, scene: IScene) -> BatchedRobot:
         """Return the batch for a robot of one env; `add` the robot to it once it is set up."""
         cls, config = type(robot), robot.config
-        key = (cls, name, robot.articulation.view, _fingerprint(config))
+        try:  # those that differ in name and pose alone share controllers and sensors
+            same = pickle.dumps(dict(config) | dict.fromkeys(('name', 'prim_path', 'position', 'orientation')))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            same = id(config)
+        key = (cls, name, robot.articulation.view, same)
         if key not in self._batches:
             self._batches[key] = BatchedRobot(cls, config, name, self._world, self, scene.env_id)
         return self._batches[key]
@@ -207,20 +212,23 @@ class BatchedRobots:
         for batch in self._batches.values():
             by_name.setdefault(batch.name, []).append(batch)
         found: list[BatchedRobot] = []
-        for name, of_robot in actions.items():
+        for name in actions:
             batches = by_name.get(name, ())
-            if len(batches) != 1 or not batches[0].takes_columns(env_ids, of_robot):
+            if len(batches) != 1:
                 return None
             found += batches
         validated = BatchedActions([], [], [])
         for batch, of_robot in zip(found, actions.values(), strict=True):
-            validated.batches.append((batch, batch.validate_columns(env_ids, of_robot)))
+            commands = batch.validate_columns(env_ids, of_robot)
+            if commands is None:
+                return None
+            validated.batches.append((batch, commands))
         return validated
 
     def restart(self, env_ids: Sequence[int]) -> None:
         """New episodes start in envs that keep their robots."""
         for batch in self._batches.values():
-            if own := [env_id for env_id in env_ids if env_id in batch.robots]:
+            if own := list(filter(batch.robots.__contains__, env_ids)):
                 batch.reset(np.array(own))
 
     def forget(self, env_id: int) -> None:
@@ -320,12 +328,3 @@ def validate_actions(actions: Mapping[int, tuple[Any, Mapping[str, BaseRobot]]])
     for robot, robot_action in single:
         validated.robots.append((robot, robot.controls(robot_action)))
     return validated
-
-
-def _fingerprint(config: RobotCfg) -> Any:
-    """Equal for configs that may share controllers and sensors: all but name and pose."""
-    values = {name: value for name, value in config if name not in ('name', 'prim_path', 'position', 'orientation')}
-    try:
-        return pickle.dumps(values)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return id(config)

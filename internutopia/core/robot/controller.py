@@ -310,12 +310,14 @@ def create_controllers(robot_cfg: RobotCfg, robot: RobotContext, scene: IScene) 
     On a batched robot: those that are batched down to the last sub-controller. On an env's own robot that stands for a
     batched one: the others.
     """
-    configs = robot_cfg.controllers or []
-    if robot.batch is not None and robot.is_batch:
-        configs = filter(batched_tree, configs)
-    elif robot.batch is not None:
-        configs = [config for config in configs if config.name not in robot.batch.robot.controllers]
-    return OrderedDict([(config.name, _create(config, robot, scene)) for config in configs])
+    controllers: OrderedDict[str, BaseController] = OrderedDict()
+    batch = robot.batch
+    for config in robot_cfg.controllers or []:
+        if batch is None or (
+            batched_tree(config) if batch.robot is robot else config.name not in batch.robot.own_controllers
+        ):
+            controllers[config.name] = _create(config, robot, scene)
+    return controllers
 
 
 def inject_sub_controllers(

@@ -114,8 +114,7 @@ class IRigidBody(PoseMixin):
 
     def get_pose(self) -> Pose:
         """Return position `(3,)` [m] and orientation `(4,)` in the env frame."""
-        position, orientation = self._view.get_poses()
-        return self._own(position), self._own(orientation)
+        return self._own(*self._view.get_poses())
 
     def set_pose(self, position: Any = None, orientation: Any = None) -> None:
         """Move the body (env frame); ValueError for a link that hangs on others."""
@@ -123,7 +122,7 @@ class IRigidBody(PoseMixin):
 
     def get_linear_velocity(self) -> NDArray[np.float32]:
         """Return the velocity of the body frame's origin `(3,)` [m/s]."""
-        return self._own(self._view.get_velocities()[0])
+        return self._own(*self._view.get_velocities())[0]
 
     def set_linear_velocity(self, velocity: Any) -> None:
         """Set the linear velocity `(3,)` [m/s]."""
@@ -131,7 +130,7 @@ class IRigidBody(PoseMixin):
 
     def get_angular_velocity(self) -> NDArray[np.float32]:
         """Return the angular velocity `(3,)` [rad/s]."""
-        return self._own(self._view.get_velocities()[1])
+        return self._own(*self._view.get_velocities())[1]
 
     def set_angular_velocity(self, velocity: Any) -> None:
         """Set the angular velocity `(3,)` [rad/s]."""
@@ -150,8 +149,9 @@ class IRigidBody(PoseMixin):
         """Return True if the body still exists in its env."""
         return self._parent is not None or self.name in self._world.body_names(self.env_id)
 
-    def _own(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
-        return buffer[self.env_id].copy() if isinstance(self.env_id, int) else buffer
+    def _own(self, first: NDArray[np.float32], second: NDArray[np.float32]) -> Pose:
+        row = self.env_id
+        return (first[row].copy(), second[row].copy()) if isinstance(row, int) else (first, second)
 
     def _rows(self, *values: Any) -> tuple[Any, ...]:
         """Return the env ids and, for one env, the values with a leading axis of one."""

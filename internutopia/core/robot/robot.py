@@ -242,7 +242,7 @@ class BaseRobot(OrderedKeys):
     @property
     def controllers(self) -> Mapping[str, Any]:
         """Controllers by name; handles to the part of its env of those that one object runs for all envs."""
-        if self.batch is None or self.is_batch:
+        if self.batch is None or self.batch.robot is self:
             return self.own_controllers
         shared = self.batch.robot.own_controllers
         return {**{name: ControllerHandle(each, self) for name, each in shared.items()}, **self.own_controllers}

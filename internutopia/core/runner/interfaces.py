@@ -18,6 +18,7 @@ from internutopia.core.episodes import Episode
 from internutopia.core.episodes.results import Results
 from internutopia.core.observations import StepResult
 from internutopia.core.runner.state import SceneState
+from internutopia.util.conventions import StepColumns
 
 Action = Mapping[str, Any] | None
 Image = NDArray[np.uint8]
@@ -132,7 +133,7 @@ class EnvRunner(Protocol):
         """
         ...
 
-    def step(self, actions: Sequence[Action]) -> list[StepResult]:
+    def step(self, actions: Sequence[Action]) -> StepColumns:
         """Step every env. ValueError or KeyError for a bad action, before anything has moved."""
         ...
 

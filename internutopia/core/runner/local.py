@@ -14,7 +14,7 @@ from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.queue import is_finite
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import EMPTY_RESULT, Observation, StepResult, repeat_result
+from internutopia.core.observations import EMPTY_RESULT, Observation, ObservedRows, StepResult, repeat_result
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
@@ -24,7 +24,7 @@ from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.runner.state import SceneState
 from internutopia.core.task.reward import reward_of
 from internutopia.engines.env_selection import select_envs
-from internutopia.util.conventions import conventions_of
+from internutopia.util.conventions import StepColumns, conventions_of
 from internutopia.util.log import warn_once
 
 Observations = dict[str, Any]
@@ -76,33 +76,33 @@ class LocalRunner:
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
         """Return the first observations of the episodes in these envs; None for envs without one."""
-        slots = self.simulator.envs
-        return [None if (slot := slots[env_id]) is None else slot.last.observation for env_id in env_ids]
+        return list(map(self.simulator.last[0].__getitem__, env_ids))
 
-    def step(
-        self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None
-    ) -> list[StepResult]:
+    def step(self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None) -> StepColumns:
         """Step every env that runs. ValueError or KeyError for a bad action, before anything has moved.
 
         Args:
             actions: one for each env, or what `check_actions` returned.
-            env_ids: the envs whose results are returned; None means all. Those that do not run repeat their last one.
+            env_ids: the envs whose results are read; None means all. Those that do not run repeat their last one.
         """
         simulator, failures = self.simulator, Failures()
         with simulator.stepping() as envs:
+            running = envs.host_ids.tolist()
             if not isinstance(actions, BatchedActions):
-                actions = self._validated(envs.host_ids.tolist(), actions)
+                actions = self._validated(running, actions)
             actions.apply()
             healthy = simulator.advance(envs, failures)
             simulator.count_step()
             simulator.batches.observe(healthy.host_ids)
-            results = self._evaluate(envs.host_ids.tolist(), failures)
-        if env_ids is None and len(results) == self.env_num:
-            return list(map(results.__getitem__, range(self.env_num)))
-        rows: list[StepResult] = []
-        for env_id in range(self.env_num) if env_ids is None else env_ids:
-            rows.append(results[env_id] if env_id in results else self._repeat(env_id))
-        return rows
+            results = self._evaluate(running, failures)
+        if len(running) < self.env_num:
+            for env_id in set(range(self.env_num) if env_ids is None else env_ids).difference(running):
+                results[env_id] = self._repeat(env_id)
+        observation, reward, terminated, truncated, info = columns = tuple(map(list, simulator.last))
+        for env_id, result in results.items():
+            for column, value in zip(columns, result, strict=True):
+                column[env_id] = value
+        return observation, reward, terminated, truncated, info
 
     def check_actions(self, actions: Mapping[int, Action]) -> BatchedActions:
         """Check the actions of running envs for a step to come; those of others are left out."""
@@ -132,7 +132,7 @@ class LocalRunner:
 
     def step_wait(self, group: int) -> list[StepResult]:
         """Make the step."""
-        return self.step(self._sent)
+        return list(map(StepResult, *self.step(self._sent)))
 
     def get_obs(self) -> list[Observations | None]:
         """Return the current observation of every env with an episode, the last one where the episode has ended."""
@@ -140,7 +140,7 @@ class LocalRunner:
         with simulator.scenes.entered():
             simulator.world.frame_due = True
             simulator.batches.observe(np.array(simulator.active(), np.intp))
-            return [None if slot is None else self._current_observation(i, slot) for i, slot in enumerate(self.envs)]
+            return [None if slot is None else self._current_observation(slot) for slot in self.envs]
 
     def warm_up(self, steps: int, physics: bool) -> None:
         """Advance physics without commands; episodes do not count these steps."""
@@ -185,34 +185,36 @@ class LocalRunner:
         """Observe envs whose episodes begin."""
         self._grouped = [], [], []
         self.simulator.batches.observe(np.array(env_ids, np.intp))
-        for env_id, slot in zip(env_ids, self.simulator.slots(env_ids), strict=True):
+        for slot in self.simulator.slots(env_ids):
             slot.find_hooks()
-            obs = self._observation(env_id, slot)
+            obs = self._observation(slot)
             for name, robot in slot.task.robots.items():
-                if any([sensor.renders for sensor in robot.sensors.values()]) and name in obs:
-                    obs[name]['render'] = True  # what cameras show is of this episode
+                for sensor in robot.sensors.values():
+                    if sensor.renders and name in obs:
+                        obs[name]['render'] = True  # what cameras show is of this episode
             slot.last = StepResult(obs, 0.0, False, False, {**slot.labels, 'step': 0})
 
     def _evaluate(self, env_ids: list[int], failures: Failures) -> dict[int, StepResult]:
-        """Return observation, reward and end of each of these envs, by env id; records the episodes that end."""
+        """Write the results of these envs to `simulator.last` and record the episodes that end.
+
+        Returns those results that differ from what is written, by env id.
+        """
         simulator, results, ended = self.simulator, dict[int, StepResult](), list[int]()
         healthy = [i for i in env_ids if i not in failures.errors] if failures.errors else env_ids
         if self._grouped[0] != healthy:
-            self._grouped = healthy, *group_envs(healthy, simulator.slots(healthy))
+            self._grouped = healthy, *group_envs(simulator.slots(healthy))
         _, groups, single = self._grouped
         stuck = simulator.batches.find_stuck()
         try:
             for group in groups:
                 frame_due, metrics_see_end = simulator.world.frame_due, self._conventions.metrics_see_end
-                of_group, ends = group.evaluate(simulator.steps, frame_due, metrics_see_end)
-                results.update(zip(group.env_ids, of_group, strict=True))
-                ended += ends
-            for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
-                slot = simulator.slot(i)
-                if i in results:
-                    results[i] = self._finish(i, slot, results[i], stuck.get(i, []), None)
-                else:
-                    results[i] = self._result(i, slot, failures.errors.get(i), stuck.get(i, []))
+                ended += group.evaluate(simulator.last, simulator.steps, frame_due, metrics_see_end)
+            if single or failures.errors or ended or stuck:
+                for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
+                    slot, error, robots = simulator.slot(i), failures.errors.get(i), stuck.get(i, [])
+                    alone = slot.kind is None or error is not None
+                    result = self._result(slot, error, robots) if alone else slot.last
+                    results[i] = self._finish(slot, result, robots, error)
         finally:  # an error in one env's class must not cost the results of others
             simulator.results.flush()
         return results
@@ -241,20 +243,20 @@ class LocalRunner:
             return action
         return {**(action or {}), **overrides[env_id]}
 
-    def _result(self, env_id: int, slot: EnvSlot, error: str | None, stuck: list[str]) -> StepResult:
+    def _result(self, slot: EnvSlot, error: str | None, stuck: list[str]) -> StepResult:
         """Return the result of an env that has failed, or in which code of this env is called."""
         step = slot.step
         reward, terminated, truncated = 0.0, False, step >= slot.limit
         if error is None:
             try:  # in the order that tasks rely on
-                obs, task = self._observation(env_id, slot), slot.task
+                obs, task = self._observation(slot), slot.task
                 terminated = bool(task.is_done())
                 if task.metrics and (self._conventions.metrics_see_end or not (terminated or truncated)):
                     for metric in task.metrics.values():
                         metric.update(obs)
                 reward = 0.0 if task.reward is None else reward_of(task.reward)
             except Exception as mistake:
-                mistake.add_note(f'in env {env_id}, step {step} of episode {slot.episode.id}')
+                mistake.add_note(f'in env {slot.env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: the last observation stands
             obs = copy.deepcopy(slot.last.observation)
@@ -262,42 +264,41 @@ class LocalRunner:
             terminated = not truncated
         if slot.kind is None:  # `stuck` has those whose controllers are those of batches
             stuck += [name for name, robot in slot.task.robots.items() if robot.find_stuck()]
-        info = {**slot.labels, 'step': step}
-        return self._finish(env_id, slot, StepResult(obs, reward, terminated, truncated, info), stuck, error)
+        return StepResult(obs, reward, terminated, truncated, {**slot.labels, 'step': step})
 
-    def _finish(
-        self, env_id: int, slot: EnvSlot, result: StepResult, stuck: list[str], error: str | None
-    ) -> StepResult:
+    def _finish(self, slot: EnvSlot, result: StepResult, stuck: list[str], error: str | None) -> StepResult:
         """Add what is rare to the result of an env, and record its episode if that has ended."""
         _, _, terminated, truncated, info = result
         assert info is not None
         if stuck:
             info['stuck'] = stuck
         if terminated or truncated:
-            self.simulator.running[env_id] = False  # until it is reset, also if a metric fails
+            self.simulator.running[slot.env_id] = False  # until it is reset, also if a metric fails
             try:
                 info['metrics'] = slot.task.calculate_metrics()
             except Exception as mistake:
-                mistake.add_note(f'in env {env_id}, at the end of episode {slot.episode.id}')
+                mistake.add_note(f'in env {slot.env_id}, at the end of episode {slot.episode.id}')
                 raise
             for name in [name for name, value in info['metrics'].items() if not is_finite(value)]:
                 warn_once('metric %r returned numbers that are not finite: results contain null instead', name)
             if error is not None:
                 info['failed'], info['error'] = True, error
             ends = bool(terminated), bool(truncated), info['metrics'], error
-            self.simulator.record(env_id, slot.episode, info['step'], *ends)
+            self.simulator.record(slot.env_id, slot.episode, info['step'], *ends)
             slot.last = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
         else:
             slot.last = result
         return result
 
-    def _current_observation(self, env_id: int, slot: EnvSlot) -> Observations | None:
-        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(env_id, slot)
+    def _current_observation(self, slot: EnvSlot) -> Observations | None:
+        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot)
 
-    def _observation(self, env_id: int, slot: EnvSlot) -> Observations:
+    def _observation(self, slot: EnvSlot) -> Observations:
         if slot.batches is not None:
-            rows = {name: batch.observed(env_id) for name, batch in slot.batches}
-            return Observation.of_envs(rows, [env_id], self.simulator.world.frame_due)[0]
+            rows: dict[str, ObservedRows] = {}
+            for name, batch in slot.batches:
+                rows[name] = batch.observed(slot.env_id)
+            return Observation.of_envs(rows, [slot.env_id], self.simulator.world.frame_due)[0]
         obs = slot.task.get_observations()
         for robot_obs in obs.values():
             robot_obs['render'] = self.simulator.world.frame_due  # a task may have asked for a frame

@@ -19,6 +19,7 @@ from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
 from internutopia.core.object import init_object
+from internutopia.core.observations import EMPTY_RESULT, columns_of_results
 from internutopia.core.robot.batched import BatchedRobots
 from internutopia.core.robot.env_scene import EnvJoints, EnvScene
 from internutopia.core.robot.rigid_body import IRigidBody
@@ -38,7 +39,7 @@ from internutopia.engines.factory import create_world
 from internutopia.model.spec import JointSpec
 from internutopia.rendering.camera import CameraPose
 from internutopia.util.arrays import to_host
-from internutopia.util.conventions import conventions_of, set_up_process
+from internutopia.util.conventions import StepColumns, conventions_of, set_up_process
 from internutopia.util.errors import EnvKeyError
 from internutopia.util.memory import collections_put_off
 
@@ -65,6 +66,7 @@ class SimulatorRunner:
         scenes: the scenes of the envs.
         batches: the batched robots.
         watchers: step watchers, called in each step.
+        last: results of the last step of each env, in the list API.
         overrides: actions of robots, by env id and name, that the list API takes instead of those that it is given.
         actions: actions of the step in the list API, with the overrides, by env id.
     """
@@ -100,6 +102,7 @@ class SimulatorRunner:
         self.envs: list[EnvSlot | None] = [None] * config.env_num
         self.running: NDArray[np.bool_] = self.world.arrays.zeros(config.env_num, 'bool')
         self.steps: NDArray[np.int64] = self.world.arrays.zeros(config.env_num, 'int64')
+        self.last: StepColumns = columns_of_results([EMPTY_RESULT] * config.env_num)
         self.scenes = EnvScenes()
         self.batches = BatchedRobots(self.world)
         self.watchers: list[StepWatcher] = []
@@ -163,14 +166,17 @@ class SimulatorRunner:
             begin: called with the envs whose episodes begin, when everything is in place there.
             shown: whether a user gets the task configs, and may change them.
         """
-        episodes = [self.queue.take() for _ in env_ids]
-        taken = {env_id: episode for env_id, episode in zip(env_ids, episodes, strict=True) if episode is not None}
+        taken: dict[int, Episode] = {}
+        joints: dict[int, Sequence[JointSpec]] = {}
+        for env_id in env_ids:
+            if (episode := self.queue.take()) is not None:
+                taken[env_id], joints[env_id] = episode, self._joints.of(env_id)
         try:
             self._joints.use()
-            prepared = self.prepare(taken, {env_id: self._joints.of(env_id) for env_id in taken}, shown)
+            prepared = self.prepare(taken, joints, shown)
             self.start(env_ids, prepared, begin)
         except BaseException:
-            self.queue.put_back(episodes)
+            self.queue.put_back(list(taken.values()))
             raise
         for watcher in self.watchers:
             watcher.on_change()
@@ -237,7 +243,7 @@ class SimulatorRunner:
 
     def slots(self, env_ids: Iterable[int]) -> list[EnvSlot]:
         """Return the slots of the envs that have episodes; those without are left out."""
-        return [slot for env_id in env_ids if (slot := self.envs[env_id]) is not None]
+        return list(filter(None, map(self.envs.__getitem__, env_ids)))
 
     def active(self) -> list[int]:
         """Return the ids of the envs whose episode goes on."""
@@ -254,6 +260,7 @@ class SimulatorRunner:
         for env_id in env_ids:
             slot, self.envs[env_id] = self.envs[env_id], None
             if slot is not None:
+                slot.last = EMPTY_RESULT
                 slot.task.cleanup()
             self.batches.leave(env_id)
             self.scenes.loaded.pop(env_id, None)
@@ -383,9 +390,9 @@ class SimulatorRunner:
                 task = self._create_task(env_id, each)
                 created.append(task)
             else:
+                task.name = each.episode.task_name
                 kept.append(env_id)
-            task.name = each.episode.task_name
-            self.envs[env_id] = EnvSlot(env_id, each, task, self.steps, self.running)
+            self.envs[env_id] = EnvSlot(env_id, each, task, self.steps, self.running, self.last)
         if kept:
             self.batches.restart(kept)
         for task in created:
@@ -405,8 +412,10 @@ class SimulatorRunner:
         )
         scene.model = prepared.model
         local, own = prepared.runtime_config, prepared.task_config
-        scene.robot_paths = {r.prim_path: o.name for r, o in zip(local.robots, own.robots, strict=True)}
-        scene.object_paths = {r.prim_path: o.name for r, o in zip(local.objects, own.objects, strict=True)}
+        for robot, named in zip(local.robots, own.robots, strict=True):
+            scene.robot_paths[robot.prim_path] = named.name
+        for obj, named in zip(local.objects, own.objects, strict=True):
+            scene.object_paths[obj.prim_path] = named.name
         self.scenes.loaded[env_id] = scene
         task = create_task(local, scene)
         task.set_up_runtime(prepared.episode.task_name, env_id, self.world.env_origins[env_id].tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -78,7 +79,7 @@ class EpisodePreparer:
         for env_id, episode in episodes.items():
             try:
                 origin = self._world.env_origins[env_id]
-                key = episode.task_index, *(in_env_frame(joint, origin) for joint in joints[env_id])
+                key = episode.task_index, *map(in_env_frame, joints[env_id], repeat(origin))
                 model = self._spec(key, episode)
                 last = before.get(env_id)
                 if last and not (last.model is model and last.task and self._is_reusable(episode, last.task)):
@@ -117,7 +118,10 @@ class EpisodePreparer:
         task_config = episode.snapshot()
         # shares nothing with what a user gets
         config = self._conventions.runtime_config(episode.snapshot() if shown else task_config)
-        return PreparedEpisode(episode, task_config, _localize(config, env_id), model, handle)
+        robots = map(localize, config.robots, repeat(config.robots_root_path), repeat(env_id))
+        objects = map(localize, config.objects, repeat(config.objects_root_path), repeat(env_id))
+        config = config.model_copy(update={'robots': list(robots), 'objects': list(objects)})
+        return PreparedEpisode(episode, task_config, config, model, handle)
 
     def _spec(self, key: tuple[Any, ...], episode: Episode) -> SceneSpec:
         """Return the spec of an episode's scene: the same object for all equal ones."""
@@ -128,14 +132,6 @@ class EpisodePreparer:
             if len(self._specs) > _SPECS_KEPT:
                 self._specs.popitem(last=False)
         return spec
-
-
-def _localize(config: TaskCfg, env_id: int) -> TaskCfg:
-    """Return the config for classes inside the env: names with the env id, absolute prim paths."""
-    members: dict[str, list[Any]] = {'robots': [], 'objects': []}
-    for field, parent in (('robots', config.robots_root_path), ('objects', config.objects_root_path)):
-        members[field] = [localize(member, parent, env_id) for member in getattr(config, field)]
-    return config.model_copy(update=members)
 
 
 def localize(member: T, root_path: str, env_id: int) -> T:

@@ -81,8 +81,9 @@ class BaseTask(ABC):
 
     def load(self) -> None:
         """Create robots and objects; their bodies exist already, at the poses of the config."""
-        names = [n for n in self._scene.world.body_names(self.env_id) if n not in self._scene.object_paths.values()]
-        self.scene_rigid_bodies = {name: self._scene.get(name) for name in names}
+        for name in self._scene.world.body_names(self.env_id):
+            if name not in self._scene.object_paths.values():
+                self.scene_rigid_bodies[name] = self._scene.get(name)
         self.robots = init_robots(self.config, self._scene)
         self.objects = init_objects(self.config, self._scene)
         self.loaded = True
@@ -182,7 +183,7 @@ def kind_of(task: BaseTask, batches: Sequence[tuple[str, Any]] | None) -> TaskKi
         task: the task.
         batches: what `observed_batches` returns for it.
     """
-    metrics = tuple([(name, type(metric)) for name, metric in task.metrics.items()])
+    metrics = tuple(zip(task.metrics, map(type, task.metrics.values()), strict=True))
     reward = None if task.reward is None else type(task.reward)
     if (
         batches is None

@@ -192,18 +192,13 @@ class MujocoArticulationView(View, ArticulationView):
                     self.target_check.check(env_ids, values, joints)
                 kept = arrays.xp.isnan(values)
                 values = values.clip(-LARGEST_NUMBER, LARGEST_NUMBER)
-            key = kind, joints_key(joints)
             for target in targets:
                 ctrl, new = target.batch.write('ctrl'), values[target.rows]
                 if not self._layout.driven or kept is not None:
                     own_kept = None if kept is None else kept[target.rows]
                     self._assign_targets(target, ctrl, kind, joints, new, own_kept)
                 else:
-                    where = target.cells.get(key)
-                    if where is None:
-                        columns = target.view_slice.joints(kind, joints)
-                        where = target.cells[key] = cells(target.slots, columns)
-                    ctrl[where] = new
+                    ctrl[target.joints(kind, joints)] = new
 
     @override
     def get_gains(self) -> tuple[Array, Array]:
@@ -229,13 +224,13 @@ class MujocoArticulationView(View, ArticulationView):
             shape = (len(env_ids), len(self._layout.targets[kind][joints]))
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), shape)
             for target in targets:
-                columns = target.view_slice.joints(kind, joints)
+                where = target.joints(kind, joints)
                 if not arrays.on_device:
-                    now = target.batch.values('actuator_gainprm')[..., 0][cells(target.slots, columns)]
+                    now = target.batch.values('actuator_gainprm')[..., 0][where]
                     if np.array_equal(now, new[target.rows]):
                         continue  # what the model has already: keep the field shared
-                target.assign(target.batch.expand('actuator_gainprm')[..., 0], columns, new[target.rows])
-                target.assign(target.batch.expand('actuator_biasprm')[..., bias], columns, -new[target.rows])
+                target.assign(target.batch.expand('actuator_gainprm')[..., 0], where, new[target.rows])
+                target.assign(target.batch.expand('actuator_biasprm')[..., bias], where, -new[target.rows])
         self._world.version += 1
 
     @override
@@ -245,7 +240,8 @@ class MujocoArticulationView(View, ArticulationView):
         new = arrays.xp.broadcast_to(arrays.asarray(coefficients, arrays.double), (len(env_ids),))[:, None]
         for target in self._write_targets(env_ids):
             geoms = target.view_slice.once('geoms', lambda target=target: geoms_of(target.view_slice))
-            target.assign(target.batch.expand('geom_friction')[..., 0], geoms, new[target.rows])
+            where = cells(target.slots, geoms)
+            target.assign(target.batch.expand('geom_friction')[..., 0], where, new[target.rows])
 
     @override
     def set_footprints(self, env_ids: EnvIds, links: Sequence[str], factors: Any) -> None:
@@ -255,9 +251,10 @@ class MujocoArticulationView(View, ArticulationView):
         scale = arrays.xp.concat([new, arrays.xp.ones_like(new[:, :1])], axis=-1)[:, None]
         for target in self._write_targets(env_ids):
             geoms, middles, offsets, halves = self._footprint(target.view_slice, names)
-            target.assign(target.batch.expand('geom_pos'), geoms, middles + scale[target.rows] * offsets)
+            where = cells(target.slots, geoms)
+            target.assign(target.batch.expand('geom_pos'), where, middles + scale[target.rows] * offsets)
             ends = arrays.xp.linalg.vector_norm(scale[target.rows] * halves, axis=-1)
-            target.assign(target.batch.expand('geom_size')[..., 1], geoms, ends)
+            target.assign(target.batch.expand('geom_size')[..., 1], where, ends)
         self._world.version += 1
 
     @override
@@ -270,7 +267,7 @@ class MujocoArticulationView(View, ArticulationView):
                 continue
             new = arrays.xp.broadcast_to(arrays.asarray(values, arrays.double), (len(env_ids), len(self.dof_names)))
             for target in self._write_targets(env_ids):
-                target.assign(target.batch.expand(name), target.view_slice.joints('dof'), new[target.rows])
+                target.assign(target.batch.expand(name), target.joints('dof'), new[target.rows])
                 if name == 'dof_armature':  # other constants follow from it
                     target.batch.set_constants(target.slots, target.mask)
         self._world.version += 1
@@ -286,7 +283,7 @@ class MujocoArticulationView(View, ArticulationView):
         check_numbers(env_ids, self.name, 'controls', controls)
         values = self._world.arrays.asarray(controls).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write('ctrl'), target.view_slice.joints('controls'), values[target.rows])
+            target.assign(target.batch.write('ctrl'), target.joints('controls'), values[target.rows])
 
     @property
     @override
@@ -367,8 +364,9 @@ class MujocoArticulationView(View, ArticulationView):
         shape = (len(env_ids), len(getattr(self._layout, address)[joints]))
         new = arrays.xp.broadcast_to(arrays.asarray(values), shape)
         for target in self._write_targets(env_ids):
-            target.assign(target.batch.write(field), target.view_slice.joints(address, joints), new[target.rows])
-            self._mark_dirty(target)
+            target.assign(target.batch.write(field), target.joints(address, joints), new[target.rows])
+            target.batch.mark_dirty(target.slots)
+        self._world.version += 1
 
     def _checked_links(self, links: Sequence[str]) -> tuple[str, ...]:
         for name in links:
@@ -386,7 +384,7 @@ class MujocoArticulationView(View, ArticulationView):
         """Set targets but for those that are kept. ValueError if a joint takes none of that kind."""
         view_slice = target.view_slice
         if self._layout.driven:
-            target.assign(ctrl, view_slice.joints(kind, joints), new, kept)
+            target.assign(ctrl, target.joints(kind, joints), new, kept)
             return
         columns = view_slice.layout.targets[kind][joints]
         has = columns >= 0
@@ -398,5 +396,5 @@ class MujocoArticulationView(View, ArticulationView):
             )
         if not has.all():
             new, kept = new[:, has], None if kept is None else kept[:, has]
-        where = view_slice.once(('own', kind, joints_key(joints)), lambda: view_slice.index(columns[has]))
-        target.assign(ctrl, where, new, kept)
+        own = view_slice.once(('own', kind, joints_key(joints)), lambda: view_slice.index(columns[has]))
+        target.assign(ctrl, cells(target.slots, own), new, kept)

@@ -55,13 +55,15 @@ class MujocoBodyView(View, BodyView):
                 raise ValueError(
                     f'body {self.name!r} is attached to other bodies: only free or fixed root bodies can be posed'
                 )
+            whole = target.slots, slice(None)
             if positions is not None:
-                target.assign(position, slice(None), arrays.asarray(positions)[target.rows])
+                target.assign(position, whole, arrays.asarray(positions)[target.rows])
             if orientations is not None:
                 quat = arrays.asarray(orientations, arrays.double)[target.rows]
                 unit = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
-                target.assign(orientation, slice(None), unit)
-            self._mark_dirty(target)
+                target.assign(orientation, whole, unit)
+            target.batch.mark_dirty(target.slots)
+            self._world.version += 1
 
     @override
     def set_velocities(self, env_ids: EnvIds, linear: Any = None, angular: Any = None) -> None:
@@ -73,13 +75,16 @@ class MujocoBodyView(View, BodyView):
                 raise ValueError(f'body {self.name!r} does not move freely: its velocity cannot be set')
             qvel = target.batch.write('qvel')
             if linear is not None:
-                target.assign(qvel, slice(body.dof, body.dof + 3), arrays.asarray(linear)[target.rows])
+                where = target.slots, slice(body.dof, body.dof + 3)
+                target.assign(qvel, where, arrays.asarray(linear)[target.rows])
             if angular is not None:
                 # a free joint's angular velocity is in the body frame
                 quat = target.batch.read('qpos')[target.slots, body.qpos + 3 : body.qpos + 7]
                 value = arrays.asarray(angular, arrays.double)[target.rows]
-                target.assign(qvel, slice(body.dof + 3, body.dof + 6), quat_rotate_inverse(quat, value))
-            self._mark_dirty(target)
+                where = target.slots, slice(body.dof + 3, body.dof + 6)
+                target.assign(qvel, where, quat_rotate_inverse(quat, value))
+            target.batch.mark_dirty(target.slots)
+            self._world.version += 1
 
     @override
     def set_masses(self, env_ids: EnvIds, masses: Any) -> None:
@@ -98,8 +103,8 @@ class MujocoBodyView(View, BodyView):
             where = cells(target.slots, parts)
             old = mass[where]
             share = old / old.sum(-1)[:, None]  # exactly 1 of a body of one part
-            target.assign(inertia, parts, inertia[where] / old[..., None] * (share * new[target.rows, None])[..., None])
-            target.assign(mass, parts, share * new[target.rows, None])
+            target.assign(inertia, where, inertia[where] / old[..., None] * (share * new[target.rows, None])[..., None])
+            target.assign(mass, where, share * new[target.rows, None])
             target.batch.set_constants(target.slots, target.mask)
             self._world.version += 1
 

@@ -60,12 +60,12 @@ class MujocoCameraView(View, CameraView):
             if positions is not None:
                 position = arrays.asarray(positions, arrays.double)[target.rows]
                 arm = position - batch.read('xpos')[slots, layout.body]
-                target.assign(batch.expand('cam_pos'), layout.camera, quat_rotate_inverse(mount_quat, arm))
+                target.assign(batch.expand('cam_pos'), (slots, layout.camera), quat_rotate_inverse(mount_quat, arm))
             if orientations is not None:
                 quat = arrays.asarray(orientations, arrays.double)[target.rows]
                 quat = quat / arrays.xp.linalg.vector_norm(quat, axis=-1, keepdims=True)
                 own = quat_multiply(quat_conjugate(mount_quat), quat)
-                target.assign(batch.expand('cam_quat'), layout.camera, own)
+                target.assign(batch.expand('cam_quat'), (slots, layout.camera), own)
             self._world.version += 1
 
     @override

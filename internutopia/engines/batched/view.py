@@ -147,14 +147,21 @@ class WriteTarget:
     slots: Index
     rows: Index
     mask: Any = None  # `(slots,)`, those that are written; None for all
-    cells: dict[Hashable, Any] = field(default_factory=dict)  # that setters of each step have found
+    _found: dict[Hashable, Any] = field(default_factory=dict)
 
-    def assign(self, array: Any, columns: Any, new: Any, kept: Any = None) -> None:
-        """Write values `(slots, ...)`, the `rows` of a setter's, into columns of an array of the batch.
+    def joints(self, address: str, joints: Any = slice(None)) -> tuple[Any, Any]:
+        """Return the cells of some joints of a robot, see `ViewSlice.joints`."""
+        key = address, joints_key(joints)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = cells(self.slots, self.view_slice.joints(address, joints))
+        return found
+
+    def assign(self, array: Any, where: tuple[Any, Any], new: Any, kept: Any = None) -> None:
+        """Write values `(slots, ...)`, the `rows` of a setter's, into cells of an array of the batch.
 
         Cells that are `kept`, bool like `new`, stay as they are.
         """
-        where = cells(self.slots, columns)
         if kept is not None:
             new = namespace_of(new).where(kept, array[where], new)
         if self.mask is None:
@@ -296,7 +303,3 @@ class View:
             elif own.any():
                 rows = part.upload(np.flatnonzero(own))
                 yield WriteTarget(part, part.batch, part.index(self._world.slot[env_ids[own]]), rows)
-
-    def _mark_dirty(self, target: WriteTarget) -> None:
-        target.batch.mark_dirty(target.slots)
-        self._world.version += 1

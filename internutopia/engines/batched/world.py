@@ -129,19 +129,18 @@ class BatchedWorld(World):
 
     @override
     def load(self, scenes: Mapping[int, tuple[SceneHandle, SceneSpec]]) -> None:
-        compiled = {env_id: cast(CompiledScene, handle) for env_id, (handle, _) in scenes.items()}
         states: dict[int, dict[str, NDArray[np.float64]]] = {}  # by scene: many envs may start in the very same one
-        for env_id, (_, scene) in scenes.items():
+        by_structure: dict[bytes, list[tuple[int, CompiledScene, int]]] = {}
+        for env_id, (handle, scene) in scenes.items():
+            compiled = cast(CompiledScene, handle)
             if id(scene) not in states:
-                states[id(scene)] = compiled[env_id].initial_state(scene)
+                states[id(scene)] = compiled.initial_state(scene)
+            by_structure.setdefault(self._structure(compiled), []).append((env_id, compiled, id(scene)))
         self._free(scenes)
-        by_structure: dict[bytes, list[int]] = {}
-        for env_id, handle in compiled.items():
-            by_structure.setdefault(self._structure(handle), []).append(env_id)
-        for structure, env_ids in by_structure.items():
-            env_batch = self._env_batch_for(structure, compiled[env_ids[0]], len(env_ids))
-            for env_id in env_ids:
-                self._add_env(env_id, env_batch, compiled[env_id], states[id(scenes[env_id][1])])
+        for structure, starts in by_structure.items():
+            env_batch = self._env_batch_for(structure, starts[0][1], len(starts))
+            for env_id, compiled, state in starts:
+                self._add_env(env_id, env_batch, compiled, states[state])
         self.times[list(scenes)] = 0.0
         self._clean_up()
 

@@ -17,6 +17,7 @@ import contextlib
 import copy
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 from typing import Any
 
 import mujoco
@@ -96,16 +97,12 @@ class MujocoEnvBatch(EnvBatch):
     def _bind(self, batch: Batch) -> None:
         """Take a batch, and bind its arrays."""
         self.batch = batch
+        self.nthread = batch.nthread  # threads that a call of it runs on
         self._step_efforts = batch.bind('qfrc_actuator')  # of a step; meaningless after any other call
         self._step_sensors = batch.bind('sensordata')  # likewise
         self._fields: dict[str, NDArray[Any]] = {name: batch.bind(name) for name in STATE_FIELDS}
         self._derived: set[str] = set()  # fields that follow from the state, bound when they are read first
         self._stale = np.zeros(batch.nsim, bool)  # slots where they do not describe it
-
-    @property
-    def nthread(self) -> int:
-        """Threads a call of this batch runs on."""
-        return self.batch.nthread
 
     @override
     def efforts(self) -> NDArray[np.float64]:
@@ -299,11 +296,6 @@ class MujocoEnvBatch(EnvBatch):
 
     @override
     def _field_of(self, scene: CompiledScene, name: str) -> NDArray[Any]:
-        value = model_field(scene.model, name)
+        value = np.asarray(attrgetter(name)(scene.model))  # of its options if called `opt.<name>`
         # this one is per simulation for the bodies' volumes only, which come first
         return value[: scene.model.body_bvhnum.sum()] if name == 'bvh_aabb' else value
-
-
-def model_field(model: mujoco.MjModel, name: str) -> NDArray[Any]:
-    """Return a field of `MjModel`, or of its options when called `opt.<name>`, as an array."""
-    return np.asarray(getattr(model.opt, name[4:]) if name.startswith('opt.') else getattr(model, name))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
+from operator import attrgetter
 from weakref import WeakKeyDictionary
 
 import mujoco
 import numpy as np
 from mujoco.batch import MODEL_FIELDS
 
-from internutopia.engines.mujoco.env_batch import model_field
 from internutopia.engines.physx.drives import Drives
 from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
 from internutopia.engines.physx.joints import BALL
@@ -48,7 +48,7 @@ class PhysxScene:
         """Digest of all in the model that PhysX cannot change at run time."""
         digest = hashlib.blake2b(self._structure, digest_size=16)
         for name in sorted(_HELD):
-            digest.update(np.ascontiguousarray(model_field(self._model, name)).tobytes())
+            digest.update(np.ascontiguousarray(attrgetter(name)(self._model)).tobytes())
         digest.update(repr(sorted(physx_attributes(self._model).items())).encode())
         return digest.digest()
 

@@ -171,3 +171,27 @@ def test_rewards_that_are_no_finite_number_for_each_env_are_refused(given: list[
     with pytest.raises(ValueError, match=message):
         env.step([None] * 3)
     env.close()
+
+
+def test_ends_for_another_number_of_envs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FiniteStepTask, 'are_done', classmethod(lambda cls, tasks: np.zeros(1, bool)))
+    env = Env(config('ProgressToGoalReward'))
+    env.reset()
+    with pytest.raises(ValueError, match=r'FiniteStepTask\.are_done: got \(1,\), expected \(3,\)'):
+        env.step([None] * 3)
+    env.close()
+
+
+def test_what_a_user_does_to_the_returned_lists_changes_no_later_result() -> None:
+    env = Env(config('ProgressToGoalReward'))
+    env.reset()
+    env.step([None] * 3)
+    columns = env.step([None] * 3)  # env 1 ends
+    obs, info = dict(columns[0][1]), dict(columns[4][1])
+    for column in columns:
+        column[:] = [None] * 3
+    again = env.step([None] * 3)
+    np.testing.assert_equal(dict(again[0][1]), obs)
+    assert [column[1] for column in again[1:]] == [0.0, True, False, info]
+    assert [each['step'] for each in again[4]] == [3, 2, 3]
+    env.close()
