@@ -255,9 +255,10 @@ class MujocoEnvBatch(EnvBatch):
 
     def _derive(self) -> None:
         """Recompute derived fields that do not describe the state."""
-        if not self._stale.any():
+        count = np.count_nonzero(self._stale)
+        if not count:
             return
-        slots = None if self._stale.all() else np.flatnonzero(self._stale).astype(np.int32)
+        slots = None if count == self.capacity else np.flatnonzero(self._stale).astype(np.int32)
         self._stale[:] = False
         if self.batch.persistent:  # its next step would go on without constraints
             self.batch.forward(slots, _VELOCITY_STAGE)
