@@ -228,7 +228,7 @@ class MujocoEnvBatch(EnvBatch):
             self._was_read = False
             self._derive()
         counts = batch.warning[:, _FATAL, 1]
-        if counts.any():
+        if np.count_nonzero(counts):
             for kind, quantity in _DIVERGED.items():
                 for slot in np.flatnonzero(batch.warning[:, kind, 1]):
                     env_id, index = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
