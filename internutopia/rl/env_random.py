@@ -7,6 +7,7 @@ same functions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -76,7 +77,7 @@ class EnvRandom:
         counters = self.counters[self._env_ids]
         if not shape or shape[0] != len(counters):
             raise ValueError(f'random numbers have a row for each of {len(counters)} envs, got size={size!r}')
-        count = int(np.prod(shape[1:]))
+        count = math.prod(shape[1:])
         steps = np.arange(1, (count + 1) // 2 + 1, dtype=np.uint64) * STEP  # two numbers of each 64 bits
         self.counters[self._env_ids] = counters + steps[-1] if count else counters
         return mix(counters[:, None] + steps).view(np.uint32)[:, :count].reshape(shape)

@@ -45,7 +45,8 @@ class Observer:
         critic: manager of what a critic sees beyond it.
         groups: named groups of what a learner sees; None where it sees one array.
         critic_groups: named groups of what a critic sees beyond them; None likewise.
-        compiled: computes the observations of a manager in its place; None without compiled terms.
+        compiled: computes the observations of a manager in its place, and returns True if all numbers are finite; None
+            without compiled terms.
     """
 
     def __init__(self, learning: LearningCfg, state: RobotState, episode_ids: Any, faults: Faults):
@@ -55,7 +56,7 @@ class Observer:
         self.groups = GroupedObservations(learning.groups(privileged=False), state) if named else None
         self.critic_groups = GroupedObservations(learning.groups(privileged=True), state) if named else None
         self._delaying = [manager for manager in (self.policy, self.critic) if manager.delayed]
-        self.compiled: Callable[[ObservationManager], None] | None = None
+        self.compiled: Callable[[ObservationManager], bool] | None = None
         self._state, self._episode_ids, self._faults = state, episode_ids, faults
         self._current = self._critic_current = False  # computed since the last step
         self._started: EnvSelection | None = None  # envs that started since the critic's were computed
@@ -167,15 +168,16 @@ class Observer:
 
     def _observe(self, manager: ObservationManager) -> dict[int, str]:
         """Compute the observations of a manager; returns what was not finite and is replaced, by env id."""
+        on_device = self._state.arrays.on_device
         if self.compiled is None:
             manager.compute()
+            finite = not on_device and np.isfinite(manager.last).all()
         else:
-            self.compiled(manager)
+            finite = self.compiled(manager)
         before = manager.before if manager.before.shape == manager.last.shape else 0.0
-        on_device = self._state.arrays.on_device
-        if on_device or self._failed.any():
+        if on_device or np.count_nonzero(self._failed):
             masked_assign(manager.last, self._failed, before)
-        if not on_device and np.isfinite(manager.last).all():
+        if finite:
             return {}
         return self._replace_invalid(manager, before, self._episode_ids >= 0)
 

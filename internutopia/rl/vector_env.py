@@ -301,7 +301,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         info['failed'], info['_failed'] = outcome.failed, everywhere
         if core.device_arrays:
             return info
-        if outcome.stuck.any():
+        if np.count_nonzero(outcome.stuck):
             info['stuck'] = info['_stuck'] = outcome.stuck
         if outcome.errors:
             info['error'] = np.array([outcome.errors.get(i, '') for i in range(self.num_envs)], object)

@@ -225,7 +225,7 @@ class MujocoEnvBatch(EnvBatch):
             self._was_read = False
             self._derive()
         counts = batch.warning[:, _FATAL, 1]
-        if counts.any():
+        if np.count_nonzero(counts):
             for kind, quantity in _DIVERGED.items():
                 for slot in np.flatnonzero(batch.warning[:, kind, 1]):
                     env_id, index = int(self.envs[slot]), int(batch.warning[slot, kind, 0])
@@ -252,9 +252,10 @@ class MujocoEnvBatch(EnvBatch):
 
     def _derive(self) -> None:
         """Recompute derived fields that do not describe the state."""
-        if not self._stale.any():
+        count = np.count_nonzero(self._stale)
+        if not count:
             return
-        slots = None if self._stale.all() else np.flatnonzero(self._stale).astype(np.int32)
+        slots = None if count == self.capacity else np.flatnonzero(self._stale).astype(np.int32)
         self._stale[:] = False
         if self.batch.persistent:  # its next step would go on without constraints
             self.batch.forward(slots, _VELOCITY_STAGE)

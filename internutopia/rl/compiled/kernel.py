@@ -97,7 +97,7 @@ class Kernel:
         self._varying = [(k, get) for k, index in enumerate(used) if callable(get := sources[index][0])]
         self._table = np.zeros((2, len(used)), np.int64)  # addresses, bytes from row to row
         for k, array in enumerate(self._arrays):
-            self._table[:, k] = array.ctypes.data, array.strides[0]
+            self._table[:, k] = _place(array)
         self._address = self._table.ctypes.data
         self._engine, self._function = _compiled(text)
 
@@ -120,12 +120,17 @@ class Kernel:
         if (array.dtype, array.shape[1:], array.strides[1:]) != (old.dtype, old.shape[1:], old.strides[1:]):
             raise ValueError(f'an array of another layout than before: {array.dtype}, {array.shape}')
         self._arrays[column] = array
-        self._table[:, column] = array.ctypes.data, array.strides[0]
+        self._table[:, column] = _place(array)
 
 
 def _array_of(source: Source) -> NDArray[Any]:
     """Return the current array of a source."""
     return source() if callable(source) else source
+
+
+def _place(array: NDArray[Any]) -> tuple[int, int]:
+    """Return the address of an array, and the bytes from row to row."""
+    return array.__array_interface__['data'][0], array.strides[0]  # `ctypes.data` takes three times as long
 
 
 def _offset(array: NDArray[Any], place: Sequence[int]) -> int:
@@ -212,6 +217,7 @@ def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     machine = _machine()
     module = binding.parse_assembly(text)
     options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.slp_vectorization = True  # several joints at once
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     engine = binding.create_mcjit_compiler(module, machine)

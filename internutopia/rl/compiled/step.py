@@ -81,7 +81,7 @@ class CompiledStep:
         # envs that are terminated, truncated, failed; whose reward is invalid; whose timers expired
         self._masks = list(np.zeros((4 + timers, n), bool))
         self._anywhere = np.zeros(1 + timers, bool)  # whether any reward is invalid, or timers expired
-        self._in_each_env = as_strided(self._anywhere, (n, 1 + timers), (0, 1))  # the same bytes for all
+        self._infinite = np.zeros(1, bool)  # whether a number of an observation is not finite
 
         def kernels(trace: Callable[..., Kernel], *arguments: Any) -> _Kernels:
             return _Kernels(world, _PlainTerms(state, log), functools.partial(trace, *arguments))
@@ -117,10 +117,12 @@ class CompiledStep:
         rewards = self._rewarded.copy()
         return StepEvaluation(rewards, terminated.copy(), truncated.copy(), failed.copy(), invalid, expired)
 
-    def observe(self, manager: ObservationManager) -> None:
-        """Compute the observations of a manager."""
+    def observe(self, manager: ObservationManager) -> bool:
+        """Compute the observations of a manager; returns True if all numbers are finite."""
         manager.before, manager.last = manager.last, manager.before
+        self._infinite[0] = False
         self._observe[manager].run()
+        return not self._infinite[0]
 
     def _can_command(self, log: Log) -> bool:
         """Return True if the controller can be compiled; log the reason if not."""
@@ -142,7 +144,7 @@ class CompiledStep:
             last[...] = state.actions
             state.actions[...] = inputs.add(self._actions)
         controller = state.controller(self._controller)
-        far = inputs.add(as_strided(self._far, (real.env_num, 1), (0, 1)), written=True)
+        far = self._flags(inputs, self._far)
         view: Any = state.articulation.view
         view.target_check = TracedTargetCheck(view, far)
         scaled = self._learning.action.scale is not None
@@ -164,7 +166,7 @@ class CompiledStep:
         )
         evaluation = evaluate_step(state, traced, terminations, rewards)
         found: list[Any] = [evaluation.invalid, *evaluation.expired]
-        anywhere = inputs.add(self._in_each_env, written=True)
+        anywhere = self._flags(inputs, self._anywhere)
         anywhere |= np.stack(found, axis=-1)
         own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
         ends = evaluation.terminated, evaluation.truncated, evaluation.failed
@@ -190,7 +192,14 @@ class CompiledStep:
         for name in ('last', 'before'):
             if getattr(manager, name).shape != shape:
                 setattr(manager, name, np.zeros(shape, np.float32))
+        if observed.shape[1]:
+            infinite = self._flags(inputs, self._infinite)
+            infinite |= ~np.isfinite(observed).all(axis=-1, keepdims=True)
         return Kernel(inputs, [(observed, lambda: manager.last)])
+
+    def _flags(self, inputs: Inputs, flags: NDArray[np.bool_]) -> Any:
+        """Return traced flags `(1, k)` that are the same bytes `(k,)` for all envs."""
+        return inputs.add(as_strided(flags, (self._state.env_num, len(flags)), (0, 1)), written=True)
 
 
 def compile_step(
