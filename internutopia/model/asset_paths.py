@@ -3,7 +3,8 @@
 A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged with
 InternUtopia. With the suffix `.xml`, it is searched after the path itself in the first two places, with a warning if it
 is found, and before it among the packaged ones. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own H1, and the
-packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they have in InternUtopia's asset pack (`PACKAGED_AS`).
+packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they have in
+InternUtopia's asset pack (`PACKAGED_AS`).
 `package:<package>/<file>` and `assets:<file>` are those of `internutopia.config.yaml_file`.
 
 `menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`, is a model of MuJoCo Menagerie. They come
