@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.rendering.camera import CameraPose
+from internutopia.rendering.geom_groups import SHOWN_GROUPS, shown_geoms
 
 _RAYS = 12  # along x and along y, over what is fixed
 _HEAD = 1.2  # m above the floor: where rays begin
@@ -19,7 +20,6 @@ _LEVEL = 0.8  # vertical part of the normal of a ceiling, at least: sloping by 3
 _THICK = 0.6  # m: of a ceiling without walls around, at most
 _WALLS = 3  # of the four sides on which a point in a room sees walls, at least
 _MARGIN = 0.1  # m below the ceiling
-_SEEN = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # geom groups
 _UP = np.array([0.0, 0.0, 1.0])
 _SIDES = np.array([(1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0)])
 
@@ -30,7 +30,7 @@ def ceiling_height(model: mujoco.MjModel, data: mujoco.MjData) -> float | None:
     A ceiling is level, and either thin or over a room, so no crown of a tree is one. None if most of the floor has none
     above. `data` has the poses of geoms.
     """
-    fixed = (model.body_weldid[model.geom_bodyid] == 0) & (model.geom_group < int(_SEEN.sum()))
+    fixed = (model.body_weldid[model.geom_bodyid] == 0) & shown_geoms(model)
     fixed &= ~np.isin(model.geom_type, [mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD])
     if not fixed.any():
         return None
@@ -68,7 +68,7 @@ def _ray(
     The latter is positive within a geom. Faces of meshes may be turned either way: there, it never is.
     """
     met, normal = np.zeros(1, np.int32), np.zeros(3)
-    distance = mujoco.mj_ray(model, data, start, way, _SEEN, True, -1, met, normal)
+    distance = mujoco.mj_ray(model, data, start, way, SHOWN_GROUPS, True, -1, met, normal)
     facing = float(normal @ way) if distance >= 0.0 else 0.0
     return distance, -abs(facing) if model.geom_type[met[0]] == mujoco.mjtGeom.mjGEOM_MESH else facing
 
