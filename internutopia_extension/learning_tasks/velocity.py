@@ -158,7 +158,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             *([ObservationTermCfg(term='height_scan', params=scan)] if rough else []),
         ],
         elevation=ElevationCfg(x=(-0.5 * PATCH, 4.5 * PATCH), y=(-1.5 * PATCH, 1.5 * PATCH)) if rough else None,
-        rewards=_rewards(robot, rough),
+        rewards=_rewards(robot, rough, curriculum),
         terminations=[
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
@@ -197,19 +197,20 @@ def _patch(robot: Walker, curriculum: bool) -> RandomizationTermCfg:
     return RandomizationTermCfg(term='terrain_pose', params=params)
 
 
-def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
+def _rewards(robot: Walker, rough: bool, curriculum: bool) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
     # wide tolerances to the end, besides a narrow one: far off, too, there must be a gradient
     tracking = {'name': COMMAND, 'tolerance': 0.5}
+    narrow = 'final' if curriculum else 'tolerance'  # without a curriculum, levels stay at 0
     height = robot.base_height if robot.walking_height is None else robot.walking_height
     standing = {'name': COMMAND, 'joints': list(robot.joints), 'positions': dict(robot.stance)}
     terms = [
         RewardTermCfg(term='track_linear_velocity', params=tracking, weight=2.0),
         RewardTermCfg(
-            term='track_linear_velocity', params=tracking | {'final': 0.2}, weight=3.0 if robot.knees else 1.0
+            term='track_linear_velocity', params=tracking | {narrow: 0.2}, weight=3.0 if robot.knees else 1.0
         ),
         RewardTermCfg(term='track_yaw_rate', params=tracking, weight=1.5),
-        RewardTermCfg(term='track_yaw_rate', params=tracking | {'final': 0.25}, weight=1.0),
+        RewardTermCfg(term='track_yaw_rate', params=tracking | {narrow: 0.25}, weight=1.0),
         # little: a robot that just stands lives as well, and does not see what walking is worth
         RewardTermCfg(term='alive', weight=0.2),
         RewardTermCfg(term='gait_contact', params=gait, weight=2.0 / len(robot.offsets)),
@@ -242,6 +243,7 @@ def _rewards(robot: Walker, rough: bool) -> list[RewardTermCfg]:
         bend = gait | {'joints': robot.knees, 'bend': SWING_BEND}
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
         terms.append(RewardTermCfg(term='standing_drift_cost', params={'name': COMMAND}, weight=-2.0))
+        terms.append(RewardTermCfg(term='path_error_cost', params={'name': COMMAND, 'horizon': 2.0}, weight=-4.0))
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms

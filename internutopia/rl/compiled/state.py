@@ -161,7 +161,7 @@ class TracedState(RobotState):
         self.action_offset, self.action_scale = state.action_offset, state.action_scale
         self.elevation = state.elevation
         self._commands = _Inputs(inputs, state.command)
-        self.episode_values = _Inputs(inputs, state.episode_value)
+        self.episode_values = _Inputs(inputs, state.episode_value, written=True)
         real, layout = state.articulation, batch.scene.articulation(state.articulation.name)
         assert layout is not None
         view = MujocoArticulationView(world, layout)
@@ -192,13 +192,13 @@ class TracedState(RobotState):
 class _Inputs(dict[str, Any]):
     """Arrays by name that become inputs at first access."""
 
-    def __init__(self, inputs: Inputs, get: Callable[[str], NDArray[Any]]):
+    def __init__(self, inputs: Inputs, get: Callable[[str], NDArray[Any]], written: bool = False):
         super().__init__()
-        self._inputs, self._get = inputs, get
+        self._inputs, self._get, self._written = inputs, get, written
 
     def __contains__(self, name: object) -> bool:
         return True
 
     def __missing__(self, name: str) -> Traced:
-        self[name] = self._inputs.add(lambda: self._get(name))
+        self[name] = self._inputs.add(lambda: self._get(name), written=self._written)
         return self[name]

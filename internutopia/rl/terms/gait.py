@@ -138,6 +138,34 @@ def standing_drift_cost(state: RobotState, name: CommandName) -> Array:
 
 
 @term('reward')
+def path_error_cost(
+    state: RobotState, name: CommandName, horizon: PositiveFloat = 1.0, limit: PositiveFloat = 0.2
+) -> Array:
+    """Distance [m] plus angle [rad] between the base and where following command `name` exactly would have taken it.
+
+    Each counts up to `limit`, and decays over `horizon` [s]: a single push does not count for the rest of the episode.
+    Velocities sway with each step; this is about where a step, a start or a stop ends.
+    """
+
+    def error() -> Array:
+        xp, command, yaw = state.xp, state.command(name), yaw_of(state.base_orientation)
+        ahead = yaw_rotate(yaw, command[:, :2])
+        rates = {
+            'x': state.base_linear_velocity[:, 0] - ahead[:, 0],
+            'y': state.base_linear_velocity[:, 1] - ahead[:, 1],
+            'yaw': state.base_angular_velocity[:, 2] - command[:, 2],
+        }
+        decay, found = math.exp(-state.step_dt / horizon), {}
+        for axis, rate in rates.items():
+            total = state.episode_value(f'path error of {name!r} over {horizon} s: {axis}')
+            total[:] = found[axis] = decay * total + state.step_dt * rate
+        distance = xp.sqrt(found['x'] * found['x'] + found['y'] * found['y'])
+        return distance.clip(max=limit) + xp.abs(found['yaw']).clip(max=limit)
+
+    return state.once(('path error', name, horizon, limit), error)
+
+
+@term('reward')
 def low_links_cost(state: RobotState, links: Sequence[str], height: PositiveFloat) -> Array:
     """Sum of the amounts by which the origins of `links` are below a `height` above the ground [m]."""
     lacking = height - state.link_clearances(links)

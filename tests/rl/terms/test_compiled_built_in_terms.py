@@ -31,8 +31,14 @@ def test_values_of_a_kernel(host: RobotState, kind: Any, name: str, params: dict
         with pytest.raises(UntraceableError, match='depends on a value'):
             state.traced(function)
         return
+    host.episode_values.clear()
     wanted = function(host)
+    remembered = {name: values.copy() for name, values in host.episode_values.items()}
+    for values in host.episode_values.values():
+        values[:] = 0.0
     output = np.zeros(wanted.shape, wanted.dtype)
     slots = np.flatnonzero(batch.envs >= 0)
     Kernel(inputs, [(state.traced(function), output)]).of_rows(batch.envs[slots], slots)()
     np.testing.assert_allclose(output, wanted, rtol=TOLERANCE, atol=TOLERANCE)
+    for name, values in remembered.items():
+        np.testing.assert_allclose(host.episode_values[name], values, rtol=TOLERANCE, atol=TOLERANCE)

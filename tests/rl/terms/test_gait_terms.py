@@ -113,7 +113,16 @@ def test_every_term_about_feet_is_tested_here() -> None:
     costs = {
         f'{name}_cost'
         for name in (
-            *('feet_near', 'foothold', 'low_links', 'slip', 'stance_bend', 'standing_drift', 'standing_motion'),
+            *(
+                'feet_near',
+                'foothold',
+                'low_links',
+                'path_error',
+                'slip',
+                'stance_bend',
+                'standing_drift',
+                'standing_motion',
+            ),
             *('standing_posture', 'swing_bend', 'swing_height'),
         )
     }
@@ -272,6 +281,27 @@ def test_who_is_told_to_stand_pays_for_drifting_and_turning(stool: VectorEnv) ->
     np.testing.assert_allclose(
         value(state, 'reward', 'standing_drift_cost', name='go'), [0.7, 0.7, 0.0, 0.0], rtol=1e-5
     )
+
+
+def test_the_error_along_the_commanded_path_adds_up_and_decays(stool: VectorEnv) -> None:
+    """A base that turns by 90 degrees to the left moves along y where it is commanded to walk ahead."""
+    state, dt = stool.core.state, stool.core.step_dt
+    velocity, command = np.array([0.0, 0.5]), np.array([[0.5, 0.0], [0.0, 0.0], [0.0, 0.5], [0.5, 0.0]])
+    turns = np.array([0.0, 0.0, 0.0, 0.4])  # rad/s
+    errors = velocity - np.stack([-command[:, 1], command[:, 0]], axis=-1)
+    params, decay = {'name': 'go', 'horizon': 0.5, 'limit': 0.15}, math.exp(-dt / 0.5)
+    for count in range(1, 31):
+        state.articulation.set_world_pose(
+            orientation=np.tile([math.cos(math.pi / 4), 0, 0, math.sin(math.pi / 4)], (4, 1))
+        )
+        state.articulation.set_linear_velocity(np.tile([*velocity, 0.0], (4, 1)))
+        state.articulation.set_angular_velocity(np.array([[0.0, 0.0, 0.4]] * 4))
+        state.commands['go'][:] = np.column_stack([command, 0.4 - turns])
+        state.changed()
+        total = dt * (1 - decay**count) / (1 - decay)
+        expected = np.minimum(total * np.hypot(*errors.T), 0.15) + np.minimum(total * turns, 0.15)
+        np.testing.assert_allclose(value(state, 'reward', 'path_error_cost', **params), expected, rtol=1e-4, atol=1e-6)
+    assert expected[0] == 0.0 and expected[1] == 0.15 and 0.0 < expected[3] < 0.15
 
 
 def test_links_near_the_ground_cost_what_they_lack(state: RobotState) -> None:
