@@ -3,9 +3,9 @@
     MUJOCO_GL=egl python tools/make_tutorials.py your_robot    writes the pictures of docs/tutorials/your_robot.md
     python tools/make_tutorials.py your_robot --quick --out FOLDER    few updates and episodes, for tests
 
-Snippets and commands but `python` run one after the other in an empty folder, in this process; blocks with `Saved as`
-below them are files there. A command that ends with `&` runs in the background from its first line of output on. A
-picture of the page has the name of the file that a command writes.
+Snippets run one after the other in an empty folder, in this process, and each command in one of its own, as a reader's
+do; blocks with `Saved as` below them are files there. A command that ends with `&` runs in the background from its
+first line of output on. A picture of the page has the name of the file that a command writes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-
-from internutopia.cli.commands import app
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
 BLOCK = re.compile(r'^```(\w+)\n(.*?)^```$(?:\n\nSaved as `([^`]+)`)?', re.MULTILINE | re.DOTALL)
@@ -40,11 +38,8 @@ def run(line: str, quick: bool, stack: ExitStack) -> None:
     program, *arguments = shlex.split(line.removesuffix('&'))
     if quick:
         arguments += QUICKLY.get(arguments[0], QUICKLY.get(' '.join(arguments[:2]), []))
-    if program == 'internutopia':
-        assert not app(arguments, standalone_mode=False), line
-        return
-    assert program == 'python', line
-    command = [sys.executable, *arguments]
+    assert program in ('internutopia', 'python'), line
+    command = [str(Path(sys.executable).with_name(program)), *arguments]
     if not line.endswith('&'):
         subprocess.run(command, check=True)
         return

@@ -76,15 +76,20 @@ class _EvaluateGroup(typer.core.TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ['policy', *args]
-        if args[:1] == ['policy']:
+        return super().parse_args(ctx, args)
+
+    @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name == 'policy':  # errors give this name, which was typed, whichever command it is
             from internutopia.evaluation.suites import suites
 
-            named = any(each.partition('=')[0] == '--policy' for each in args)
-            if named and any(Path(each).suffix in _EPISODES for each in args[1:2]):
-                args = ['nav', *args[1:]]
-            elif named or args[1:2] and args[1] in suites():
-                args = ['suite', *args[1:]]
-        return super().parse_args(ctx, args)
+            named = any(each.partition('=')[0] == '--policy' for each in rest)
+            if named and any(Path(each).suffix in _EPISODES for each in rest[:1]):
+                command = self.commands['nav']
+            elif named or rest[:1] and rest[0] in suites():
+                command = self.commands['suite']
+        return name, command, rest
 
 
 class _EvaluateCommand(typer.core.TyperCommand):

@@ -77,7 +77,12 @@ def demo(
     keeps = any(option.startswith(('--resume', '--out', '--overwrite', '-h', '--help')) for option in given)
     arguments = ['run', str(file), *given, *([] if keeps else ['--overwrite'])]
     program: Any = context.find_root().command
-    exit_code = program.main(arguments, 'internutopia', standalone_mode=False)
+    try:
+        exit_code = program.main(arguments, 'internutopia', standalone_mode=False)
+    except Exception as error:
+        if hasattr(error, 'ctx'):  # a wrong option: the usage to print is that of the command that was typed
+            vars(error)['ctx'] = context
+        raise
     if not exit_code and not {'-h', '--help', '--quiet'} & set(given):
         print(_NEXT.format('internutopia' if shutil.which('internutopia') else os.path.relpath(sys.argv[0])))
     raise typer.Exit(exit_code)

@@ -52,7 +52,7 @@ _COLUMNS = {
 _FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is teleported: 1 m/s
 
 
-@command('evaluate nav {source}')
+@command('evaluate {context.info_name} {source}')
 def evaluate_nav(
     context: typer.Context,
     source: Annotated[

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _ENDS = {'steps': 'out of steps', 'policy': 'policy failed', 'error': 'simulation failed'}
 
 
-@command('evaluate policy {name}')
+@command('evaluate {context.info_name} {name}')
 def evaluate_suite(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help='Suite, see `internutopia list suites`.', metavar='SUITE')],

@@ -111,7 +111,10 @@ def evaluate_policy(
     json_file: JsonFile = None,
     recording: RecordOptions = NOT_RECORDED,
 ) -> int:
-    """Evaluate a policy on its learning task: one episode in each of many envs."""
+    """Evaluate a policy on its learning task: one episode in each of many envs.
+
+    With the name of a suite or a file of episodes, the options are those of `evaluate suite` and `evaluate nav`.
+    """
     recording.check()
     from internutopia.rl.training.evaluation import evaluate
 

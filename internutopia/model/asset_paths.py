@@ -1,9 +1,10 @@
 """Asset look-up: from the path in a config to a file on this machine.
 
 A path is searched as it is, then under the user's asset folder (`gm.ASSET_PATH`), then under the assets packaged with
-InternUtopia; in each place also with the suffix `.xml`, among the packaged ones first. So
-`<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own H1, and the packaged `robots/h1/h1.xml` on a machine that has
-none. Packaged models also answer to the names that they have in InternUtopia's asset pack (`PACKAGED_AS`).
+InternUtopia. With the suffix `.xml`, it is searched after the path itself in the first two places, with a warning if it
+is found, and before it among the packaged ones. So `<gm.ASSET_PATH>/robots/h1/h1.usd` finds the user's own H1, and the
+packaged `robots/h1/h1.xml` on a machine that has none. Packaged models also answer to the names that they have in
+InternUtopia's asset pack (`PACKAGED_AS`).
 `package:<package>/<file>` and `assets:<file>` are those of `internutopia.config.yaml_file`.
 
 `menagerie:unitree_h1`, for another file `menagerie:unitree_g1/g1_with_hands`, is a model of MuJoCo Menagerie. They come
@@ -16,14 +17,17 @@ from __future__ import annotations
 import difflib
 import os
 from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path
 
 from internutopia.config.yaml_file import local_path, missing_package
 from internutopia.default_config import PACKAGED_ASSETS_PATH
 from internutopia.macros import gm
 from internutopia.util.imports import install_hint
+from internutopia.util.log import warn_once
 
 PACKAGED_ASSETS = Path(PACKAGED_ASSETS_PATH)
+_PACKAGED = f'{PACKAGED_ASSETS}{os.sep}'  # beginning of the paths of packaged files
 # Files of InternUtopia's asset pack, without suffixes, for which something is packaged under another name
 PACKAGED_AS = {
     'robots/aliengo/aliengo_camera': 'robots/aliengo/aliengo.xml',
@@ -75,6 +79,8 @@ def resolve(path: str | os.PathLike[str], suffixes: tuple[str, ...] = MODEL_SUFF
     tried = _candidates(wanted, os.getcwd(), gm.ASSET_PATH)
     for candidate in tried:
         if os.path.isfile(candidate):
+            if not candidate.startswith(_PACKAGED) and _suffix(candidate) != _suffix(wanted) != '':
+                warn_once('asset %r not found: %s is used in its place', os.fspath(path), candidate)
             return _supported(candidate, suffixes)
     similar = [
         _packaged(suffixes)[name] for name in difflib.get_close_matches(_short_name(Path(wanted)), _packaged(suffixes))
@@ -102,14 +108,16 @@ def _candidates(wanted: str, working_directory: str, asset_path: str) -> tuple[s
         known_as = os.path.splitext(relative)[0]
         if known_as in PACKAGED_AS:
             places.append(str(PACKAGED_ASSETS / PACKAGED_AS[known_as]))
-    # a dict keeps the order and drops duplicates
-    return tuple(dict.fromkeys(path for place in places for path in _forms(place)))
+    paths: list[str] = []
+    for packaged, group in groupby(places, lambda place: place.startswith(_PACKAGED)):
+        named = list(group)
+        others = [os.path.splitext(place)[0] + '.xml' for place in named]
+        paths += others + named if packaged else named + others  # the packaged original has the suffix `.xml`
+    return tuple(dict.fromkeys(paths))  # a dict keeps the order and drops duplicates
 
 
-def _forms(place: str) -> tuple[str, str]:
-    """Return a path and the same with the suffix `.xml`, which comes first where it is the packaged original."""
-    forms = place, os.path.splitext(place)[0] + '.xml'
-    return (forms[1], forms[0]) if place.startswith(f'{PACKAGED_ASSETS}{os.sep}') else forms
+def _suffix(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
 
 
 def model_suffix(path: str | os.PathLike[str]) -> str:

@@ -13,6 +13,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.rendering.geom_groups import SHOWN_GROUPS
+
 DEFAULT_PREFIX = 'default/'
 """Prefix of the names of added lights."""
 
@@ -22,7 +24,6 @@ _SUN_DISTANCE = 20.0  # [m] from the origin; matters for shadows only
 _SUN, _FILL = (0.05, 0.5, -0.86), (-0.62, -0.42, -0.66)  # directions
 _SHUT_OUT = 0.25  # share of the points around that a light reaches at most if it is
 _OVERHEAD = 0.5  # m: what is nearer than that is a thing, not a ceiling
-_VISIBLE = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # groups of geoms that pictures show
 _DARK = 0.15  # diffuse share of all lights together; the headlight at the camera has 0.4
 
 
@@ -89,4 +90,4 @@ def _distance(
     model: mujoco.MjModel, data: mujoco.MjData, start: NDArray[np.float64], direction: NDArray[np.float64]
 ) -> float:
     """Return the distance [m] to the first visible geom; -1 if there is none."""
-    return mujoco.mj_ray(model, data, start, direction, _VISIBLE, 1, -1, np.zeros(1, np.int32))
+    return mujoco.mj_ray(model, data, start, direction, SHOWN_GROUPS, 1, -1, np.zeros(1, np.int32))

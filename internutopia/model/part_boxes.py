@@ -16,11 +16,10 @@ from mujoco import mjtGeom
 from numpy.typing import NDArray
 
 from internutopia.rendering.camera import NO_COLOUR
+from internutopia.rendering.geom_groups import shown_geoms
 from internutopia.util.rotations import quat_rotate
 
 Array = NDArray[np.float64]
-
-_SHOWN = mujoco.MjvOption().geomgroup.astype(bool)  # geom groups that pictures show
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,9 @@ def robot_box(
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     corners: list[Array] = [positions]
+    shown = shown_geoms(model)
     for body, position, orientation in zip(links, positions, orientations, strict=True):
-        geoms = np.flatnonzero((model.geom_bodyid == body) & _SHOWN[model.geom_group])
+        geoms = np.flatnonzero((model.geom_bodyid == body) & shown)
         boxes = [geom_bounds(model, data, geom, body) for geom in geoms.tolist()]
         for box in boxes:
             local = np.array(list(itertools.product(*zip(*box, strict=True))))
@@ -82,7 +82,7 @@ def robot_box(
 def _boxes_of(
     model: mujoco.MjModel, data: mujoco.MjData, bodies: Mapping[int, str], geoms: NDArray[np.intp]
 ) -> tuple[PartBox, ...]:
-    shown = geoms[_SHOWN[model.geom_group[geoms]] & (_opacities(model, geoms) > 0)]
+    shown = geoms[shown_geoms(model)[geoms] & (_opacities(model, geoms) > 0)]
     by_body: dict[int, list[int]] = {}
     for geom in (shown if len(shown) else geoms).tolist():
         by_body.setdefault(_carrier(model, bodies, int(model.geom_bodyid[geom])), []).append(geom)

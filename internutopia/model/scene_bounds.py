@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.spec import SceneSpec
+from internutopia.rendering.geom_groups import shown_geoms
 
 Array = NDArray[np.float64]
 
 _SKY = re.compile(r'(^|[/_])sky[_-]?(dome|box|sphere)?\d*$', re.IGNORECASE)  # names of geometry that stands for a sky
 _LEVEL = 0.1  # upward component of the normal from which on a plane is a ground
 _DOWN = np.array([0.0, 0.0, -1.0])
-_SHOWN = mujoco.MjvOption().geomgroup.astype(bool)  # geom groups that pictures show
 _BACKDROP = 100.0  # m, size from which on a geom is one, such as a dome or a terrain far around
 _FLAT = 0.05  # height of a ground, relative to its width
 _FARTHEST = 10.0  # m, of what is shown from the middle of the robots
@@ -70,7 +70,7 @@ def box_at_start(scene: CompiledScene, spec: SceneSpec, cell: float, alone: bool
     """
     model, data = scene.model, scene.data_at_start(spec)
     low, high = geom_boxes(model, data)
-    seen = _SHOWN[model.geom_group] & (model.geom_type != mjtGeom.mjGEOM_PLANE)
+    seen = shown_geoms(model) & (model.geom_type != mjtGeom.mjGEOM_PLANE)
     seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
     large = (high - low).max(axis=1) > _BACKDROP
     if (seen & ~large).any():

@@ -124,6 +124,7 @@ class RobotSpec:
     `ignore_usd_defaults`: as of a `SceneSpec`.
     `self_collisions`: which of its links collide with each other, see `internutopia.model.contacts`.
     `contact_excludes`: pairs of links that do not in any case; found out when the scene is compiled, not to be given.
+    `starts_outside_limits`: its joints are meant to start there if the asset has them outside of their limits.
     """
 
     name: str
@@ -149,6 +150,7 @@ class RobotSpec:
     ignore_usd_defaults: bool = False
     self_collisions: bool | None = None
     contact_excludes: tuple[tuple[str, str], ...] = ()
+    starts_outside_limits: bool = False
 
     @property
     def path(self) -> str:

@@ -16,7 +16,6 @@ Files of other projects are read by `habitat` and `vln_ce`.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -76,7 +75,11 @@ class NavigationEpisode(BaseCfg):
     @property
     def start_orientation(self) -> tuple[float, float, float, float]:
         """Orientation at the start (w, x, y, z)."""
-        return math.cos(self.start_yaw / 2), 0.0, 0.0, math.sin(self.start_yaw / 2)
+        import numpy as np
+
+        from internutopia.util.rotations import quat_from_yaw
+
+        return tuple(quat_from_yaw(np.asarray(self.start_yaw)).tolist())
 
     @property
     def goal_points(self) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.model.asset_paths import resolve
 from internutopia.navigation.agent import Agent, StartingScene
 from internutopia.navigation.episodes import NavigationEpisode, NavigationGoal
 from internutopia.navigation.map import DistanceField, NavigationMap
@@ -61,7 +62,8 @@ def sample_point_episodes(
 ) -> list[NavigationEpisode]:
     """Sample episodes that go to a place (point goal navigation), starts and goals evenly over the scene's main island.
 
-    The same arguments give the same episodes, whatever else is sampled.
+    The same arguments give the same episodes, whatever else is sampled. Of the path of the scene, its name and that of
+    its folder count.
 
     Args:
         scene: file of the scene, found like `scene_asset_path`.
@@ -145,7 +147,8 @@ class _Target:
 
 
 def _generator(scene: str, seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed, *scene.encode()])
+    """Return a generator for the file of a scene: by its name and folder, however its path is given."""
+    return np.random.default_rng([seed, *'/'.join(resolve(scene).parts[-2:]).encode()])
 
 
 def _turning_map(scene: str, found: NavigationMap) -> NavigationMap:

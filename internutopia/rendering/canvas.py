@@ -34,6 +34,7 @@ from internutopia.rendering.camera import (
     add_markers,
 )
 from internutopia.rendering.cutaway import ceiling_height, nothing_above
+from internutopia.rendering.geom_groups import shown_geoms
 from internutopia.rendering.gl import SOFTWARE_TURN, open_context, renders_in_software
 from internutopia.rendering.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
 
@@ -49,7 +50,6 @@ _SHADOWS = 4.0  # m, at least: within this radius around what a camera sees, dir
 _STEEP = 0.25  # sine of the angle from which on a camera looks down on what it shows, however far
 _SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
-_GROUPS_SHOWN = 3  # the first ones
 _ROUND = range(int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_BOX))  # spheres to cylinders
 _SEEN, _SEEN_AS_ROUND = 1.0, 4.0  # pixels: what is smaller is not seen in a moving layer, or not to be round
 _model_lock = threading.Lock()
@@ -471,7 +471,7 @@ def _moving_geoms(model: mujoco.MjModel) -> NDArray[np.intp]:
     """Return the geoms that are not fixed to the world; none if other things move that have no geoms."""
     if model.nflex or model.ntendon or model.nskin:
         return np.zeros(0, np.intp)
-    return np.flatnonzero((model.body_weldid[model.geom_bodyid] != 0) & (model.geom_group < _GROUPS_SHOWN))
+    return np.flatnonzero((model.body_weldid[model.geom_bodyid] != 0) & shown_geoms(model))
 
 
 def _sky_distance(model: mujoco.MjModel) -> float | None:

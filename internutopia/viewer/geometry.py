@@ -16,6 +16,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.rendering.geom_groups import shown_geoms
+
 if TYPE_CHECKING:
     from trimesh import Trimesh
 
@@ -54,11 +56,11 @@ def body_files(model: mujoco.MjModel, cell: float = 2.0 * _FAR) -> dict[int, byt
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     moving = moving_bodies(model)
-    shown = mujoco.MjvOption().geomgroup
+    shown = shown_geoms(model)
     by_material: dict[int, dict[tuple[int, tuple[float, ...]], list[_Surface]]] = {}
     for geom in range(model.ngeom):
         texture, rgba = _material(model, geom)
-        if not shown[model.geom_group[geom]] or rgba[3] == 0.0:
+        if not shown[geom] or rgba[3] == 0.0:
             continue
         body = int(moving[model.geom_bodyid[geom]])
         axes = data.geom_xmat[geom].reshape(3, 3)

@@ -18,6 +18,7 @@ from internutopia.core.runner.framing import AZIMUTHS, Box, union
 from internutopia.model.meshes.hulls import box_corners
 from internutopia.model.scene_bounds import geom_boxes, is_sky
 from internutopia.rendering.camera import CameraPose, Intrinsics
+from internutopia.rendering.geom_groups import SHOWN_GROUPS, shown_geoms
 from internutopia.util.rotations import yaw_of
 from internutopia.viewer.controls import Controls, Ray
 from internutopia.viewer.frames import ArmKey, ArmPose, EnvSnapshot, ShownScene
@@ -84,8 +85,7 @@ class Stage:
         origin, direction = (np.array(part, np.float64) for part in ray)
         cast, geom = self._casts[0], np.zeros(1, np.int32)
         origin -= self.shift
-        visible = mujoco.MjvOption().geomgroup
-        distance = mujoco.mj_ray(cast.scene.model, cast.data[0], origin, direction, visible, 1, -1, geom)
+        distance = mujoco.mj_ray(cast.scene.model, cast.data[0], origin, direction, SHOWN_GROUPS, 1, -1, geom)
         return None if distance < 0.0 else tuple((origin + distance * direction).tolist())
 
     def _cast(self, envs: Sequence[EnvSnapshot], cell: float) -> None:
@@ -145,7 +145,7 @@ class Stage:
 def _box(model: mujoco.MjModel, data: mujoco.MjData) -> Box:
     """Return the box around what is shown, planes and skies apart; `data` has the poses of geoms."""
     low, high = geom_boxes(model, data)
-    seen = mujoco.MjvOption().geomgroup.astype(bool)[model.geom_group]
+    seen = shown_geoms(model)
     seen &= model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
     seen &= ~np.array([is_sky(model.geom(i).name) for i in range(model.ngeom)], bool)
     return union([*np.stack([low, high], axis=1)[seen]]) or (np.array([-1.0, -1.0, 0.0]), np.ones(3))
@@ -204,10 +204,9 @@ class _Cast:
     def free_length(self, start: NDArray[np.float64], way: NDArray[np.float64], length: float, robot: int) -> float:
         """Return how far the line from a point `(3,)` [m] is free, the body `robot` and what hangs on it apart."""
         model, data, geom = self.scene.model, self.data[0], np.zeros(1, np.int32)
-        visible = mujoco.MjvOption().geomgroup
         reached = 0.0
         while reached < length:
-            distance = mujoco.mj_ray(model, data, start + reached * way, way, visible, 1, -1, geom)
+            distance = mujoco.mj_ray(model, data, start + reached * way, way, SHOWN_GROUPS, 1, -1, geom)
             reached += distance
             if distance < 0.0:
                 break

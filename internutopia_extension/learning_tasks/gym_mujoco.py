@@ -155,6 +155,7 @@ def config(
         name=robot,
         usd_path=str(_folder() / model.file),
         fixed_base=model.in_plane,
+        starts_outside_limits=True,  # Gymnasium's Ant and Humanoid do
         controllers=[ActuatorControllerCfg()],
     )
     task = SingleInferenceTaskCfg(robots=[body], learning=learning, max_episode_steps=max_episode_steps)

@@ -54,6 +54,7 @@ class GenericRobot(BaseRobot):
                 configured=configured,
             ),
             joint_positions=config.initial_joint_positions,
+            starts_outside_limits=config.starts_outside_limits,
             self_collisions=config.self_collisions,
         )
 

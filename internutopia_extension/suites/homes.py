@@ -31,7 +31,7 @@ from internutopia_extension.configs.tasks import JointGoalCfg, NearCfg, Placemen
 from internutopia_extension.suites import tabletop
 from internutopia_extension.suites.apartment import FURNITURE, SCENE, SITES, TABLE, Site
 from internutopia_extension.suites.homes_expert import expert
-from internutopia_extension.suites.things import CUBES, PAD, arm_cameras, disturbed_home, of, things, unseen
+from internutopia_extension.suites.things import CUBES, PAD, arm_cameras, disturbed_home, free_place, of, things, unseen
 from internutopia_extension.suites.variants import SuiteTask
 
 _NEAR = 0.9  # of the robot from a piece of furniture, at most
@@ -42,7 +42,6 @@ _WIDE = (-0.16, -0.25), (0.08, 0.25)  # the same with perturbed poses
 _CABINET = (-0.08, -0.10), (-0.02, 0.10)
 _AROUND = (-0.21, -0.26), (0.21, 0.26)  # the same of distractors
 _APART, _BESIDE = 0.085, 0.18  # between things on a table, and from the middle of a cabinet
-_TRIES = 10_000
 _CAMERA, _LOOKS = (0.3, 0.0, 1.3), (1.2, 0.0, 0.5)  # on the base
 _CAMERA_MOVED = (0.3, 0.2, 1.3), (0.3, -0.2, 1.3), (0.2, 0.0, 1.5), (0.4, 0.0, 1.1)
 
@@ -165,20 +164,14 @@ def _placed(
 ) -> list[ObjectCfg]:
     """Place things, and distractors among them, on a table at random, apart from each other."""
     region = _CABINET if 'cabinet' in names else _WIDE if moved else _THINGS
-    places: list[np.ndarray] = []
+    apart = _BESIDE if 'cabinet' in names else _APART
+    places: list[tuple[np.ndarray, float]] = []
     made: list[ObjectCfg] = []
     for name in (*names, *distractors):
-        random = own if name in distractors else rng
-        apart = _APART if 'cabinet' not in names else _BESIDE
-        for _ in range(_TRIES):
-            ahead, left = random.uniform(*(_AROUND if name in distractors else region))
-            place = site.at(ahead, left)
-            if all(math.dist(place, other) >= apart for other in places):
-                break
-        else:
-            raise AssertionError('there is no room for the things')
+        random, area = (own, _AROUND) if name in distractors else (rng, region)
+        place = free_place(random, area, places, site.at)
         turn = random.uniform(-0.3, 0.3) * (1 + moved)
-        places.append(place)
+        places.append((place, apart))
         made += things(name, place, site.heading + turn, TABLE[2])
     return made
 

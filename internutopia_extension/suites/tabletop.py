@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,10 @@ from internutopia_extension.suites.things import (
     LIGHTING,
     PAD,
     REACH,
+    TRIES,
     arm_cameras,
     disturbed_home,
+    free_place,
     of,
     things,
     unseen,
@@ -44,7 +47,6 @@ _PHYSICS_DT, _SUBSTEPS = 1 / 240, 12  # 20 steps per second
 _WIDE = (0.32, -0.32), (0.66, 0.32)  # the same with perturbed poses
 _AROUND = (0.26, -0.45), (0.70, 0.45)  # the same of distractors
 _CLEAR = 0.11  # between an object and the way of one that is slid, at least
-_TRIES = 10_000
 _SCENE = 'scenes/empty.xml'
 TABLE_COLORS = (0.45, 0.30, 0.18), (0.75, 0.78, 0.80), (0.20, 0.35, 0.30), (0.60, 0.20, 0.18)
 TABLE_COLOR = (0.62, 0.50, 0.36)
@@ -236,7 +238,7 @@ def _placed(task: SuiteTask, rng: np.random.Generator, moved: bool) -> list[Obje
     kinds = [KINDS[name.rpartition('_')[2]] for name in task.objects]
     regions = np.array([_WIDE if moved and kind.region is REACH else kind.region for kind in kinds])
     gaps = np.array([kind.apart for kind in kinds])
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         places = rng.uniform(regions[:, 0], regions[:, 1])
         distances = np.linalg.norm(places[:, None] - places, axis=-1) + np.eye(len(gaps))
         if (distances >= np.maximum.outer(gaps, gaps)).all() and _is_free(task, places):
@@ -263,18 +265,15 @@ def _is_free(task: SuiteTask, places: np.ndarray) -> bool:
 def _distractors(objects: Sequence[ObjectCfg], rng: np.random.Generator) -> list[ObjectCfg]:
     """Place further cubes, whose colours no instruction names, apart from the others."""
     kinds = [KINDS.get(each.name.rpartition('_')[2]) for each in objects]
-    places = [each.position[:2] for each, kind in zip(objects, kinds, strict=True) if kind]
-    gaps = [kind.apart for kind in kinds if kind]
+    others: list[tuple[Any, float]] = [
+        (each.position[:2], max(kind.apart, 0.11)) for each, kind in zip(objects, kinds, strict=True) if kind
+    ]
     found: list[ObjectCfg] = []
-    for _ in range(_TRIES):
-        place = rng.uniform(*_AROUND)
-        if (np.linalg.norm(np.subtract(places, place), axis=-1) >= np.maximum(gaps, 0.11)).all():
-            found += things(DISTRACTORS[len(found)], place, rng.uniform(-0.3, 0.3), TABLE_HEIGHT)
-            if len(found) == len(DISTRACTORS):
-                return found
-            places.append(tuple(place))
-            gaps.append(0.11)
-    raise AssertionError('there is no room for the distractors')
+    for name in DISTRACTORS:
+        place = free_place(rng, _AROUND, others)
+        found += things(name, place, rng.uniform(-0.3, 0.3), TABLE_HEIGHT)
+        others.append((place, 0.11))
+    return found
 
 
 SUITE = Suite(

@@ -5,10 +5,11 @@ Lengths in metres.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ Region = tuple[tuple[float, float], tuple[float, float]]
 
 _JOINTS = 0.15  # rad, by which joints of the arm are off at the start, at most
 EDGE = 0.04  # of the cubes
+TRIES = 10_000  # to place things apart from each other, at most
 _MASS = 0.08  # kg, of cubes and pegs
 PAD = 0.12, 0.12, 0.002  # of the pads
 COLORS = {
@@ -84,6 +86,27 @@ KINDS = {
     'cupboard': Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.27, _FURNITURE, 0.25, 'cupboard'),
     'console': Kind(None, (1.0, 1.0, 1.0), _SIZES, 0.2, ((0.40, -0.15), (0.56, 0.15)), 0.3, 'console'),
 }
+
+
+def free_place(
+    rng: np.random.Generator,
+    area: tuple[Sequence[float], Sequence[float]],
+    others: Iterable[tuple[Any, float]],
+    at: Callable[[float, float], Any] = lambda *place: np.array(place),
+) -> np.ndarray:
+    """Sample a place with the gap [m] of each other one to it.
+
+    Args:
+        rng: for the coordinates.
+        area: lowest and highest coordinates.
+        others: places and gaps.
+        at: returns the place of coordinates; default: these themselves.
+    """
+    for _ in range(TRIES):
+        place = at(*rng.uniform(*area))
+        if all(math.dist(place, other) >= gap for other, gap in others):
+            return place
+    raise AssertionError('there is no room for another thing')
 
 
 def things(name: str, place: np.ndarray, turn: float, height: float) -> list[ObjectCfg]:

@@ -3,10 +3,12 @@
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import internutopia
@@ -55,6 +57,38 @@ def test_help_groups_every_command():
     shown = CliRunner().invoke(commands.app, ['--help']).stdout
     titles = [line.strip('╭╮─ ') for line in shown.splitlines() if line.startswith('╭')]
     assert titles[0] == 'Options' and 'Commands' not in titles and len(titles) > 4
+
+
+def commands_of(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
+    yield words
+    for name, each in getattr(command, 'commands', {}).items():
+        yield from commands_of(each, *words, name)
+
+
+OF_THE_GROUP = {  # commands that others stand for, and the usage that errors print
+    ('evaluate',): 'evaluate policy',
+    ('evaluate', 'InternUtopia/Tabletop'): 'evaluate policy',
+    ('evaluate', 'policy', 'InternUtopia/Tabletop'): 'evaluate policy',
+    ('evaluate', 'policy', 'InternUtopia/Tabletop', '--policy', 'expert'): 'evaluate policy',
+    ('evaluate', 'policy', 'rooms.yaml', '--policy', 'expert'): 'evaluate policy',
+    ('demo', 'demo'): 'demo',
+}
+
+
+@pytest.mark.parametrize('words', [*commands_of(get_command(commands.app)), *list(OF_THE_GROUP)[1:]], ids=' '.join)
+def test_the_usage_in_an_error_is_that_of_the_command_that_was_typed(words):
+    result = CliRunner().invoke(commands.app, [*words, '--no-such-option'], prog_name='internutopia')
+    usage = f'Usage: {" ".join(("internutopia", OF_THE_GROUP.get(words, " ".join(words)))).strip()} ['
+    assert result.exit_code == 2 and result.stderr.startswith(usage) and 'No such option' in result.stderr
+    assert f"Try '{usage[7:-2]} -h' for help" in result.stderr
+
+
+@pytest.mark.parametrize('command', ['suite', 'policy'])
+def test_a_mistake_names_the_command_that_was_typed(command):
+    words = ['evaluate', command, 'InternUtopia/Tabletop', '--policy', 'expert', '--tasks', 'dor']
+    result = CliRunner().invoke(commands.app, words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f'internutopia evaluate {command} InternUtopia/Tabletop: ')
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_a_mistake_of_the_mapping_ends_the_run_at_once(short: Suite, serve: Call
     assert result.exit_code == 1
     assert 'stopped: the policy fails in episode 0 of stack: expected actions of 8 numbers, got 7' in result.stderr
     assert lines() == []
-    assert '3 of 3 episodes have no result; resume with: internutopia evaluate suite Test/Short' in result.stdout
+    assert '3 of 3 episodes have no result; resume with: internutopia evaluate policy Test/Short' in result.stdout
 
 
 @pytest.mark.slow

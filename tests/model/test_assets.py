@@ -49,17 +49,31 @@ def test_every_supported_suffix(tmp_path, suffix):
         assert resolve(touch(tmp_path / name)) == tmp_path / name
 
 
-def test_the_xml_variant_stands_in_for_a_missing_file(tmp_path):
+def test_the_xml_variant_stands_in_for_a_missing_file_with_a_warning(tmp_path, caplog):
     touch(tmp_path / 'a.xml')
     assert resolve(tmp_path / 'a.usd') == tmp_path / 'a.xml'
+    assert f"asset '{tmp_path}/a.usd' not found: {tmp_path}/a.xml is used in its place" in caplog.text
+    caplog.clear()
+    assert resolve(tmp_path / 'a') == tmp_path / 'a.xml'  # no file of that name was meant
     touch(tmp_path / 'a.usd')
-    assert resolve(tmp_path / 'a.usd') == tmp_path / 'a.usd'
+    assert resolve(tmp_path / 'a.usd') == tmp_path / 'a.usd' and not caplog.records
 
 
-def test_packaged_assets_are_found_by_their_upstream_paths():
+def test_the_file_itself_comes_before_xml_variants_elsewhere(user_assets, tmp_path, monkeypatch):
+    touch(tmp_path / 'mugs' / 'cup.xml')
+    monkeypatch.chdir(tmp_path)
+    assert resolve('mugs/cup.usd') == tmp_path / 'mugs' / 'cup.xml'
+    own = touch(user_assets / 'mugs' / 'cup.usd')
+    assert resolve('mugs/cup.usd') == own
+    packaged = PACKAGED_ASSETS / 'scenes' / 'empty.xml'
+    touch(user_assets / 'scenes' / 'empty.xml')
+    assert resolve(packaged) == packaged
+
+
+def test_packaged_assets_are_found_by_their_upstream_paths(caplog):
     packaged = PACKAGED_ASSETS / 'scenes' / 'empty.xml'
     assert resolve(gm.ASSET_PATH + '/scenes/empty.usd') == packaged
-    assert resolve('scenes/empty.usd') == packaged
+    assert resolve('scenes/empty.usd') == packaged and not caplog.records
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from scenes import AGENT, box, map_of, room
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
+from internutopia.model.asset_paths import resolve
 from internutopia.navigation import (
     Agent,
     MapPicture,
@@ -52,6 +53,24 @@ def test_places_are_reachable_as_far_as_they_say_and_repeatable(home: str) -> No
     assert episodes[:5] == sample_point_episodes(home, AGENT, 5, seed=1, ranges=ranges)
     assert episodes != sample_point_episodes(home, AGENT, 20, seed=2, ranges=ranges)
     assert len({episode.start_yaw for episode in episodes}) == 20
+
+
+def starts(scene: str | Path) -> list[tuple[object, float]]:
+    return [(each.start_position, each.start_yaw) for each in sample_point_episodes(str(scene), AGENT, 2, seed=1)]
+
+
+@pytest.mark.slow
+def test_episodes_of_a_scene_are_the_same_however_its_path_is_given(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built_in = [((-1.1259, -0.9012, 0.0), 1.9259), ((0.8152, -0.2085, 0.0), 1.226)]
+    assert starts('scenes/rooms.xml') == starts(resolve('scenes/rooms.xml')) == built_in
+    monkeypatch.chdir(Path(home).parent)
+    found = starts(home)
+    assert found == starts(Path(home).name) == starts(f'../{Path(home).parent.name}/{Path(home).name}')
+    other = tmp_path / 'other.xml'
+    other.write_text(Path(home).read_text())
+    assert starts(other) != found
 
 
 @pytest.mark.slow

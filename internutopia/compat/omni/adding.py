@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from internutopia.compat.numbers import checked_numbers
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 
@@ -18,9 +17,9 @@ def place_in_env(prim_path: str, position: Any, translation: Any) -> Any:
     """Return a place in the frame of the env of a prim path: a position in the world, or else a translation."""
     scene = IScene.at(prim_path)
     if position is None:
-        return as_tuple(checked_numbers('translation', np.zeros(3) if translation is None else translation, 3))
+        return as_tuple(np.zeros(3) if translation is None else translation)
     origin = 0.0 if scene.adds_by_config else scene.world.env_origins[scene.env_id]
-    return as_tuple(checked_numbers('position', position, 3) - origin)
+    return as_tuple(np.asarray(position, float) - origin)
 
 
 def path_below(prim_path: str, name: str) -> str:

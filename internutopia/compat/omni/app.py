@@ -25,6 +25,7 @@ APP = ('get_app', 'get_app_interface')
 """Names of `omni.kit.app`."""
 PHYSX = ('acquire_physx_interface', 'get_physx_interface', 'get_physx_scene_query_interface')
 """Names of `omni.physx`."""
+_SAME = 1e-6  # m, between distances to one plane, at most
 
 
 class _Interface:
@@ -169,7 +170,7 @@ class SceneQuery(_Interface):
         Returns:
             `hit`; if that is True, also `distance` [m], `position` and `normal` in the world, and as `rigidBody` and
             `collision` the prim path of the robot's link, object or body of the scene; of what does not move, that of
-            the scene.
+            the scene. A ground without end is that of the env whose origin is nearest.
 
         Raises:
             ValueError: origin, direction or distance are not finite, or the direction has no length.
@@ -182,11 +183,18 @@ class SceneQuery(_Interface):
         length = float(np.linalg.norm(way))
         if not 0.0 < length < np.inf:
             raise ValueError(f"raycast_closest: 'dir' must have a length, got {dir!r}")
-        hits = [hit for scene in IScene.all() if (hit := _cast(scene, start, way / length)) and hit[0] <= reach]
+        hits = [
+            (scene, hit) for scene in IScene.all() if (hit := _cast(scene, start, way / length)) and hit[0] <= reach
+        ]
         if not hits:
             return {'hit': False}
-        far, normal, path = min(hits, key=lambda hit: hit[0])
-        position = Float3(*(start + far * way / length).tolist())
+        nearest = min(hit[0] for _, hit in hits)
+        place = start + nearest * way / length
+        _, (far, normal, path) = min(  # planes of several envs are all hit at the same place
+            (each for each in hits if each[1][0] <= nearest + _SAME),
+            key=lambda each: float(np.linalg.norm(place - each[0].world.env_origins[each[0].env_id])),
+        )
+        position = Float3(*place.tolist())
         return {
             'hit': True,
             'distance': far,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
+from internutopia.compat.numbers import checks_arguments
 from internutopia.compat.omni import mirror
 from internutopia.compat.omni.adding import add_referenced
 from internutopia.compat.omni.xforms import get_local_pose, get_world_pose, set_local_matrix
@@ -54,6 +55,7 @@ class SingleXFormPrim(Ready):
     _default_name: ClassVar[str] = 'xform_prim'
     _moves: ClassVar[bool] = False  # whether methods of the body are the handle's, such as those of its velocities
 
+    @checks_arguments
     def __init__(
         self,
         prim_path: str,
@@ -103,6 +105,7 @@ class SingleXFormPrim(Ready):
         """Return position `(3,)` [m] and orientation `(4,)` in the world."""
         return get_world_pose(self.prim_path) if self._body is None else self._body.get_world_pose()
 
+    @checks_arguments
     def set_world_pose(self, position: Any = None, orientation: Any = None) -> None:
         """Move it, in the world; None leaves position or orientation as it is."""
         if self._body is not None:
@@ -116,6 +119,7 @@ class SingleXFormPrim(Ready):
         """Return the pose in the frame of its parent."""
         return get_local_pose(self.prim_path)
 
+    @checks_arguments
     def set_local_pose(self, translation: Any = None, orientation: Any = None) -> None:
         """Move it in the frame of its parent; None leaves position or orientation as it is."""
         translation, orientation = _given((translation, orientation), self.get_local_pose())
@@ -133,11 +137,12 @@ class SingleXFormPrim(Ready):
         """Return the scale along x, y, z `(3,)`."""
         return mirror.scale_of(mirror.get_local_transform_matrix(self.prim))
 
+    @checks_arguments
     def set_local_scale(self, scale: Any) -> None:
         """Set the scale of a prim of the stage. NotImplementedError for a body of physics."""
         if self._body is not None:
             raise NotImplementedError(f'{self.prim_path}: a body keeps the scale of its config while an env runs')
-        set_local_matrix(self.prim, *self.get_local_pose(), scale=np.asarray(scale, float))
+        set_local_matrix(self.prim, *self.get_local_pose(), scale=scale)
 
     def set_visibility(self, visible: bool) -> None:
         """Set whether it is visible, on the stage: pictures show it all the same."""
@@ -174,6 +179,7 @@ class SingleGeometryPrim(SingleXFormPrim):
     touch with `collision=True`.
     """
 
+    @checks_arguments
     def __init__(
         self,
         prim_path: str,
@@ -205,6 +211,7 @@ class SingleGeometryPrim(SingleXFormPrim):
         """Do nothing, with a warning: a shape collides as what it is, a mesh as its file says."""
         warn_once('collision approximation %r of %s is ignored', approximation_type, self.prim_path)
 
+    @checks_arguments
     def apply_physics_material(self, physics_material: Any, weaker_than_descendants: bool = False) -> None:
         """Give the object the friction of a material, until its episode ends. NotImplementedError for what is none."""
         change_object(self.prim_path, friction=friction_of(physics_material))
@@ -218,6 +225,7 @@ class SingleRigidPrim(SingleXFormPrim):
 
     _moves = True
 
+    @checks_arguments
     def __init__(
         self,
         prim_path: str,

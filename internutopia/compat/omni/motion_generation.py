@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from internutopia.compat.numbers import checks_arguments
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.engines.batched.geometry import chain_of
 from internutopia.model.compilation import compile_scene
@@ -72,6 +73,7 @@ class LulaKinematicsSolver:
         self._description, self._asset = robot_description_path, urdf_path
         self._arms: dict[str, _Arm] = {}
 
+    @checks_arguments
     def set_robot_base_pose(self, robot_position: Any, robot_orientation: Any) -> None:
         """Set where the root of the robot is in the frame of targets: position `(3,)` [m], orientation `(4,)`."""
         self._base = np.eye(4)
@@ -102,6 +104,7 @@ class LulaKinematicsSolver:
         position, rotation = arm.pose(self._base, self._dofs(joint_positions, arm)[arm.joints])
         return position, None if position_only else rotation
 
+    @checks_arguments
     def compute_inverse_kinematics(
         self,
         frame_name: str,
@@ -211,6 +214,7 @@ class ArticulationKinematicsSolver:
         position, rotation = self._arm.pose(self._solver.base, self._positions()[self._arm.joints])
         return position, None if position_only else rotation
 
+    @checks_arguments
     def compute_inverse_kinematics(
         self,
         target_position: Any,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from internutopia.compat.numbers import checked_numbers
+from internutopia.compat.numbers import checks_arguments
 from internutopia.compat.omni.adding import as_tuple, path_below, place_in_env
 from internutopia.compat.omni.handles import Ready, SingleGeometryPrim, friction_of
 from internutopia.core.scene.scene import IScene
@@ -68,6 +68,7 @@ class Shape(SingleGeometryPrim):
     shape: ClassVar[str]
     _physics: ClassVar[tuple[bool, bool]]
 
+    @checks_arguments
     def __init__(
         self,
         prim_path: str,
@@ -92,11 +93,8 @@ class Shape(SingleGeometryPrim):
             if each not in defaults:
                 hint = did_you_mean(each, defaults)
                 raise TypeError(f'{type(self).__name__}: unexpected argument {each!r}; {hint}')
-        given = {each: value for each, value in dimensions.items() if value is not None}
-        self._dimensions = defaults | {each: float(checked_numbers(each, given[each], 1)[0]) for each in given}
-        self._scale = checked_numbers(
-            'scale', 3 * [1.0 if scale is None else scale] if np.ndim(scale) == 0 else scale, 3
-        )
+        self._dimensions = defaults | {each: value for each, value in dimensions.items() if value is not None}
+        self._scale = np.ones(3) if scale is None else scale
         dynamic, collider = self._physics
         name = name or self._default_name
         spec = ObjectSpec(
@@ -152,6 +150,7 @@ class GroundPlane(Ready):
         visual_material: gives it its color, if there is no `color`.
     """
 
+    @checks_arguments
     def __init__(
         self,
         prim_path: str,
@@ -164,7 +163,7 @@ class GroundPlane(Ready):
         physics_material: Any = None,
         visual_material: Any = None,
     ):
-        self.name, self.prim_path = name, prim_path
+        self.name, self.prim_path = name, prim_path = name or 'ground_plane', prim_path
         below = re.sub(r'^/World(/env_\d+)?', '', prim_path)
         shared = re.match(r'/World/env_\d+/', prim_path) is None
         scenes = IScene.all() if shared else [IScene.at(prim_path)]
@@ -221,7 +220,7 @@ def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, phy
     """Add an object, made of materials, to the env of a prim path."""
     if color is None and visual_material is not None:
         color = visual_material.get_color()
-    changes = {} if color is None else {'color': as_tuple(checked_numbers('color', color[:3], 3))}
+    changes = {} if color is None else {'color': as_tuple(color)}
     if physics_material is not None:
         changes['friction'] = friction_of(physics_material)
     IScene.at(prim_path).add_object(replace(spec, prim_path=path_below(prim_path, spec.name), **changes))

@@ -105,8 +105,8 @@ class AnnotatorRegistry:
     @staticmethod
     def get_annotator(name: str, init_params: Any = None, **options: Any) -> Annotator:
         """Return an annotator. NotImplementedError naming those there are."""
-        if name not in _ANNOTATORS:
-            hint = did_you_mean(name, _ANNOTATORS)
+        if name not in tuple(_ANNOTATORS):
+            hint = did_you_mean(str(name), _ANNOTATORS)
             raise NotImplementedError(f'there is no annotator {name!r}; {hint}; RepCamera has others')
         return Annotator(name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
+from internutopia.compat.numbers import checked_numbers, checks_arguments
 
 MATERIALS = ('OmniGlass', 'OmniPBR', 'PhysicsMaterial', 'PreviewSurface', 'VisualMaterial')
 """Names of `isaacsim.core.api.materials`."""
@@ -21,17 +21,19 @@ class VisualMaterial:
         **options: accepted: shapes have one color, without textures and reflections.
     """
 
+    @checks_arguments
     def __init__(self, prim_path: str, name: str = 'visual_material', color: Any = None, **options: Any):
         self.prim_path, self.name = prim_path, name
-        self._color = None if color is None else np.asarray(color, float)
+        self._color = color
 
     def get_color(self) -> Any:
         """Return red, green, blue, None if they were not given."""
         return self._color
 
+    @checks_arguments
     def set_color(self, color: Any) -> None:
         """Set red, green, blue for shapes that are made with it from now on."""
-        self._color = np.asarray(color, float)
+        self._color = color
 
 
 PreviewSurface = OmniPBR = OmniGlass = VisualMaterial
@@ -40,6 +42,7 @@ PreviewSurface = OmniPBR = OmniGlass = VisualMaterial
 class PhysicsMaterial:
     """Friction and restitution of a shape; of them, its dynamic friction is used."""
 
+    @checks_arguments
     def __init__(
         self,
         prim_path: str,
@@ -60,4 +63,7 @@ class PhysicsMaterial:
         verb, _, quantity = call.partition('_')
         if verb not in ('get', 'set') or quantity not in self._values:
             raise AttributeError(call)
-        return partial(self._values.get, quantity) if verb == 'get' else partial(self._values.__setitem__, quantity)
+        return partial(self._values.get if verb == 'get' else self._set, quantity)
+
+    def _set(self, quantity: str, value: float) -> None:
+        self._values[quantity] = float(checked_numbers(f'PhysicsMaterial: {quantity}', value, 1)[0])

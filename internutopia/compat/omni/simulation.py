@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from internutopia.compat.numbers import checks_arguments
 from internutopia.compat.omni import mirror
 from internutopia.compat.omni.handles import change_object
 from internutopia.core.scene.scene import IScene
@@ -41,6 +42,7 @@ class SimulationContext:
 
     _runner: Any = None  # `LocalRunner` of the Env that was made last
 
+    @checks_arguments
     def __init__(
         self,
         physics_dt: float | None = None,

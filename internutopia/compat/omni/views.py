@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.compat.numbers import checks_arguments
 from internutopia.compat.omni.handles import (
     Ready,
     SingleArticulation,
@@ -63,6 +64,7 @@ class _View(Ready, Generic[S]):
 
     single: type[Any] = SingleXFormPrim
 
+    @checks_arguments
     def __init__(
         self,
         prim_paths_expr: str | Sequence[str],
@@ -140,8 +142,9 @@ class _View(Ready, Generic[S]):
         """Call a setter of each prim with its row of values. ValueError if there are not as many rows as prims."""
         chosen = self._chosen(indices)
         for value in values:
-            if value is not None and len(value) != len(chosen):
-                raise ValueError(f'{self.name}.{call}: {len(value)} rows for {len(chosen)} prims')
+            if value is not None and (np.ndim(value) == 0 or len(value) != len(chosen)):
+                got = f'{len(value)} rows' if np.ndim(value) else f'{value!r}'
+                raise ValueError(f'{self.name}.{call}: {got} for {len(chosen)} prims')
         for row, each in enumerate(chosen):
             getattr(each, call)(*(None if value is None else value[row] for value in values), **options)
 

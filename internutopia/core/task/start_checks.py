@@ -87,7 +87,7 @@ class StartChecks:
         """Warn of joints that start outside of their limits because the model sets no other start."""
         for robot in model.robots:
             key = robot.asset, robot.scale, tuple(robot.joint_positions)
-            if key in self._posed:
+            if key in self._posed or robot.starts_outside_limits:
                 continue
             self._posed.add(key)
             layout = scene.robots[robot.name]
@@ -95,7 +95,7 @@ class StartChecks:
             if faults := outside_limits(layout.dof_names, start, joint_ranges(scene.model, layout.joint_ids)):
                 warn_once(
                     'robot %r: joints start outside of their limits, where %s has them, and will be pushed: %s; give '
-                    'it initial_joint_positions',
+                    'it initial_joint_positions, or starts_outside_limits=True if that is meant',
                     *(robot.name, robot.asset, faults),
                 )
 

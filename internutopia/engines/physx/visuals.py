@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.shapes import height_field, shape_scale, shape_text, vector_text
+from internutopia.rendering.geom_groups import shown_geoms
 
 _GEOM = mujoco.mjtGeom
-_GROUPS_SHOWN = 3  # the first ones, as in pictures of the host
 _UNCOLOURED = (0.5, 0.5, 0.5, 1.0)  # a geom with this colour shows that of its material
 _EDGE = 100.0  # [m], half of what is seen of a plane without end
 
@@ -20,8 +20,8 @@ _EDGE = 100.0  # [m], half of what is seen of a plane without end
 def visual_text(model: mujoco.MjModel) -> str:
     """Return prims `b<body>` of a model, in the frames of the bodies."""
     parts: list[list[str]] = [[] for _ in range(model.nbody)]
-    for geom in range(model.ngeom):
-        if model.geom_group[geom] < _GROUPS_SHOWN and (colour := _colour(model, geom))[3] > 0:
+    for geom in np.flatnonzero(shown_geoms(model)).tolist():
+        if (colour := _colour(model, geom))[3] > 0:
             parts[model.geom_bodyid[geom]].append(_geom(model, geom, colour))
     for light in range(model.nlight):
         if model.light_active[light] and model.light_type[light] != mujoco.mjtLightType.mjLIGHT_DIRECTIONAL:

@@ -34,6 +34,7 @@ from internutopia.engines.warp.env_batch import WarpEnvBatch
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.layouts import camera_intrinsics
 from internutopia.rendering.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Intrinsics, PictureKind, Quality
+from internutopia.rendering.geom_groups import SHOWN_GROUPS
 
 # pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 # pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
@@ -42,7 +43,7 @@ from internutopia.rendering.camera import BACKGROUND, FAR, NEAR, UNLABELLED, Int
 
 wp.set_module_options({'enable_backward': False})  # else compiling takes several times as long
 
-_SEEN = [int(group) for group in np.flatnonzero(mujoco.MjvOption().geomgroup)]
+_SEEN = [int(group) for group in np.flatnonzero(SHOWN_GROUPS)]
 # Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
 # first ray; 'full' pictures have the mean colour of all: the centre, and three points around it
 _SAMPLES: dict[Quality, NDArray[np.float64]] = {

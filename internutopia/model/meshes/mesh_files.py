@@ -214,7 +214,7 @@ def read_with_trimesh(file: Path) -> Any:
     try:
         import trimesh
 
-        loaded = trimesh.load_mesh(file)
+        loaded = _read_ply(file) if file.suffix.lower() == '.ply' else trimesh.load_mesh(file)
         if loaded.units:
             loaded.apply_scale(trimesh.units.unit_conversion(loaded.units, 'meters'))
         count = len(loaded.faces)
@@ -229,6 +229,27 @@ def read_with_trimesh(file: Path) -> Any:
     if announced is not None and count < int(announced[1]):
         raise ValueError(f'its header announces {int(announced[1])} faces, and {count} triangles can be read')
     return loaded
+
+
+def _read_ply(file: Path) -> Any:
+    """Return a PLY file as a `trimesh.Trimesh`, whose colours of quads are those of both triangles of each."""
+    import trimesh
+    from trimesh.exchange.ply import load_ply
+    from trimesh.resolvers import FilePathResolver
+
+    with file.open('rb') as opened:
+        try:
+            parts = load_ply(opened, resolver=FilePathResolver(str(file)))
+        except ValueError as error:
+            if 'unexpected length' not in str(error):
+                raise
+            raise ValueError('it is cut off, or binary with faces of different numbers of corners') from error
+    faces, colors = parts.get('faces', ()), parts.get('face_colors')
+    if colors is not None and np.shape(faces) == (len(colors), 4):
+        parts['face_colors'] = np.tile(colors, (2, 1))  # trimesh puts second triangles after all first ones
+    elif colors is not None and len(faces) != len(colors):
+        raise ValueError('it has colours of faces with different numbers of corners; all must be triangles or quads')
+    return trimesh.Trimesh(**parts) if len(faces) else trimesh.Trimesh()
 
 
 def _set_triangles(mesh: mujoco.MjsMesh, vertices: NDArray[np.float64], faces: ArrayLike) -> None:

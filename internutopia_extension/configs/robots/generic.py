@@ -46,3 +46,5 @@ class GenericRobotCfg(RobotCfg):
     """
     initial_joint_positions: dict[str, FiniteFloat] = {}
     """Joint positions at the start of an episode, rad (sliding joints: m); other joints start as in the model."""
+    starts_outside_limits: bool = False
+    """True if joints are meant to start outside of their limits where the model has them there, without a warning."""

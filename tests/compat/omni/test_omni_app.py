@@ -75,6 +75,10 @@ def test_a_ray_finds_what_it_meets_first_in_any_env(env):
     assert hit['distance'] == pytest.approx(9 - 2.3) and hit['position'].z == pytest.approx(2.3)
     assert tuple(hit['normal']) == pytest.approx((0, 0, 1))
     assert cast((0, 5, 9), (0, 0, -1), 6.0) == {'hit': False}
+    for env_id, y in ((0, -1.7), (1, 4.3)):  # the floors of both envs are there
+        floor = cast((-1.7, y, 9), (0, 0, -1), 99.0)
+        assert floor['rigidBody'] == floor['collision'] == f'/World/env_{env_id}/scene'
+        assert floor['distance'] == pytest.approx(9.0)
     assert cast(np.array([1, 2, 9]), [0, 0, -1], 99.0)['rigidBody'].startswith('/World/env_0/robots/arm/')
     env.runner.get_obj('box', 1).set_pose([0, 1, 5])
     assert cast((0, 5, 9), (0, 0, -1), 99.0)['distance'] == pytest.approx(9 - 5.3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -182,3 +183,58 @@ def test_a_shape_collides_while_it_is_enabled(env, caplog):
     prim = importlib.import_module('isaacsim.core.prims').SingleGeometryPrim('/World/env_0/shelf/geom_0')
     with pytest.raises(NotImplementedError, match="collider of '/World/env_0/shelf/geom_0': it is no object"):
         prim.set_collision_enabled(True)
+
+
+@pytest.mark.parametrize('wrong', [[1], 'smooth', np.nan, {}, [1.0, 2.0]])
+@pytest.mark.parametrize(
+    ('path', 'argument', 'expected'),
+    [
+        ('omni.isaac.core.materials.PhysicsMaterial', 'dynamic_friction', 'a finite number'),
+        ('omni.isaac.core.materials.PreviewSurface', 'color', '3 finite numbers'),
+        ('omni.isaac.core.objects.GroundPlane', 'z_position', 'a finite number'),
+        ('omni.isaac.core.objects.DynamicCuboid', 'mass', 'a finite number'),
+        ('omni.isaac.core.objects.DynamicCuboid', 'size', 'a finite number'),
+        ('omni.isaac.core.objects.VisualSphere', 'orientation', '4 finite numbers'),
+        ('isaacsim.core.prims.SingleXFormPrim', 'scale', '3 finite numbers'),
+        ('isaacsim.core.prims.SingleGeometryPrim', 'translation', '3 finite numbers'),
+        ('isaacsim.core.prims.SingleRigidPrim', 'linear_velocity', '3 finite numbers'),
+        ('omni.isaac.core.World', 'physics_dt', 'a finite number'),
+    ],
+)
+def test_numbers_of_a_constructor_that_are_none_are_named(env, path, argument, expected, wrong):
+    module, _, name = path.rpartition('.')
+    make = getattr(importlib.import_module(module), name)
+    place = {} if name == 'World' else {'prim_path': '/World/env_0/thing', 'name': 'thing'}
+    with pytest.raises(ValueError, match=f'{argument} must be (a finite number|{expected}), got ') as error:
+        make(**place, **{argument: wrong})
+    assert repr(wrong) in str(error.value)
+    assert not env.runner.envs[0].task._scene.object_exists('thing')
+
+
+@pytest.mark.parametrize('wrong', [[1], 3, np.nan, {}])
+@pytest.mark.parametrize(
+    ('argument', 'expected'),
+    [('prim_path', 'a string'), ('name', 'a string'), ('physics_material', 'a PhysicsMaterial')],
+)
+def test_paths_names_and_materials_of_a_constructor_that_are_none_are_named(env, argument, expected, wrong):
+    for name in ('FixedCone', 'GroundPlane'):
+        given = {'prim_path': '/World/env_0/thing', 'name': 'thing', argument: wrong}
+        with pytest.raises(TypeError, match=re.escape(f'{name}: {argument} must be {expected}, got {wrong!r}')):
+            getattr(objects(), name)(**given)
+    assert not env.runner.envs[0].task._scene.object_exists('thing')
+
+
+def test_setters_of_materials_and_poses_name_what_they_take(env):
+    material = importlib.import_module('omni.isaac.core.materials').PhysicsMaterial('/World/ice', dynamic_friction=0.1)
+    with pytest.raises(ValueError, match=r"PhysicsMaterial: restitution must be a finite number, got \['high'\]"):
+        material.set_restitution(['high'])
+    assert (material.get_restitution(), material.get_dynamic_friction()) == (None, 0.1)
+    cube = objects().DynamicCuboid('/World/env_0/cube', 'cube', position=[0, 0, 1], color=[1, 0, 0, 0.5], scale=2.0)
+    with pytest.raises(ValueError, match=r"/World/env_0/cube: position must be 3 finite numbers, got \[1, 'a', 2\]"):
+        cube.set_world_pose([1, 'a', 2])
+    assert cube.get_world_pose()[0].tolist() == [0, 0, 1] and cube.get_local_scale().tolist() == [2, 2, 2]
+    view = importlib.import_module('isaacsim.core.prims').XFormPrim('/World/env_0/cube')
+    with pytest.raises(ValueError, match='view.set_world_pose: 3.0 for 1 prims'):
+        view.set_world_poses(3.0)
+    with pytest.raises(TypeError, match=r'XFormPrim: prim_paths_expr must be a string or strings, got \[1\]'):
+        type(view)([1])

@@ -99,7 +99,9 @@ def test_targets_of_one_joint_and_none(make_config, make_task, arm, caplog):
     assert message.startswith("env 1: robot 'arm', joint 'shoulder': position target 30 is far outside")
 
 
-@pytest.mark.parametrize('given', [{}, {'shoulder': -1.0}])
+@pytest.mark.parametrize(
+    'given', [{}, {'initial_joint_positions': {'shoulder': -1.0}}, {'starts_outside_limits': True}]
+)
 def test_joints_that_a_model_starts_outside_of_their_limits_are_said(start, arm, write_model, caplog, given):
     """As the elbows of many arms, whose zero is none of their positions."""
     model = write_model(
@@ -108,9 +110,10 @@ def test_joints_that_a_model_starts_outside_of_their_limits_are_said(start, arm,
         '<joint name="shoulder" axis="0 1 0" range="-2 -0.5"/><geom size="0.1"/><body name="lower" pos="0 0 0.5">'
         '<joint name="elbow" axis="0 1 0"/><geom size="0.1"/></body></body></body></worldbody>',
     )
-    start(arm.update(usd_path=model, initial_joint_positions=given))
+    start(arm.update(usd_path=model, **given))
     said = [
         f"robot 'arm': joints start outside of their limits, where {model} has them, and will be pushed: "
-        'shoulder 0 (limits -2 to -0.5); give it initial_joint_positions'
+        'shoulder 0 (limits -2 to -0.5); give it initial_joint_positions, '
+        'or starts_outside_limits=True if that is meant'
     ]
     assert warnings(caplog) == ([] if given else said)

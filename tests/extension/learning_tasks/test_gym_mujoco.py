@@ -28,7 +28,7 @@ def place(env: Any) -> float:
 
 
 @pytest.mark.parametrize(('name', 'options'), TASKS)
-def test_it_steps_as_gymnasiums_own(name: str, options: dict[str, Any]) -> None:
+def test_it_steps_as_gymnasiums_own(name: str, options: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     theirs: Any = gymnasium.make(f'{name}-v5', **options).unwrapped
     ours: Any = gymnasium.make_vec(f'InternUtopia/{name}-v0', num_envs=1, threads=1, autoreset_mode='Disabled')
     assert ours.single_observation_space.shape == theirs.observation_space.shape
@@ -40,6 +40,7 @@ def test_it_steps_as_gymnasiums_own(name: str, options: dict[str, Any]) -> None:
     np.testing.assert_allclose(obs[0], theirs._get_obs(), atol=1e-5)
     noise = np.abs(data.qpos - theirs.init_qpos).max()
     assert 0.0 < noise < 0.15, 'episodes start apart'
+    assert 'limits' not in caplog.text  # where Ant and Humanoid start is meant
     rng, bounds = np.random.default_rng(0), (theirs.action_space.low, theirs.action_space.high)
     for _ in range(60):
         action = rng.uniform(*bounds, (1, *theirs.action_space.shape)).astype(np.float32)

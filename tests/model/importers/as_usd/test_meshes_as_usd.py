@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import mujoco
@@ -13,6 +15,7 @@ from internutopia.model.asset_paths import resolve
 from internutopia.model.compose import compose
 from internutopia.model.importers.load import content_key, load_spec
 from internutopia.model.importers.usd import load_with_warnings
+from internutopia.model.meshes.mesh_files import read_with_trimesh
 from internutopia.model.spec import ObjectSpec, SceneSpec
 
 pytest.importorskip('pxr')
@@ -108,6 +111,52 @@ def test_colours_of_triangles_in_a_ply_are_shown(tmp_path):
     pixels = model.tex_data.reshape(-1, 3)
     assert {(0, 255, 0), (255, 0, 0)} <= {tuple(pixel) for pixel in pixels.tolist()}
     assert model.mesh_facenum.max() == 12
+
+
+SQUARES = [(0, 3, 2, 1), (4, 5, 6, 7)]  # below red, above green
+RED_AND_GREEN = [(255, 0, 0), (0, 255, 0)]
+
+
+def ply_of_polygons(path: Path, binary: bool, faces: Sequence[tuple[int, ...]], colours: bool = True) -> Path:
+    points = [(x, y, z) for z in (0, 1) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    head = ['ply', f'format {"binary_little_endian" if binary else "ascii"} 1.0', f'element vertex {len(points)}']
+    head += [*(f'property float {axis}' for axis in 'xyz'), f'element face {len(faces)}']
+    head += ['property list uchar int vertex_indices']
+    head += [f'property uchar {name}' for name in ('red', 'green', 'blue')] * colours
+    rows = [(len(face), face, (RED_AND_GREEN * len(faces))[k] if colours else ()) for k, face in enumerate(faces)]
+    if binary:
+        data = b''.join(struct.pack('<3f', *point) for point in points)
+        data += b''.join(struct.pack(f'<B{n}i{len(shade)}B', n, *face, *shade) for n, face, shade in rows)
+    else:
+        lines = [*points, *((n, *face, *shade) for n, face, shade in rows)]
+        data = ''.join(f'{" ".join(map(str, line))}\n' for line in lines).encode()
+    path.write_bytes('\n'.join([*head, 'end_header', '']).encode() + data)
+    return path
+
+
+@pytest.mark.parametrize('binary', [False, True])
+def test_colours_of_quads_in_a_ply_are_those_of_both_triangles(tmp_path, binary):
+    pytest.importorskip('trimesh')
+    mesh = read_with_trimesh(ply_of_polygons(tmp_path / 'box.ply', binary, SQUARES))
+    heights = mesh.vertices[mesh.faces][:, :, 2].mean(axis=1)
+    shown = {(height, *color) for height, color in zip(heights, mesh.visual.face_colors[:, :3].tolist(), strict=True)}
+    assert len(mesh.faces) == 4 and mesh.area == pytest.approx(2.0) and shown == {(0, 255, 0, 0), (1, 0, 255, 0)}
+    model = load_spec(tmp_path / 'box.ply').compile()
+    assert {(0, 255, 0), (255, 0, 0)} <= {tuple(pixel) for pixel in model.tex_data.reshape(-1, 3).tolist()}
+
+
+@pytest.mark.parametrize(
+    ('binary', 'colours', 'cause'),
+    [
+        (False, True, 'it has colours of faces with different numbers of corners; all must be triangles or quads'),
+        (True, False, 'it is cut off, or binary with faces of different numbers of corners'),
+    ],
+)
+def test_polygons_of_a_ply_that_cannot_be_read_are_an_error_with_the_cause(tmp_path, binary, colours, cause):
+    pytest.importorskip('trimesh')
+    path = ply_of_polygons(tmp_path / 'mixed.ply', binary, [(0, 2, 1), (0, 3, 2), (4, 5, 6, 7)], colours)
+    with pytest.raises(ValueError, match=f'mixed.ply: {cause}'):
+        load_spec(path)
 
 
 def test_a_ply_that_is_cut_off_is_an_error(tmp_path):
