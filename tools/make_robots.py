@@ -114,7 +114,7 @@ def dress_of(name: str) -> dict[str, Any]:
 def parts_of(dress: Mapping[str, Any], link: str) -> dict[str, list[dict[str, Any]]]:
     """Returns the parts (`visual`, `collision`, `sites`, `cameras`) that a dress hangs on a link.
 
-    A right link without an entry of its own gets the mirrored parts of its left twin (see `TWINS`).
+    A right link without its own entry gets the mirrored parts of its left twin (see `TWINS`).
     """
     bodies = dress['bodies']
     if link in bodies:

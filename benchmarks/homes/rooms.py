@@ -1,6 +1,6 @@
 """Rooms of a home: a rectangle cut into rooms, with a doorway in every cut, and the walls, floors and ceilings of that.
 
-All walls are one mesh of solid cells with openings, but for some rooms that are shells: sheets that face the room, with
+All walls are one mesh of solid cells with openings, except for rooms that are shells: sheets that face the room, with
 no solid wall behind them where two shells meet or outside is. Lengths in metres, z up, floors at z = 0.
 """
 

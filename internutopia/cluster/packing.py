@@ -28,7 +28,7 @@ from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, columns
 Column = NDArray[Any] | list[Any]
 
 _MAPPINGS, _SEQUENCES = (dict, OrderedDict), (list, tuple, StepResult)
-_MANY = 16  # items: a longer sequence of numbers is left whole, or each length would be a layout of its own
+_MANY = 16  # items: a longer sequence of numbers is left whole, or each length would be its own layout
 _DTYPE = attrgetter('dtype')
 
 

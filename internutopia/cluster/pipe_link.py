@@ -7,7 +7,7 @@ Values are pickled, with arrays as they lie in memory, so that nothing is copied
 
 Short messages go through the pipe. Long ones lie in memory that both processes have, and the pipe says so: it would
 take them page by page, and the longest in pieces, with a change of processes for each. A message is to be received
-before the next one is sent in the same direction: its memory is written anew. Where no memory can be had, long
+before the next one is sent in the same direction: its memory is written again. Where no memory can be had, long
 messages go through the pipe, too.
 
 A semaphore wakes a waiting process a little sooner, but does not say when the process at the other end has ended. A
@@ -41,7 +41,7 @@ Part = bytes | bytearray | memoryview
 class MessagePipe:
     """The ends of two pipes, and memory of both directions: file descriptors that are closed with this object.
 
-    The process at the other end goes on until then.
+    The process at the other end continues until then.
     """
 
     def __init__(self, source: int, target: int, memories: tuple[int, int] | None = None):

@@ -1,6 +1,6 @@
 """Ray array runner: the envs of the array API in worker processes on a Ray cluster, stepped from here.
 
-It is to `rl.VectorEnv` what `ArrayRunner` is in one process, with the same numbers to the bit. Each worker steps,
+It is to `rl.VectorEnv` what `ArrayRunner` is in one process, with the same numbers bit for bit. Each worker steps,
 evaluates and restarts its envs; the queue of episodes and the results are here. So are the rows of all envs, of which
 each worker is sent its own, and sends them back.
 
@@ -121,7 +121,7 @@ class RayArrayRunner:
         )
 
     def seed(self, seed: int | Sequence[int]) -> None:
-        """Start everything random, endless orders of episodes and the curriculum anew."""
+        """Start everything random, endless orders of episodes and the curriculum again."""
         self.queue.restart(combined_seed(seed))
         self.state.levels[:] = 0.0
 

@@ -371,7 +371,7 @@ def _session() -> tuple[str, str]:
 
 @contextmanager
 def _sockets_that_close() -> Iterator[None]:
-    """Context in which gRPC, which reads the setting once in a process, closes sockets in threads of its own.
+    """Context in which gRPC, which reads the setting once in a process, closes sockets in its own threads.
 
     Otherwise that is left to calls of Ray. After the last one there are none: each connection would leave two sockets.
     """

@@ -70,7 +70,7 @@ class Config(BaseCfg):
     task_configs: list[TaskCfg] = Field(max_length=MAX_EPISODES)
     """The episodes, at least one."""
     episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'
-    """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
+    """Each episode once in list order; or endless, in list order (`'cycle'`) or reshuffled in each round."""
     seed: Seed | None = None
     """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
     compat: Version = Field(default_factory=version_of_process, validate_default=True)

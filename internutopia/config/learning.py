@@ -116,7 +116,7 @@ class ActionCfg(BaseCfg):
     """Rows of actions to choose from, for learners of discrete actions: their action is the number of a row. None means
     that actions are numbers."""
     repeat: Count = Field(default=1, le=MAX_SUBSTEPS)
-    """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
+    """Steps of the physics world, each commanded by the controller again, that make one step of the learner."""
 
     @model_validator(mode='after')
     def _check_choices(self) -> Self:
@@ -163,8 +163,8 @@ class LearningCfg(BaseCfg):
     """True clips actions to the limits of the action space, a number to values of at most that size; False takes them
     as they are."""
     observations: list[ObservationTermCfg] | ObservationGroups
-    """The observation, part by part, as one array; or groups by name. Several give a dict of arrays, but for the group
-    `critic` and those that begin with `critic/`, which are for critics only."""
+    """The observation, part by part, as one array; or groups by name. Several groups form a dict of arrays, without
+    `critic` and names that begin with `critic/`, which are for critics only."""
     critic_observations: list[ObservationTermCfg] = []
     """Observations of the critic, in addition to those of the policy; not with named groups."""
     rewards: list[RewardTermCfg] = []
@@ -183,7 +183,7 @@ class LearningCfg(BaseCfg):
     """Terms that change the task as learning progresses; each is called with the envs whose episodes ended."""
     on_nan: Literal['error', 'cut'] = 'error'
     """Handling of a number that is not finite in a reward or observation (the critic's included): an error that names
-    term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
+    term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others continue."""
     compiled: bool | Literal['auto'] = 'auto'
     """True if controllers, observations, rewards and ends are compiled to machine code: a step takes less time outside
     physics, the first one up to half a second more. Observations and rewards may differ from what is computed otherwise

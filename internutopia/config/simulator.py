@@ -73,12 +73,12 @@ class AssetLimitsCfg(BaseCfg):
     """Limits on model files (scenes, robots, objects); a file beyond one is an error that names the file and the limit.
 
     Sizes are checked before MuJoCo's and USD's readers open a file. `time` and `memory` are for files of unknown
-    origin: with one of them, files are first read and compiled in a process of its own, so that one that hangs or
+    origin: with one of them, files are first read and compiled in a separate process, so that one that hangs or
     crashes a reader is an error, too.
     """
 
     time: PositiveFloat | None = None
-    """Time that reading and compiling the files of a task may take in a process of its own, s; with the decomposition
+    """Time that reading and compiling the files of a task may take in a separate process, s; with the decomposition
     of concave meshes, if that is not cached. None is no limit."""
     memory: Count | None = None
     """Memory limit of this process, bytes, in addition to its initial memory. None is no limit; only on Linux."""
@@ -152,7 +152,7 @@ class SimConfig(BaseCfg):
     """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX (extra `physx`),
     or the same in Isaac Sim."""
     device: str = 'cpu'
-    """Device the engine computes on: `'cpu'`, or a GPU such as `'cuda:0'`, but for `'mujoco'`."""
+    """Device the engine computes on: `'cpu'`, or a GPU such as `'cuda:0'`, except for `'mujoco'`."""
     substeps: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = Field(default=None, le=MAX_THREADS)

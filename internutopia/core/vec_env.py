@@ -292,7 +292,7 @@ class Env:
 
     @reading
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
-        """Return the full state of some envs, to continue from there later, to the bit; plain data that can be pickled.
+        """Return the full state of some envs, to continue bitwise identically later; plain data that can be pickled.
 
         What it holds is described in `internutopia.core.runner.state`.
 

@@ -67,7 +67,7 @@ class ChunkPolicy(ClientPolicy):
             Learning Fine-Grained Bimanual Manipulation with Low-Cost Hardware). None: no ensembling. Rows are averaged
             as they are: with `orientation: rotation_6d` or small changes that is sound.
         chunk_controller: controller that is commanded the number of steps until the policy is asked again, so that
-            cameras render no pictures which nobody sees; None: they are needed in each step.
+            cameras render no images which no one sees; None: they are needed in each step.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class _MappedActor:
 
 
 class _OpenLoopActor(_MappedActor):
-    """Actor that executes the rows of a chunk one after the other."""
+    """Actor that executes the rows of a chunk in sequence."""
 
     def __init__(self, mapper: ArmMapper, instruction: str, horizon: int | None, chunk_controller: str | None):
         super().__init__(mapper, instruction)

@@ -119,7 +119,7 @@ class PolicyRun:
         return 0.0 if self._env.is_remote else self._env.runner.world.picture_seconds
 
     def _clock(self) -> float:
-        """Return a time [s] that stands still while pictures are rendered."""
+        """Return a time [s] that stands still while images are rendered."""
         return time.perf_counter() - self._picture_seconds
 
     def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:

@@ -22,12 +22,12 @@ _SUN_DISTANCE = 20.0  # [m] from the origin; matters for shadows only
 _SUN, _FILL = (0.05, 0.5, -0.86), (-0.62, -0.42, -0.66)  # directions
 _SHUT_OUT = 0.25  # share of the points around that a light reaches at most if it is
 _OVERHEAD = 0.5  # m: what is nearer than that is a thing, not a ceiling
-_VISIBLE = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # groups of geoms that pictures show
+_VISIBLE = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # groups of geoms that images show
 _DARK = 0.15  # diffuse share of all lights together; the headlight at the camera has 0.4
 
 
 def light_if_dark(spec: mujoco.MjSpec) -> None:
-    """Add lights, and a sky if it has none, to a scene without light: pictures would show dark shapes on black."""
+    """Add lights, and a sky if it has none, to a scene without light: images would show dark shapes on black."""
     if sum(max(light.diffuse) for light in spec.lights if light.active) >= _DARK:
         return
     for name, direction, share in (('sun', _SUN, 0.4), ('fill', _FILL, 0.15)):

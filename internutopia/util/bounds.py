@@ -1,6 +1,6 @@
 """Bounds on values of configs: far beyond what any machine does, and far below what would take it down.
 
-Sums and products (episodes of a run file, envs of all processes, rays of a lidar, pictures of all envs) have bounds as
+Sums and products (episodes of a run file, envs of all processes, rays of a lidar, images of all envs) have bounds as
 well as the numbers themselves.
 """
 
@@ -29,7 +29,7 @@ MAX_DISTANCE = 10**6
 MAX_DELAY = 10_000
 """Age of an observation, env steps: as many are remembered."""
 MAX_SIDE = 16_384
-"""Width and height of a picture, pixels."""
+"""Width and height of an image, pixels."""
 MAX_RAYS = 10**7
 """Rays of a lidar."""
 MAX_LAYER = 65_536

@@ -2,7 +2,7 @@
 
     with interrupts() as interruption:
         prepare()  # here, a signal raises an `InterruptedByUser`
-        with interruption.deferred(patience=3.0):  # here, it is noted; raised if the block goes on for so long
+        with interruption.deferred(patience=3.0):  # here, it is noted; raised if the block continues for so long
             while not interruption.is_set():
                 step()
 
@@ -58,7 +58,7 @@ class Interruption:
 
     @contextmanager
     def deferred(self, patience: float = math.inf) -> Iterator[None]:
-        """Only note the first signal in this context; it is raised if the block goes on for `patience` [s].
+        """Only note the first signal in this context; it is raised if the block continues for `patience` [s].
 
         With infinite patience others may handle signals in the block.
         """

@@ -106,7 +106,7 @@ class DiscreteMoveController(DiscreteController):
     """Steps of a fixed length and turns of a fixed angle, with a move-by-speed sub-controller.
 
     Send the action at each step of the env until `finished`; what is sent before is ignored, the action that was
-    begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step
+    begun continues. Length and angle are measured from where the robot stood at the beginning of the action. A step
     forward that has not come half of its way in `config.patience` times the time that it takes has `collided`, and so
     has one that is pushed aside, if `config.allow_sliding` is off.
 

@@ -41,10 +41,10 @@ class Walker:
         clearance: minimum distance of their origins from it [m].
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
-        held: ranges that joints above the legs are held in, sampled anew for every episode [rad]; the policy sees them.
-        armature, damping: ranges of what the model's joints may have in addition, sampled anew for every episode and
+        held: ranges that joints above the legs are held in, resampled for every episode [rad]; the policy sees them.
+        armature, damping: ranges of what the model's joints may have in addition, resampled for every episode and
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
-        foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
+        foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, resampled for
             every episode; empty for its own feet.
         feet_apart: for a biped, minimum lateral distance between its feet [m].
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a

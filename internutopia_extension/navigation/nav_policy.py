@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 
 class NavPolicy(ClientPolicy):
-    """Policy elsewhere that is sent instruction, pictures and pose, and answers with actions, waypoints or velocities.
+    """Policy elsewhere that is sent instruction, images and pose, and answers with actions, waypoints or velocities.
 
     Args:
         client: reaches it.
@@ -58,7 +58,7 @@ class NavPolicy(ClientPolicy):
 
 
 def picture_of(obs: Observe, picture: NavPictureCfg) -> Array:
-    """Return a picture of an observation in the form of the policy."""
+    """Return an image of an observation in the form of the policy."""
     seen = obs['sensors'][picture.camera]
     if picture.shows == 'rgb':
         return picture.colors(seen['rgba'])
@@ -153,7 +153,7 @@ def _discrete(obs: Observe) -> str:
 
 
 class _DiscreteActor(_NavActor):
-    """Actor that carries out discrete actions one after the other."""
+    """Actor that carries out discrete actions in sequence."""
 
     _now: int | None = None
     _idle = 0

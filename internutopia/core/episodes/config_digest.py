@@ -1,4 +1,4 @@
-"""Digest of what decides the results of a run: its config, but for the fields that change no result.
+"""Digest of what decides the results of a run: its config, except for the fields that change no result.
 
 Every field counts that is not named in `NO_EFFECT`, those of extension classes included. Files that a config names
 count by their paths, not by what they hold; paths below the folder of assets, wherever that is on a machine, are the

@@ -63,7 +63,7 @@ class BaseReward(ABC):
 
         A class that defines it beside `calc` is called once for all envs whose tasks and metrics have such forms, too
         (see `BaseMetric.update_all`), and whose robots are batched: the same in all of them. Both have to give the
-        same, to the bit.
+        same, bit for bit.
         """
         raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """Visuals on Isaac Sim: what its cameras and window see.
 
 The env `i` is `/World/env_<i>`, at its origin: a prim for each body, with the geoms of the host's model, which are put
-where the host has them before a frame is rendered. So pictures show what a reset or a setter did at once. They are made
+where the host has them before a frame is rendered. So images show what a reset or a setter did at once. They are made
 with the first frame.
 """
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from internutopia.engines.physx.shapes import height_field, shape_scale, shape_text, vector_text
 
 _GEOM = mujoco.mjtGeom
-_GROUPS_SHOWN = 3  # the first ones, as in pictures of the host
+_GROUPS_SHOWN = 3  # the first ones, as in images of the host
 _UNCOLOURED = (0.5, 0.5, 0.5, 1.0)  # a geom with this colour shows that of its material
 _EDGE = 100.0  # [m], half of what is seen of a plane without end
 

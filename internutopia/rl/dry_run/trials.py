@@ -1,6 +1,6 @@
 """Trials of descriptions of a policy: each stands, and walks a curve, on flat ground for two seconds, all side by side.
 
-Each description is a file of its own that a `MoveBySpeedController` walks by, so they run as they will in episodes.
+Each description is its own file that a `MoveBySpeedController` walks by, so they run as they will in episodes.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class CourseMeter:
         self._worst[-1] = xp.where(counts[:, None], xp.maximum(self._worst[-1], values), self._worst[-1])
 
     def pushed(self) -> None:
-        """Measure anew, from when robots that were pushed should stand again: one figure after all pushes."""
+        """Measure again, from when robots that were pushed should stand again: one figure after all pushes."""
         self._since = 0
         if len(self._worst) == 1:
             self._worst.append(self._state.xp.zeros_like(self._worst[0]))

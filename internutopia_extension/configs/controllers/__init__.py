@@ -120,7 +120,7 @@ class MoveToPointBySpeedControllerCfg(ControllerCfg):
 
 
 class MoveAlongPathPointsControllerCfg(ControllerCfg):
-    """Motion through a list of points, one after the other; needs a move-to-point controller below it."""
+    """Motion through a list of points, in sequence; needs a move-to-point controller below it."""
 
     type: str = 'MoveAlongPathPointsController'
     name: str = 'move_along_path'
@@ -169,8 +169,8 @@ class DiscreteMoveControllerCfg(DiscreteControllerCfg):
     patience: PositiveFloat = 3.0
     """Longest duration of a step, as a multiple of the time that it takes at full speed."""
     allow_sliding: bool = True
-    """Effect of a wall that pushes the robot aside during a step forward: True lets it go on along the wall, False ends
-    the step, collided, once it is 5 cm off its line."""
+    """Effect of a wall that pushes the robot aside during a step forward: True lets it slide along the wall, False ends
+    the step as a collision once it is 5 cm off its line."""
 
 
 class FlashControllerCfg(DiscreteControllerCfg):

@@ -7,7 +7,7 @@ from internutopia.config.robot import RobotCfg
 
 
 class GenericRobotCfg(RobotCfg):
-    """A robot without a class of its own, described by its model file."""
+    """A robot without its own class, described by its model file."""
 
     type: str = 'GenericRobot'
     name: str = 'robot'

@@ -92,7 +92,7 @@ class CameraRandomizationCfg(BaseCfg):
 
 
 class MountedCameraCfg(RepCameraCfg):
-    """A camera that is added to the robot: `prim_path` is a link and a name of its own, such as `panda_hand/wrist`."""
+    """A camera that is added to the robot: `prim_path` is a link and its own name, such as `panda_hand/wrist`."""
 
     type: str = 'MountedCamera'
     translation: Vector = (0.0, 0.0, 0.0)

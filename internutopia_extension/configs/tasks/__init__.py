@@ -15,7 +15,7 @@ from internutopia_extension.configs.metrics import NavigationMetricCfg
 
 
 class SingleInferenceTaskCfg(TaskCfg):
-    """A task without an end of its own."""
+    """A task without its own end."""
 
     type: str | None = 'SingleInferenceTask'
 
