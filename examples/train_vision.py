@@ -1,4 +1,4 @@
-"""A Franka learns to reach a red block that it sees through a camera of 84 x 84 pixels, from an expert that is told.
+"""A Franka learns to reach a red block that it sees in 84 x 84 images, from an expert that knows its position.
 
 The expert solves inverse kinematics for where the block is, which the observation group `critic` has. The learner, a
 policy of Stable-Baselines3 with a convolutional network, has joints and the image. It acts, and learns what the

@@ -4,7 +4,7 @@ For every `tools/robots/<name>.json` (facts: links, joints, inertias, with their
 `tools/robots/<name>.dress.yaml` (what the facts leave open: materials, shapes, cameras, sites, joint parameters; each
 entry is a set of MJCF attributes). Together with the drives of the robot's class, in
 `internutopia_extension/robots/<name>.py`, they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
-these files and nothing here. `variants` in the facts are the same robot with other inertials: `<variant>.xml` beside
+these files and nothing here. `variants` in the facts are the same robot with other inertials: `<variant>.xml` next to
 it.
 
     python tools/make_robots.py            write all models

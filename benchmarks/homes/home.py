@@ -141,8 +141,8 @@ def write_home(
         size: `'home'` (500 models, a million triangles) or `'small'` (40 models, 60,000 triangles).
         seed: of everything that is chosen.
         preview: write all materials as UsdPreviewSurface; everything else is the same, names too.
-        links: what `Materials` beside a model, and `Materials` and `models` beside a stage are: symbolic links, or text
-            files with the path, as links become in some archives (USD does not find the models then).
+        links: kind of `Materials` next to a model, and `Materials` and `models` next to a stage: symbolic links, or
+            text files with the path, as links become in some archives (USD does not find the models then).
         layout: `'reorganised'`: materials in `Material/mdl`, models as `GRScenes_assets/<category>/<uid>/usd/<uid>.usd`
             that call them `./Materials/...` anyway, without any link.
 

@@ -4,7 +4,7 @@ A scene is its folder `scenes/<id>_usd` and what its stages refer to: models, ma
 archive share these. Every file appears at once and whole under its name, and the folder of the scene last: whatever
 stops `get_scene`, a scene that is there is complete, and the next call continues with what is missing.
 
-The archive's links (`Materials`, `models` beside a file that refers to `./Materials/...`) all lead to the folders of
+The archive's links (`Materials`, `models` next to a file that refers to `./Materials/...`) all lead to the folders of
 these names at its top, so a path that does not exist as it is written is searched there. Upper and lower case need
 not agree.
 """

@@ -1,4 +1,4 @@
-"""Zip archive, whole or in parts (`a.z01`, `a.z02`, ..., `a.zip`), of which chosen files are read by byte ranges.
+"""Zip archive, whole or in parts (`a.z01`, `a.z02`, ..., `a.zip`); reads chosen files by byte ranges.
 
 Neither the archive nor its parts have to be on this machine: a `Part` is a size and a function that returns bytes. The
 table of contents is read once; then files that lie near each other are read together, in one range.

@@ -1,4 +1,4 @@
-"""Film: a video of the whole grid or of one env, in real time.
+"""Videos of the whole grid or of one env, in real time.
 
 Static parts are rendered when an episode starts; later images cost only their moving parts. They are
 those of `grid.render_tile`, except for parts of a few pixels (see `RenderRequest`). An env that has made no step
@@ -43,7 +43,7 @@ class _Moving:
 
 
 class GridFilm:
-    """Film of the envs of a runner that hold an episode.
+    """Video of the envs of a runner that hold an episode.
 
     Args:
         runner: runner of the envs; images must be `'fast'` ones.
@@ -121,7 +121,7 @@ class Film:
     """Recorder of `env` into an `.mp4` or `.gif` file, by calls of `on_step()` after every step; a context manager.
 
     Args:
-        env: env to record; it is open as long as the film.
+        env: env to record; it is open as long as the video.
         path: the file.
         size: width and height [pixels]; None: 640 x 480.
         camera: None views all that is recorded from above a corner, or follows the robot if that is a single one;

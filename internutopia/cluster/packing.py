@@ -1,6 +1,6 @@
 """Packing of many small nested values into a few arrays, to send them to another process.
 
-Observations and actions of envs are dicts of small arrays, alike from env to env. `pack` puts the arrays that stand at
+Observations and actions of envs are dicts of small arrays, the same in every env. `pack` stacks the arrays at
 the same place into one, with a row per env; Ray then moves it through shared memory. `unpack` gives the values back:
 dicts (with the order of their keys), lists and tuples of arrays, numbers, text and whatever else can be pickled. Arrays
 that come out are writable rows of a copy. Long lists of numbers, such as paths, are left whole.

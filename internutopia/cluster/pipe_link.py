@@ -3,7 +3,7 @@
 A call of a Ray actor takes milliseconds there and back, one through pipes microseconds. So Ray starts, places and ends
 workers, and calls those of other machines; one of this machine it calls once, to `serve`.
 
-Values are pickled, with arrays as they lie in memory, so that nothing is copied but the message itself.
+Values are pickled; arrays are sent from their own memory, so only the message itself is copied.
 
 Short messages go through the pipe. Long ones lie in memory that both processes have, and the pipe says so: it would
 take them page by page, and the longest in pieces, with a change of processes for each. A message is to be received

@@ -47,7 +47,7 @@ class Call:
 
     @property
     def settled(self) -> bool:
-        """True if nothing more will come through the link: the answer has come, or its message was interrupted."""
+        """True if nothing more will come through the link: the answer has arrived, or its message was interrupted."""
         return self.answer != () or (self.link is not None and not self.link.intact)
 
 

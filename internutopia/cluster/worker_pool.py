@@ -29,7 +29,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class WorkerPool:
-    """Pool of workers by number, of which each has a group of envs.
+    """Pool of workers by number, each with a group of envs.
 
     Args:
         worker_class: of the workers; has a method `set_up`, which gets what `make_spec` and `set_up_arguments` gave,

@@ -257,7 +257,7 @@ class Env:
         """Let time pass without commands; episodes do not count these steps.
 
         Raises:
-            ValueError: `steps <= 0`, or neither rendering nor physics is asked for.
+            ValueError: `steps <= 0`, or neither rendering nor physics is requested.
         """
         self._check_open('warm_up')
         if steps <= 0:

@@ -183,7 +183,7 @@ class World(ABC):
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
-        """Return the robot `name` of env `env_id`, as a view over all envs whose robot of that name is built alike.
+        """Return the robot `name` of env `env_id`, as a view over all envs whose robot `name` has the same structure.
 
         `scene/<prim path>`: what hinges and slides move at or below that prim of the scene. KeyError with close
         matches.

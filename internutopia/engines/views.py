@@ -240,7 +240,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
-        """Change what joints have beside their drives, `(n, dof)` or broadcastable.
+        """Change the properties of joints other than their drives, `(n, dof)` or broadcastable.
 
         Armature: inertia of motor and gears as the joint feels it [kg·m² or kg]; damping [N·m·s/rad or N·s/m].
         """

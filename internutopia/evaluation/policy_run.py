@@ -1,4 +1,4 @@
-"""Run of a policy: the loop in which a policy runs all episodes of an Env, whatever it is and wherever it runs."""
+"""Run of a policy: the loop in which a policy runs all episodes of an Env, of any kind, running anywhere."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PolicyRun:
         self._tasks: list[Any] = [None] * env.num_envs
         self._actors: dict[int, Actor] = {}  # of envs that run
         self._steps: Counter[int] = Counter()  # of their episodes
-        self._asked: set[int] = set()  # envs whose policy was asked in this episode
+        self._asked: set[int] = set()  # envs whose policy was called in this episode
         self._actions: dict[int, dict[str, Any]] = {}  # of the next step
 
     def run(self, on_step: Callable[[int], bool] = lambda ended: True) -> None:
@@ -199,7 +199,7 @@ class PolicyRun:
         return failed
 
     def _answers(self, requests: list[Request]) -> Iterable[Any]:
-        """Ask the policy, in one call; an error of the call is every env's."""
+        """Query the policy, in one call; an error of the call is every env's."""
         if not requests:
             return []
         start = self._clock()

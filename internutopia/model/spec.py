@@ -113,7 +113,7 @@ class RobotSpec:
     None follows the asset (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
     `contact_links`: links whose contact forces are measured; with `all_contacts`, those of the others after them.
     `frozen`: joints that are left out, fixed at zero.
-    `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
+    `cameras`: those that it gets in addition to the asset's own. `probes`: what else is measured, for sensors.
     `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
     position on it [m]. `weightless`: gravity does not act on the robot's own links.

@@ -39,7 +39,7 @@ def numeric_leaves(tree: Any) -> Leaves:
 
 
 def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
-    """Return the leaves of many trees, together where they are alike; copies except for the large ones."""
+    """Return the leaves of many trees, together where they are the same; copies except for the large ones."""
     by_keys: dict[tuple[Any, ...], tuple[list[int], list[list[Any]]]] = {}
     for index, tree in enumerate(trees):
         keys: list[Any] = []

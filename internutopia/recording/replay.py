@@ -288,7 +288,7 @@ class Replay:
         return Drift(count, errors)
 
     def render(self, camera: ReplayCamera | None = None) -> NDArray[np.uint8]:
-        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, beside the first robot.
+        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, next to the first robot.
 
         ValueError if there is no such camera, NoOpenGLError if nothing can be rendered here.
         """

@@ -247,7 +247,7 @@ class RenderRequest:
     A `layer` is a part of what is there: what is fixed to the world and the sky, `'still'`, or the rest, `'moving'`, of
     which one sees what is nearer than the still layer's depth. What is `'still'` and transparent is there in colour
     alone, since one sees through it. What is `'moving'` has no more detail than pixels can show: round things of less
-    than 4 pixels are boxes, and less than a pixel is left out beside larger things. Layers are for `'fast'` pictures:
+    than 4 pixels are boxes, and less than a pixel is left out next to larger things. Layers are for `'fast'` pictures:
     in others things cast shadows on each other.
     """
 

@@ -179,7 +179,7 @@ class _ModelScene:
         # depths of shadows are as exact as a millionth of the far plane: a floor would be in its own shadow in places
         shadows = in_colour and self._smooth
         self._set_camera(camera_pose, min(FAR, max(_FLOOR, 10.0 * self._model.stat.extent)) if shadows else FAR)
-        # edges are smoothed by several samples per pixel, of which depth would be one beside the pixel's centre
+        # edges are smoothed by several samples per pixel, of which depth would be one next to the pixel's centre
         depth_in_colour = in_colour and not self._smooth and frame.labels is None and layer == 'all'
         if frame.rgba is not None:
             pixels = np.empty((*frame.rgba.shape[:2], 3), np.uint8)

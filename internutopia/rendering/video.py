@@ -1,6 +1,6 @@
 """Videos, written frame by frame.
 
-A file appears when it is complete: until then it is written beside it under another name.
+A file appears when it is complete: until then it is written next to it under another name.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MAX_THREADS = 4096
 MAX_GPUS = 1024
 """Of one process."""
 MAX_SECONDS = 86_400
-"""Of an evaluation or a film: a day."""
+"""Of an evaluation or a video: a day."""
 MAX_STEP_SECONDS = 1.0
 """Of a physics step, and between two frames: a longer time was meant in milliseconds, or per second."""
 MAX_SUBSTEPS = 10**5

@@ -1,6 +1,6 @@
 """Child processes: Python processes for functions that may hang, crash, take all memory or disturb others.
 
-A child calls functions of modules, in sequence, and ends with the process that started it, however that ends.
+A child calls functions of modules, in sequence, and ends with the process that started it, however it ends.
 Functions, arguments and results are pickled; what a function prints goes to standard error.
 """
 
@@ -140,7 +140,7 @@ def start_python(function: Callable[..., None], *args: int | str, **options: Any
 
 
 def end_with_parent(parent: int) -> None:
-    """Make this process end with its parent, however that ends, also while it computes.
+    """Make this process end with its parent, however it ends, also while it computes.
 
     On Linux it ends with the thread that started it, too.
     """

@@ -48,12 +48,12 @@ class Interruption:
         self._shared = False  # others handle signals, too, and may send them again
 
     def is_set(self) -> bool:
-        """Return True if a signal has come."""
+        """Return True if a signal has arrived."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """`INTERRUPTED` + the number of the signal; 0 if none has come."""
+        """`INTERRUPTED` + the number of the signal; 0 if none has arrived."""
         return 0 if self.signal is None else INTERRUPTED + self.signal
 
     @contextmanager

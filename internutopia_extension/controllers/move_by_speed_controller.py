@@ -128,7 +128,7 @@ class MoveBySpeedController(PlanarSpeedController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
-        # policies that are told when to stand stand still: to be sent back by some cm would make them walk
+        # policies that get a stand command stand still: to be sent back by some cm would make them walk
         clocks = [term for term in metadata.observations if term.term == 'gait_phase']
         self._holds_position = config.hold_position and not clocks
         self._clock = next((term for term in clocks if term.params.get('stops', True)), None)

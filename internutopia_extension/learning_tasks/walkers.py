@@ -53,7 +53,7 @@ class Walker:
         rough_updates: number of further ones that it needs on rough ground.
         sole_ends: where the soles end behind and ahead of the origins of its feet links [m], for a robot whose
             policy for rough ground sees the heights around it and learns where to step; None if it is blind.
-        symmetric: whether left and right are alike, so that it should move alike to both sides.
+        symmetric: whether left and right are mirror images, so that it should move symmetrically.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
         policy: file of a policy that walks on flat ground, which learning on rough ground starts from.

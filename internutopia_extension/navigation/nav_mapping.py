@@ -101,7 +101,7 @@ class NavActionCfg(BaseCfg):
     robot's frame, with a yaw of the robot in it `(k, 3)`. Velocities: forward and turning rate to the left `(k, 2)`, or
     forward, to the left and turning rate `(k, 3)`, m/s and rad/s."""
     period: PositiveFloat = Field(default=0.5, le=MAX_SECONDS)
-    """Time that a velocity is held, or that waypoints are followed before the policy is asked again, s."""
+    """Time that a velocity is held, or that waypoints are followed before the policy is called again, s."""
     picture: str | None = None
     """Name of the image that pixels are of; of texts, None if they name none."""
     stop: str = 'stop'

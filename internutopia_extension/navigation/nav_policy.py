@@ -34,7 +34,7 @@ class NavPolicy(ClientPolicy):
     Args:
         client: reaches it.
         mapping: names and forms.
-        horizon: number of actions or velocities of an answer that are carried out before it is asked again; None: all.
+        horizon: number of actions or velocities of an answer that are carried out before it is called again; None: all.
         period: number of steps that a velocity is held or waypoints are followed.
     """
 
@@ -252,7 +252,7 @@ class _PixelActor(_DiscreteActor):
 
 
 class _PeriodActor(_NavActor):
-    """Base of actors that are asked after whole periods."""
+    """Base of actors that query after whole periods."""
 
     def __init__(self, mapping: NavMappingCfg, instruction: str, horizon: int | None, steps: int):
         super().__init__(mapping, instruction, horizon)

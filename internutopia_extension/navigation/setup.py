@@ -1,4 +1,4 @@
-"""Setup of an evaluation of navigation: the robot, how it moves, and when the policy sees and is asked."""
+"""Setup of an evaluation of navigation: the robot, how it moves, and when the policy gets images and is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of a camera, with everything that is derived from them: rendered when someone reads them.
+"""Images of a camera, with everything that is derived from them: rendered when they are read.
 
 A camera keeps what an image is rendered from when it is due, so it shows that moment, whenever it is read.
 """

@@ -254,7 +254,7 @@ class MountedCamera(RepCamera):
     """Camera on a link of the robot or fixed in its env, with the optics of its config; see `camera_optics`.
 
     Data: those of `RepCamera`. With `config.every` its images are captured in certain steps of an episode, whatever
-    other envs do: a policy that is asked every so many steps sees them fresh, and the others are not rendered. With
+    other envs do: a policy that is called every few steps sees them fresh, and the others are not rendered. With
     `config.latency` observations have images of earlier steps; `get_data` shows the env as it is.
     """
 

@@ -82,7 +82,7 @@ class ConfigDigest:
         return '; '.join(found[:_SHOWN] + more)
 
     def save(self, results: str, keep: bool) -> None:
-        """Save the fields of the digest beside a results file; with `keep` those of other digests are kept.
+        """Save the fields of the digest next to a results file; with `keep` those of other digests are kept.
 
         A file that cannot be written costs a warning.
         """
@@ -113,7 +113,7 @@ def saved_config(results: str, digest: str) -> dict[str, Any] | None:
 
 
 def config_file(results: str) -> Path:
-    """Return the path of the file, beside a results file, with the config fields of the digests in its lines."""
+    """Return the path of the file, next to a results file, with the config fields of the digests in its lines."""
     return Path(f'{results}.config.json')
 
 

@@ -36,7 +36,7 @@ uniform token[] xformOpOrder = ["xformOp:rotateXYZ"]
 }
 """
 _CAMERA = f'def Camera "camera"\n{{\nfloat2 clippingRange = ({NEAR}, {FAR})\n}}\n'
-_TENTHS = 10.0  # of the stage's unit, in which USD has films and focal lengths
+_TENTHS = 10.0  # of the stage's unit, in which USD has film sizes and focal lengths
 
 
 class Visuals:

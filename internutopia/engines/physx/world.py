@@ -26,7 +26,7 @@ from internutopia.model.spec import SceneSpec
 class PhysxWorld(MujocoWorld):
     """Envs on PhysX."""
 
-    _break_joints = BatchedWorld._break_joints  # so joints that break are refused: no one reads PhysX's forces in them
+    _break_joints = BatchedWorld._break_joints  # so joints that break are refused: PhysX's forces are not read in them
 
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:

@@ -96,7 +96,7 @@ class WarpBatch:
 
     @cached_property
     def stream(self) -> wp.Stream:
-        """A CUDA stream on which this batch can be stepped beside others.
+        """A CUDA stream on which this batch can be stepped alongside others.
 
         One of torch's, which never end: what torch frees waits for all streams that used it, also those of a batch
         that is gone.

@@ -152,7 +152,7 @@ class TensorArrays(BatchArrays):
 
     @property
     def stream(self) -> wp.Stream:
-        """The stream that this batch is stepped on beside others."""
+        """The stream that this batch is stepped on alongside others."""
         return self.batch.stream
 
     @override

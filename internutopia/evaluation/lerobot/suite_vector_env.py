@@ -18,7 +18,7 @@ from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import NONE, EpisodeSpec, Suite
 
-_FILM, _FILM_EVERY = (96, 96), 4  # pixels and steps, of images for films if the policy is sent none
+_FILM, _FILM_EVERY = (96, 96), 4  # pixels and steps, of images for videos if the policy is sent none
 _IMAGES, _OTHERS = 'observation.images.', 'observation.'
 
 

@@ -45,7 +45,7 @@ class WebsocketClient:
         self._connected()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Ask the policy; see `Client`."""
+        """Query the policy; see `Client`."""
         contents = [request.content for request in requests]
         if not self._batched:
             return self._asked(contents)

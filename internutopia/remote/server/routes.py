@@ -37,7 +37,7 @@ from internutopia.remote.viewer_protocol import GetScene, ScenePart, SeenEnvs, V
 
 @dataclass(frozen=True)
 class _Call:
-    """A request of a user, of which the middleware has checked the token."""
+    """A request of a user, whose token the middleware has checked."""
 
     request: Request
     user: User

@@ -83,7 +83,7 @@ def first_faults(file: Path, robot: RobotCfg) -> list[str]:
     if key not in _known:
         try:
             _known[key] = dry_run(file, robot, search=False, threads=1).faults
-        except Exception as error:  # of a robot class that wants other surroundings; its own run continues
+        except Exception as error:  # of a robot class that needs other surroundings; its own run continues
             _known[key] = [f'it cannot be tried ({type(error).__name__}: {error})']
     return _known[key]
 

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trial:
-    """Figures of a robot that was told one command. Means are those of the second half."""
+    """Figures of a robot that was given one command. Means are those of the second half."""
 
     fell_after: float | None
     """Time until it fell [s]; None if it did not."""
@@ -71,7 +71,7 @@ class TrialRun:
 
     Attributes:
         trials: of each description.
-        inputs: of the first description's policy, while it was told to stand, `(T, dim)`.
+        inputs: of the first description's policy, while it was commanded to stand, `(T, dim)`.
         input_sizes: how many of them each term of its observation gives.
         dof_names: names of the robot's joints, as in its model.
         joint_ranges: their limits `(dof, 2)` [rad or m].

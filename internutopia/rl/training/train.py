@@ -180,7 +180,7 @@ def train_rank(
     report: Callable[[Progress], None],
     stopped: Callable[[], bool],
 ) -> TrainingResult:
-    """Train in one process, or in one of several, of which rank 0 writes; see `train`. `named` is that of the task."""
+    """Train in one process, or in one of several, where rank 0 writes; see `train`. `named` is that of the task."""
     if threads is not None:
         torch.set_num_threads(threads)
     # other random numbers for the rest of a run than for its beginning, and for each rank

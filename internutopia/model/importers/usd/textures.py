@@ -1,6 +1,6 @@
 """Appearance of surfaces, in whatever format their materials are written: colours, images and their layout.
 
-MuJoCo repeats textures in all directions. What USD has beside that goes into the pixels: coordinates beyond an image
+MuJoCo repeats textures in all directions. All other USD settings are baked into the pixels: coordinates beyond an image
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
 
 Values of colours in USD, displayColor and inputs of materials and lights, are linear, with the primaries of Rec. 709
