@@ -106,6 +106,15 @@ def foothold_cost(
 
 
 @term('reward')
+def standing(state: RobotState, name: CommandName) -> Array:
+    """1 while command `name` is to stand, else 0.
+
+    It outweighs the costs of standing badly: without it, a robot that cannot stand yet falls at once to escape them.
+    """
+    return state.xp.where(_stands(state, name), state.xp.ones_like(state.levels), 0.0)
+
+
+@term('reward')
 def standing_posture_cost(
     state: RobotState, name: CommandName, joints: Sequence[str], positions: Mapping[str, FiniteFloat] | None = None
 ) -> Array:

@@ -51,6 +51,7 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('reward', 'standing_posture_cost'): [{**GO, 'joints': ['hip', 'tail'], 'positions': {'tail': 0.3}}],
     ('reward', 'standing_motion_cost'): [GO],
     ('reward', 'standing_drift_cost'): [GO],
+    ('reward', 'standing'): [GO],
     ('reward', 'path_error_cost'): [GO, {**GO, 'horizon': 0.1, 'limit': 0.01}],
     ('reward', 'low_links_cost'): [{'links': ['leg'], 'height': 1.0}],
     ('reward', 'stance_bend_cost'): [{**GAIT, 'joints': ['hip', 'tail'], 'bend': -0.2}],

@@ -126,7 +126,7 @@ def test_every_term_about_feet_is_tested_here() -> None:
             *('standing_posture', 'swing_bend', 'swing_height'),
         )
     }
-    assert terms == {'gait_contact'} | costs
+    assert terms == {'gait_contact', 'standing'} | costs
 
 
 def test_feet_contacts(state: RobotState) -> None:
@@ -270,6 +270,7 @@ def test_who_is_told_to_stand_pays_for_other_poses_and_for_motion_and_who_walks_
     motion = np.square(state.joint_velocities.astype(float)).sum(axis=1)
     cost = value(state, 'reward', 'standing_motion_cost', name='go')
     np.testing.assert_allclose(cost, [*motion[:2], 0.0, 0.0], rtol=1e-4)
+    np.testing.assert_array_equal(value(state, 'reward', 'standing', name='go'), [1.0, 1.0, 0.0, 0.0])
 
 
 def test_who_is_told_to_stand_pays_for_drifting_and_turning(stool: VectorEnv) -> None:
