@@ -6,9 +6,9 @@
             while not interruption.is_set():
                 step()
 
-So what was opened is closed. A second signal ends the process at once, and so does the first one if the main thread
+So open resources are closed. A second signal ends the process at once, and so does the first one if the main thread
 does not notice it, in a long computation in C, or takes too long to close everything. The exit code is the same, and
-processes that were started end, too, see `child_process`.
+child processes end, too, see `child_process`.
 """
 
 from __future__ import annotations

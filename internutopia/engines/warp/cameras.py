@@ -1,13 +1,13 @@
 """Camera views in worlds on Warp, whose images are ray traced: all envs of a batch in one launch.
 
-Images stay on the device. They are taken on request, at most once per change of the world, of all envs
-at once: one env's image costs as much as those of all. Scenes of a batch may see the world through different
-intrinsics; then there is one launch for each of them. Images that are taken by no camera of a model (of the whole
-grid, or from anywhere) are rendered with OpenGL.
+Images stay on the device. They are rendered on request, at most once per change of the world, for all envs at once: one
+env's image costs as much as the images of all envs. If scenes of a batch have cameras with different intrinsics, there
+is one launch for each of these. Images without a camera in a model (of the whole grid, or from any pose) are rendered
+with OpenGL.
 
-What is computed is a fixed sequence of kernels without access to the host, so that it can be captured in a CUDA graph.
+Rendering is a fixed sequence of kernels without access to the host, so it can be captured in a CUDA graph.
 The engine casts one ray through the centre of each pixel, here by `Intrinsics`, so that images cover what OpenGL's
-cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
+cover. Geoms and flexible bodies are rendered, in the geom groups that OpenGL shows; tendons,
 skins and transparency are not.
 """
 
