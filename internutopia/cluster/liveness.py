@@ -1,8 +1,8 @@
 """Watchdog that detects at once that a peer process has ended.
 
 When a process ends, for any reason, its connections are closed. So the watchdog keeps an idle connection to each
-process that matters. A machine that loses power closes nothing: the kernel probes it (TCP keepalive), and it counts as dead
-after about ten seconds. A process that is alive but does nothing (stopped, or hanging) has to be queried: see
+process that matters. A machine that loses power closes nothing: the kernel probes it (TCP keepalive), and it counts as
+dead after about ten seconds. A process that is alive but does nothing (stopped, or hanging) has to be queried: see
 `Inquiry`.
 """
 
