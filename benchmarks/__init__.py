@@ -1,4 +1,4 @@
 """Figures that this project promises, measured on the machine at hand: `python -m benchmarks`, from the checkout.
 
-`README.md` explains how to read them. The scripts in this folder measure what takes a program of its own.
+`README.md` explains how to read them. The scripts in this folder measure what takes its own program.
 """

@@ -1,4 +1,4 @@
-"""Efficiency on many cores: what follows from the rows `overhead` of a benchmark, as a table and as a picture.
+"""Efficiency on many cores: what follows from the rows `overhead` of a benchmark, as a table and as an image.
 
 Reads what `internutopia bench --rows overhead --out out/bench` has saved, and applies Amdahl's law to it, see
 `internutopia.bench.overhead`::
@@ -23,7 +23,7 @@ _STYLES = {'array API': '-', 'plain array API': '--', 'list API': ':'}
 
 
 def main(saved: Path, picture: Path) -> None:
-    """Print the table in Markdown, and write the picture (PNG)."""
+    """Print the table in Markdown, and write the image (PNG)."""
     # workload -> (API, number of envs) -> efficiency for each number of cores
     curves: dict[str, dict[tuple[str, str], list[float]]] = {}
     print(f'| workload | API | envs | outside physics [us] | {" | ".join(map(str, CORES))} |')

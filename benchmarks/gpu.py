@@ -2,8 +2,8 @@
 
     python benchmarks/gpu.py --out out/gpu
 
-Each part is a program of its own with a time limit: what fails or takes too long costs its own figures only. The folder
-gets the output of each part, the table of `python -m benchmarks`, and `summary.md`, written anew after each part.
+Each part is its own program with a time limit: what fails or takes too long costs its own figures only. The folder
+gets the output of each part, the table of `python -m benchmarks`, and `summary.md`, written again after each part.
 `--device cpu --quick` tries the whole course in a few minutes on Warp's CPU device; its figures mean nothing.
 
 What has to be installed: `pip install -e '.[cli,gpu,rl,video]' pytest pytest-xdist hypothesis psutil`, and PhysX as

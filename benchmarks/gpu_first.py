@@ -57,7 +57,7 @@ def capture(device: str) -> str:
 
 
 def streams(device: str) -> str:
-    """Warp and torch work in one order on streams of their own."""
+    """Warp and torch work in one order on their own streams."""
     if device == 'cpu':
         return 'none on the CPU'
     main, other = wp.get_stream(device), wp.Stream(device)
@@ -73,7 +73,7 @@ def streams(device: str) -> str:
 
 
 def step(device: str, env_num: int) -> str:
-    """Envs are reset, stepped as a graph, and start anew."""
+    """Envs are reset, stepped as a graph, and start again."""
     internutopia_extension.import_extensions()
     config = cart_pole.config(env_num, 0)
     config.simulator = config.simulator.model_copy(update={'backend': 'mujoco_warp', 'device': device})

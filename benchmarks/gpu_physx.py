@@ -161,7 +161,7 @@ def reset(device: str, env_num: int) -> str:
 
 
 def environment_ids(device: str, env_num: int) -> str:
-    """Boxes on planes of their own, all in one place, that PhysX clones itself: its environment ids keep them apart.
+    """Boxes on their own planes, all in one place, that PhysX clones itself: its environment ids keep them apart.
 
     The buffers of pairs are those of PhysX's schema, too small for 1,024 envs whose things are all paired.
     """

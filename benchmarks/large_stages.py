@@ -60,7 +60,7 @@ def write_tea_room(
 
 
 def _add_material(looks: object, folder: Path, index: int, rng: np.random.Generator) -> str:
-    """Add a material with an image of its own; returns its path."""
+    """Add a material with its own image; returns its path."""
     from PIL import Image
     from pxr import Sdf
 

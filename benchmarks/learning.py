@@ -1,4 +1,4 @@
-"""Time to learn: Stable-Baselines3's PPO on batched envs beside the same PPO over gymnasium's `AsyncVectorEnv`.
+"""Time to learn: Stable-Baselines3's PPO on batched envs next to the same PPO over gymnasium's `AsyncVectorEnv`.
 
 Both sides have the same network, settings, seed and number of envs, and take turns of one rollout and update each on
 the same cores. A side has learned where the mean return of its last 100 episodes has gone 90 % of the way from that of

@@ -5,7 +5,7 @@
     python benchmarks/navigation.py aliengo --scenes course --policy rough
 
 In warehouse and apartment a path has a start and three points, 1 to 4 m apart, and keeps 0.6 m clear of everything. On
-the course it leads straight over 20 m of random ground, a slope and stairs, from another place beside its middle each
+the course it leads straight over 20 m of random ground, a slope and stairs, from another place next to its middle each
 time. A robot that is at its end within the controller's threshold has arrived; one whose base is below 0.6 of its
 height above the mean ground around it, or leans by more than 0.9 rad, has fallen. The error is the distance of the base
 from the path, seen from above.

@@ -1,4 +1,4 @@
-"""PhysX beside MuJoCo, and beside itself without InternUtopia: H1 that stand on a plane.
+"""PhysX next to MuJoCo, and next to itself without InternUtopia: H1 that stand on a plane.
 
     python benchmarks/physx.py --envs 64,256
 

@@ -2,7 +2,7 @@
 
 Without and with take turns in one run, each an episode in every env; medians of their ratios. CPU time of the process
 counts, on one thread; that of `close`, which makes the tables, is told by itself. Rows with a camera have few steps,
-and what a picture costs is rendering above all::
+and what an image costs is rendering above all::
 
     python benchmarks/recording.py
 """
@@ -105,7 +105,7 @@ def main() -> None:
     print('| envs | ms a step | ratio | ms recorded for each env step | tables, of the steps |')
     for case in CASES:
         config = case.config()
-        for format in FORMATS if case.camera else ('hdf5',):  # without pictures, what is recorded is the same
+        for format in FORMATS if case.camera else ('hdf5',):  # without images, what is recorded is the same
             times: dict[Format | None, list[tuple[float, float]]] = {None: [], format: []}
             for _ in range(ROUNDS):
                 for each, measured in times.items():

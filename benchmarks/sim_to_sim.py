@@ -28,7 +28,7 @@ TIMESTEP = 1 / 480  # s, about
 
 
 class Walk:
-    """One robot of a model that somebody else has made, walking by a policy."""
+    """One robot of a model that someone else has made, walking by a policy."""
 
     def __init__(self, walker: Walker, policy: Policy, file: str):
         self.policy, self.metadata = policy, policy.metadata

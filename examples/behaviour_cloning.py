@@ -27,7 +27,7 @@ LOW, HIGH = (0.35, -0.3, EDGE / 2), (0.6, 0.05, EDGE / 2)  # m, between which th
 HOVER = 0.12  # m, the height at which the gripper moves sideways
 STEPS = 300  # of an episode at most, at 15 steps per second
 STRIDE = 0.018  # m, how far ahead of the gripper its target is, at most
-NOISE = 0.006  # m, of the expert's targets: it then shows what to do beside the straight way, too
+NOISE = 0.006  # m, of the expert's targets: it then shows what to do off the straight path, too
 DOWN = (0.0, 1.0, 0.0, 0.0)  # the gripper points to the floor
 TIP, FINGERS, CUBE = (  # what the policy sees, as the dataset calls it
     f'franka/controllers/{arm_ik_cfg.name}/eef_position',

@@ -1,4 +1,4 @@
-"""Sixteen Jetbots in sixteen envs find their cube in a camera picture and drive up to it."""
+"""Sixteen Jetbots in sixteen envs find their cube in a camera image and drive up to it."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def task(angle: float) -> FiniteStepTaskCfg:
 
 
 def find_cube(seen: dict[str, Any]) -> tuple[float, float]:
-    """Return where the cube is in the picture, from 0 (left) to 1 (right), and how far away [m]."""
+    """Return where the cube is in the image, from 0 (left) to 1 (right), and how far away [m]."""
     (box,) = seen['bounding_box_2d_tight']['data']
     column, row = (box['x_min'] + box['x_max'] + 1) // 2, (box['y_min'] + box['y_max'] + 1) // 2
     return (column + 0.5) / WIDTH, float(seen['depth'][row, column])

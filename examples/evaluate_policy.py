@@ -1,7 +1,7 @@
 """A policy of one's own on a suite of tasks, as a script: it presses buttons.
 
 `policy` goes down with closed fingers onto the button that the instruction names. The same from the command line, in
-this folder, with films, `--resume` and so on:
+this folder, with videos, `--resume` and so on:
 
     internutopia evaluate policy InternUtopia/Tabletop --policy evaluate_policy:policy --tasks press_button
 """

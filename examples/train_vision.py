@@ -1,8 +1,8 @@
-"""A Franka learns to reach a red block that it sees through a camera of 84 x 84 pixels, from an expert that is told.
+"""A Franka learns to reach a red block that it sees in 84 x 84 images, from an expert that knows its position.
 
 The expert solves inverse kinematics for where the block is, which the observation group `critic` has. The learner, a
-policy of Stable-Baselines3 with a convolutional network, has joints and the picture. It acts, and learns what the
-expert would have done where it got to (DAgger, Ross et al. 2011): that takes some thousand pictures, which cost time.
+policy of Stable-Baselines3 with a convolutional network, has joints and the image. It acts, and learns what the
+expert would have done where it got to (DAgger, Ross et al. 2011): that takes some thousand images, which cost time.
 
 `pip install -e '.[rl]'` brings Stable-Baselines3.
 """
@@ -48,7 +48,7 @@ def expert(envs: VectorEnv) -> Array:
 
 
 def act(model: PPO, envs: VectorEnv, *, follow: bool = False, explore: bool = False) -> tuple[Any, Array, float]:
-    """Act for the length of an episode, starting anew, and ask the expert all the while.
+    """Act for the length of an episode, starting over, and ask the expert all the while.
 
     Args:
         model: whose policy acts.
@@ -102,7 +102,7 @@ if __name__ == '__main__':
     args = parser.parse_args()
 
     start = time.process_time()
-    torch.set_num_threads(1)  # leave the cores to physics and pictures
+    torch.set_num_threads(1)  # leave the cores to physics and images
     rng = np.random.default_rng(args.seed)
     import_extensions()
     sb3_envs = SB3VecEnv(reach_block.config(args.envs, args.seed))

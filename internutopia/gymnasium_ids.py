@@ -19,7 +19,7 @@ from typing_extensions import override
 GROUP = 'internutopia.learning_tasks'
 """Entry points of packages that announce learning tasks."""
 VECTOR_ENTRY_POINT = 'internutopia.rl.task_envs:make_vector'
-"""Entry point of the specs of these ids, and of those that `register_task` adds, which tells them from others."""
+"""Entry point of the specs of these ids, and of those that `register_task` adds, which identifies them."""
 
 _OWN = 'internutopia_extension'  # entry point of the tasks that come with this package
 

@@ -119,7 +119,7 @@ def framed(points: NDArray[np.float64], size: tuple[int, int]) -> CameraPose:
 
 
 def main() -> None:
-    """Render all robots and write the picture."""
+    """Render all robots and write the image."""
     import_extensions()
     scene = PICTURE.parent / 'studio.xml'
     scene.write_text(STUDIO)

@@ -1,4 +1,4 @@
-"""Renders the picture of the page on GRScenes: a generated home from above, and an H1 that walks in it.
+"""Renders the image of the page on GRScenes: a generated home from above, and an H1 that walks in it.
 
     MUJOCO_GL=egl python -m tools.make_home_picture    writes docs/images/home.png
 
@@ -24,7 +24,7 @@ from internutopia_extension.configs.robots import h1
 from internutopia_extension.configs.tasks import FiniteStepTaskCfg
 
 PICTURE = Path(__file__).resolve().parent.parent / 'docs' / 'images' / 'home.png'
-WIDTH, HEIGHT, GAP = 640, 480, 8  # pixels of one of the two pictures, and between them
+WIDTH, HEIGHT, GAP = 640, 480, 8  # pixels of one of the two images, and between them
 SMOOTHING = 2  # the one from above is rendered this many times as large
 STEPS = 60
 
@@ -69,7 +69,7 @@ def above(env: Env, home: Home) -> Image.Image:
 
 
 def main() -> None:
-    """Write a home, run an H1 in it, and write the picture."""
+    """Write a home, run an H1 in it, and write the image."""
     import_extensions()
     with tempfile.TemporaryDirectory() as folder:
         home = write_home(Path(folder) / 'home')

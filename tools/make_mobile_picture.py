@@ -45,7 +45,7 @@ PLAN: list[tuple[Any, Any, str, int, bool]] = [
 
 
 def main() -> None:
-    """Run the robot and write the picture."""
+    """Run the robot and write the image."""
     import_extensions()
     controllers = [ridgeback_franka.move_to_point_cfg, ridgeback_franka.arm_ik_cfg, ridgeback_franka.gripper_cfg]
     robot = ridgeback_franka.RidgebackFrankaRobotCfg(name='robot', controllers=controllers)

@@ -1,4 +1,4 @@
-"""Renders pictures of single pages: scenes, sensors, colliders, learning, cameras, runs, and the four doors.
+"""Renders images of single pages: scenes, sensors, colliders, learning, cameras, runs, and the four doors.
 
     MUJOCO_GL=egl python tools/make_page_pictures.py        writes docs/images/page_*.png and door_*.png
 
@@ -166,7 +166,7 @@ def door(pixels: Pixels) -> Image.Image:
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write all images."""
     import_extensions()
     pictures = {
         'page_scenes': tiled({f'scenes/{name}': rendered(f'scenes/{name}') for name in SCENES}, 3),

@@ -1,4 +1,4 @@
-"""Renders the moving picture of the README: four envs of one run, each with a scene of its own.
+"""Renders the moving image of the README: four envs of one run, each with its own scene.
 
     MUJOCO_GL=egl python tools/make_pictures.py        writes docs/images/envs.webp
 
@@ -24,7 +24,7 @@ from internutopia_extension.configs.robots import aliengo, franka, h1, jetbot
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 
 PICTURE = Path(__file__).resolve().parent.parent / 'docs' / 'images' / 'envs.webp'
-WIDTH, HEIGHT, GAP = 440, 280, 6  # pixels of one env's picture, and between them
+WIDTH, HEIGHT, GAP = 440, 280, 6  # pixels of one env's image, and between them
 SMOOTHING = 2  # rendered this many times as large
 STEPS, EVERY, START = 360, 5, 40  # env steps of 1/60 s, steps of a frame, and those that are not shown
 DOWN = (0.0, 1.0, 0.0, 0.0)  # a gripper that points to the floor
@@ -152,7 +152,7 @@ class EnvCamera:
 
 
 def frame(cameras: list[EnvCamera]) -> Image.Image:
-    """All envs in one picture."""
+    """All envs in one image."""
     picture = Image.new('RGB', (2 * WIDTH + GAP, 2 * HEIGHT + GAP), 'white')
     for env_id, camera in enumerate(cameras):
         picture.paste(camera.render(), (env_id % 2 * (WIDTH + GAP), env_id // 2 * (HEIGHT + GAP)))
@@ -160,7 +160,7 @@ def frame(cameras: list[EnvCamera]) -> Image.Image:
 
 
 def main() -> None:
-    """Run the envs and write the picture."""
+    """Run the envs and write the image."""
     import_extensions()
     simulator = SimConfig(physics_dt=1 / 240, substeps=4)
     tasks: list[TaskCfg] = [task(scene, layout) for scene, layout in ENVS.items()]

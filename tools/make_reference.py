@@ -266,7 +266,7 @@ def type_text(hint: Any) -> str:
 
 
 def meaning(field: FieldInfo) -> str:
-    """What a field means, with its greatest value or number of entries if it has one of its own."""
+    """What a field means, with its greatest value or number of entries if it has its own one."""
     text = field.description or ''
     for each in field.metadata:
         if isinstance(each, annotated_types.Le) and isinstance(each.le, int) and 1 < each.le < bounds.MAX_COUNT:

@@ -4,7 +4,7 @@ For every `tools/robots/<name>.json` (facts: links, joints, inertias, with their
 `tools/robots/<name>.dress.yaml` (what the facts leave open: materials, shapes, cameras, sites, joint parameters; each
 entry is a set of MJCF attributes). Together with the drives of the robot's class, in
 `internutopia_extension/robots/<name>.py`, they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
-these files and nothing here. `variants` in the facts are the same robot with other inertials: `<variant>.xml` beside
+these files and nothing here. `variants` in the facts are the same robot with other inertials: `<variant>.xml` next to
 it.
 
     python tools/make_robots.py            write all models
@@ -114,7 +114,7 @@ def dress_of(name: str) -> dict[str, Any]:
 def parts_of(dress: Mapping[str, Any], link: str) -> dict[str, list[dict[str, Any]]]:
     """Returns the parts (`visual`, `collision`, `sites`, `cameras`) that a dress hangs on a link.
 
-    A right link without an entry of its own gets the mirrored parts of its left twin (see `TWINS`).
+    A right link without its own entry gets the mirrored parts of its left twin (see `TWINS`).
     """
     bodies = dress['bodies']
     if link in bodies:

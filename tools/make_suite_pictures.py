@@ -32,8 +32,8 @@ class Moments:
 
     Attributes:
         suite: the suite.
-        size: width and height of each picture [pixels].
-        columns: number of pictures in a row.
+        size: width and height of each image [pixels].
+        columns: number of images in a row.
         camera: where it stands, and what it looks at [m].
         moments: number of the episode of each task, and the steps after which it is shown.
     """
@@ -73,7 +73,7 @@ PICTURES = {
 
 
 def moment(shown: Moments, name: str) -> Image.Image:
-    """Return the picture of a task."""
+    """Return the image of a task."""
     number, steps = shown.moments[name]
     suite, (width, height) = shown.suite, shown.size
     task = suite.task_configs([name], episodes=number + 1)[number]
@@ -90,7 +90,7 @@ def moment(shown: Moments, name: str) -> Image.Image:
 
 
 def main() -> None:
-    """Run the episodes and write the pictures that are named, or all."""
+    """Run the episodes and write the images that are named, or all."""
     import_extensions()
     for file in sys.argv[1:] or PICTURES:
         shown = PICTURES[file]

@@ -19,7 +19,7 @@ from internutopia.rl.training.loading import load_trained
 from internutopia.rl.training.playback import play
 
 IMAGES = Path(__file__).resolve().parent.parent / 'docs' / 'images'
-WIDTH, HEIGHT, COLUMNS = 240, 180, 5  # pixels of a task's picture
+WIDTH, HEIGHT, COLUMNS = 240, 180, 5  # pixels of a task's image
 TASKS = (
     *('CartPole', 'Jetbot-Goal', 'H1-Stand', 'Franka-Reach', 'Franka-ReachBlock'),
     *('Franka-Lift', 'HalfCheetah', 'Hopper', 'Walker2d', 'Ant'),
@@ -37,7 +37,7 @@ LEARNED = {  # policies, with the seconds of a strip, its camera and the seed of
 
 
 def strip_of(policy: str) -> Image.Image:
-    """Return pictures of what a policy does, from left to right."""
+    """Return images of what a policy does, from left to right."""
     seconds, camera, seed = LEARNED[policy]
     trained = load_trained(Path(f'robots/{policy}.onnx'))
     with TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ def strip_of(policy: str) -> Image.Image:
 
 
 def picture_of(task: str) -> Image.Image:
-    """Return a picture of a task after three steps, with its name."""
+    """Return an image of a task after three steps, with its name."""
     env: Any = gymnasium.make(
         f'internutopia:InternUtopia/{task}-v0',
         render_mode='rgb_array',

@@ -5,7 +5,7 @@
 
 `rough`: bumps of a few centimetres around a flat place to start from, a sum of smooth random waves.
 `terrain`: patches to learn on, rows of rising difficulty: rings of steps, hills with slopes, and random ground.
-`course`: 20 m of random ground, a slope and stairs, one after the other, along x.
+`course`: 20 m of random ground, a slope and stairs, in sequence, along x.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Follows a tutorial from top to bottom, as a reader would, and keeps the pictures that its commands make.
+"""Follows a tutorial from top to bottom, as a reader would, and keeps the images that its commands make.
 
-    MUJOCO_GL=egl python tools/make_tutorials.py your_robot    writes the pictures of docs/tutorials/your_robot.md
+    MUJOCO_GL=egl python tools/make_tutorials.py your_robot    writes the images of docs/tutorials/your_robot.md
     python tools/make_tutorials.py your_robot --quick --out FOLDER    few updates and episodes, for tests
 
 Snippets run one after the other in an empty folder, in this process, and each command in one of its own, as a reader's
 do; blocks with `Saved as` below them are files there. A command that ends with `&` runs in the background from its
-first line of output on. A picture of the page has the name of the file that a command writes.
+first line of output on. An image of the page has the name of the file that a command writes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def follow(page: Path, quick: bool) -> None:
 
 
 def main() -> None:
-    """Follow the page that is named and write its pictures."""
+    """Follow the page that is named and write its images."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('page', choices=sorted(page.stem for page in (DOCS / 'tutorials').glob('*.md')))
     parser.add_argument('--quick', action='store_true', help='few updates and episodes')

@@ -1,4 +1,4 @@
-"""Pictures of the viewer's page for the documentation, `viewer*.png` and `teleoperation.png` in `docs/images`.
+"""Images of the viewer's page for the documentation, `viewer*.png` and `teleoperation.png` in `docs/images`.
 
 They need Chromium and the extra `dev`.
 
@@ -35,7 +35,7 @@ _PATIENCE = 400_000  # ms: without a GPU, a frame takes seconds
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Capture all images."""
     import_extensions()
     make_viewer_picture()
     make_scenes_picture()
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def make_viewer_picture() -> None:
-    """Let an H1 walk for a second, and take the picture of the paused run."""
+    """Let an H1 walk for a second, and capture the image of the paused run."""
     robot = H1RobotCfg(position=(-0.2, -0.8, 0.98), controllers=[move_by_speed_cfg])
     task = FiniteStepTaskCfg(scene_asset_path='scenes/warehouse.xml', robots=[robot], max_steps=1000)
     config = Config(simulator=SimConfig(physics_dt=1 / 240, substeps=4), env_num=4, task_configs=[task] * 4)
@@ -57,7 +57,7 @@ def make_viewer_picture() -> None:
 
 
 def make_scenes_picture() -> None:
-    """Pick one env after the other, each with a scene of its own."""
+    """Pick one env after the other, each with its own scene."""
     robot = JetbotRobotCfg(position=(0.0, 0.0, 0.03), controllers=[])
     scenes = ['warehouse.xml', 'rooms.xml', 'obstacles.usda', 'apartment.usda']
     tasks: list[TaskCfg] = [
@@ -87,7 +87,7 @@ def make_scenes_picture() -> None:
 
 
 def make_teleoperation_picture() -> None:
-    """Take the picture of a session that begins."""
+    """Capture the image of a session that begins."""
     config = read_run_file(EXAMPLE).config
     with (
         closing(Env(config)) as env,
@@ -99,7 +99,7 @@ def make_teleoperation_picture() -> None:
 
 
 def _photograph(url: str, run: Callable[[], object], file: Path) -> None:
-    """Save a picture of a page, while something runs that waits for it."""
+    """Save an image of a page, while something runs that waits for it."""
     running = threading.Thread(target=run)
     running.start()
     with _opened(url, (1100, 700)) as page:

@@ -42,7 +42,7 @@ def lines_by_room(modules: Iterable[str]) -> Counter[str]:
 
 
 def room_of(module: str) -> str:
-    """Return the top-level folder of a module, or module beside the folders; the extension is one room."""
+    """Return the top-level folder of a module, or module next to the folders; the extension is one room."""
     parts = module.split('.')
     return parts[1] if parts[0] == PACKAGES[0] and len(parts) > 1 else parts[0]
 

@@ -71,7 +71,7 @@ class FreeSpace(NamedTuple):
 
     Attributes:
         kind: `'doorway'`: from the floor to the lintel and from side to side, 0.9 m wide and 2 m high at least, and
-            1 m to both sides, but for the door itself in the `interaction` stage; `'below_table'`; `'bowl'` and
+            1 m to both sides, except for the door itself in the `interaction` stage; `'below_table'`; `'bowl'` and
             `'cupboard'`: a ball that starts in it stays on that.
         low, high: its corners [m].
         model: path of the table, bowl or cupboard; of the door in a doorway.
@@ -141,10 +141,10 @@ def write_home(
         size: `'home'` (500 models, a million triangles) or `'small'` (40 models, 60,000 triangles).
         seed: of everything that is chosen.
         preview: write all materials as UsdPreviewSurface; everything else is the same, names too.
-        links: what `Materials` beside a model, and `Materials` and `models` beside a stage are: symbolic links, or text
-            files with the path, as links become in some archives (USD does not find the models then).
+        links: kind of `Materials` next to a model, and `Materials` and `models` next to a stage: symbolic links, or
+            text files with the path, as links become in some archives (USD does not find the models then).
         layout: `'reorganised'`: materials in `Material/mdl`, models as `GRScenes_assets/<category>/<uid>/usd/<uid>.usd`
-            that call them `./Materials/...` all the same, without any link.
+            that call them `./Materials/...` anyway, without any link.
 
     Raises:
         OSError: the folder cannot be written, or has a home already.

@@ -1,4 +1,4 @@
-"""Model files of a home: one for each design, `/Root/Instance` with its groups and meshes, `/Root/Looks` beside it.
+"""Model files of a home: one for each design, `/Root/Instance` with its groups and meshes, `/Root/Looks` next to it.
 
 Lengths are centimetres, z is up. A mesh has its own material and hangs below a Mesh prim without points, in whose frame
 its points are.

@@ -71,7 +71,7 @@ def placed_box(bounds: Array, placed: Placed) -> Array:
 
 
 class Catalog:
-    """Designs of a home, each of which becomes a file; `make` makes them anew at any detail.
+    """Designs of a home, each of which becomes a file; `make` makes them again at any detail.
 
     Attributes:
         designs: at a detail of 1.

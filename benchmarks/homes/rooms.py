@@ -1,6 +1,6 @@
 """Rooms of a home: a rectangle cut into rooms, with a doorway in every cut, and the walls, floors and ceilings of that.
 
-All walls are one mesh of solid cells with openings, but for some rooms that are shells: sheets that face the room, with
+All walls are one mesh of solid cells with openings, except for rooms that are shells: sheets that face the room, with
 no solid wall behind them where two shells meet or outside is. Lengths in metres, z up, floors at z = 0.
 """
 
@@ -197,7 +197,7 @@ class _Grid:
         return np.all((points > low) & (points < high), axis=-1)
 
     def beside(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Cells beside, also over a corner in the plane, of the chosen ones."""
+        """Cells next to, also over a corner in the plane, of the chosen ones."""
         padded = np.pad(chosen, ((1, 1), (1, 1), (0, 0)))
         nx, ny, _ = chosen.shape
         return np.any([padded[i : i + nx, j : j + ny] for i in range(3) for j in range(3)], axis=0)

@@ -1,6 +1,6 @@
 """Small things, to stand on furniture: bowls, plates, bottles, pans, lamps, laptops, toys, books; in metres.
 
-They are of the categories that are movable in an `interaction` stage, but for books, vases and clocks.
+They are of the categories that are movable in an `interaction` stage, except for books, vases and clocks.
 """
 
 from __future__ import annotations

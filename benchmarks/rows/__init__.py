@@ -72,7 +72,7 @@ def run(
         out: folder that gets `bench.json` and `bench.md`; None saves nothing.
         quick: a few steps of small envs, to see that everything works; the figures mean nothing and no bound counts.
         rows: names of groups of rows (`ROWS`, or `warp.ROWS`); None means all.
-        backend: engine, `'mujoco'` or `'mujoco_warp'`, which has rows of its own.
+        backend: engine, `'mujoco'` or `'mujoco_warp'`, which has its own rows.
         device: device that `'mujoco_warp'` computes on.
 
     Returns:

@@ -71,7 +71,7 @@ def _row(env_num: int, quality: Quality, rounds: int) -> Row:
 
 
 class _Loop:
-    """Loop as written without this project: a renderer for each scene, data for each env, one after the other."""
+    """Loop as written without this project: a renderer for each scene, data for each env, in sequence."""
 
     def __init__(self, env: Env):
         world = mujoco_world(env.runner.world)

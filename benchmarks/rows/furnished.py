@@ -21,7 +21,7 @@ SCENE = 'scenes/apartment.usda'
 
 
 def furnished(quick: bool) -> list[Row]:
-    """Starting one env and many of a scene that is compiled anew each time; walls with and without the cache."""
+    """Starting one env and many of a scene that is compiled again each time; walls with and without the cache."""
     with tempfile.TemporaryDirectory() as folder, cache_at(Path(folder) / 'cache'):
         return [_many_envs(Path(folder), quick), _second_start(Path(folder), quick)]
 

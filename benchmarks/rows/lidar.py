@@ -1,4 +1,4 @@
-"""Lidar: what it costs beside the rays themselves."""
+"""Lidar: what it costs besides the rays themselves."""
 
 from __future__ import annotations
 

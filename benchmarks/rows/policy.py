@@ -27,7 +27,7 @@ _SUITE = 'InternUtopia/Tabletop'
 
 
 def policy(quick: bool) -> list[Row]:
-    """64 envs with two pictures of 224 x 224 each, and a policy that takes 100 ms for its answer."""
+    """64 envs with two images of 224 x 224 each, and a policy that takes 100 ms for its answer."""
     load_extensions()
     env_num, chunks, turns = (4, 1, 1) if quick else (64, 4, 3)
     side = 32 if quick else 224

@@ -33,7 +33,7 @@ def remote(quick: bool) -> list[Row]:
 
 
 def _without_ends(config: Config) -> Config:
-    """The same task, which goes on for ever, so that ten steps are ten steps for both."""
+    """The same task, which continues forever, so that ten steps are ten steps for both."""
     (task,) = config.task_configs
     assert task.learning is not None
     learning = task.learning.update(terminations=[])

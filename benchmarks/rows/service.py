@@ -50,7 +50,7 @@ class Load:
 
 
 def put_load_on(url: str, sessions: int, num_envs: int, step_size: int, seconds: float) -> Load:
-    """Step sessions of a server of cart-poles, each in a thread with a client of its own, one call after the other.
+    """Step sessions of a server of cart-poles, each in a thread with its own client, one call after the other.
 
     Args:
         url: of the server, whose limits must allow it.

@@ -70,7 +70,7 @@ class VectorEnvRace:
 
 
 def one_by_one(vectorize: Callable[..., Any], env: str) -> Maker:
-    """Gymnasium's envs of an id, each an object of its own, in one of its classes of vector envs."""
+    """Gymnasium's envs of an id, each its own object, in one of its classes of vector envs."""
 
     def make(stack: ExitStack, actions: NDArray[Any]) -> Contender:
         envs = vectorize([functools.partial(gymnasium.make, env)] * actions.shape[1])

@@ -26,7 +26,7 @@ from internutopia.rl import VectorEnv
 from internutopia_extension.configs.robots.h1 import h1_camera_cfg
 
 _TURN = 10  # steps
-_SIZE = 64, 64  # pixels of a picture
+_SIZE = 64, 64  # pixels of an image
 
 
 def h1(device: str, quick: bool) -> list[Row]:
@@ -103,7 +103,7 @@ def list_api(device: str, quick: bool) -> list[Row]:
 
 
 def cameras(device: str, quick: bool) -> list[Row]:
-    """Ray traced pictures of all envs, from the state to tensors."""
+    """Ray traced images of all envs, from the state to tensors."""
     env_num = 4 if quick else 4096
     sensor = h1_camera_cfg.update(resolution=_SIZE)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,11 @@
-"""GRScenes-100: 99 homes and shops as USD stages, taken one by one out of the dataset's archives.
+"""GRScenes-100: 99 homes and shops as USD stages, extracted one by one from the dataset's archives.
 
-A scene is its folder `scenes/<id>_usd` and what its stages refer to: models, materials, textures. All scenes of an
-archive share these. Every file appears at once and whole under its name, and the folder of the scene last: whatever
-stops `get_scene`, a scene that is there is complete, and the next call goes on with what is missing.
+A scene consists of its folder `scenes/<id>_usd` and the files that its stages refer to: models, materials, textures.
+All scenes of an archive share these files. Files are written atomically, the folder of the scene last. So if
+`get_scene` is interrupted, every existing scene is complete, and the next call downloads only the missing files.
 
-The archive's links (`Materials`, `models` beside a file that refers to `./Materials/...`) all lead to the folders of
-these names at its top, so a path that does not exist as it is written is searched there. Upper and lower case need
-not agree.
+The archive's links (`Materials`, `models` next to a file that refers to `./Materials/...`) all point to the
+top-level folders of these names, so a path that does not exist is searched there. Case is ignored.
 """
 
 from __future__ import annotations

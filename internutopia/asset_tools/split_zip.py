@@ -1,6 +1,6 @@
-"""Zip archive, whole or in parts (`a.z01`, `a.z02`, ..., `a.zip`), of which chosen files are read by byte ranges.
+"""Zip archive, whole or in parts (`a.z01`, `a.z02`, ..., `a.zip`); reads chosen files by byte ranges.
 
-Neither the archive nor its parts have to be on this machine: a `Part` is a size and a function that gives bytes. The
+Neither the archive nor its parts have to be on this machine: a `Part` is a size and a function that returns bytes. The
 table of contents is read once; then files that lie near each other are read together, in one range.
 
 The format is PKWARE's APPNOTE.TXT; `zipfile` reads it, but not across parts.
@@ -23,7 +23,7 @@ from typing_extensions import override
 _LOCAL = struct.Struct('<4s22xHH')  # header before a file's data: signature, lengths of name and extra field
 _ROOM_FOR_EXTRA = 256  # bytes of the extra field before the data, whose length only the header itself has
 _GAP = 1 << 18  # bytes between two files that are read along rather than requested again
-_RUN = 16 << 20  # bytes that are read in one range, but for larger files
+_RUN = 16 << 20  # bytes that are read in one range, except for larger files
 _TAIL = (1 << 16) + 128  # bytes at the end, where the table of contents is found
 _LOCATOR = struct.Struct('<4sLQL')  # of the Zip64 record: signature, its part, its place there, number of parts
 _END = struct.Struct('<4xH16x')  # record at the end: number of its part, from 0 on

@@ -1,7 +1,7 @@
 """Timing side by side, on a machine that does other things too.
 
 Contenders take turns of a few steps each, so that all of them meet the same disturbances. What counts is the median of
-the ratios of single turns; the quartiles beside it say how much the turns differed.
+the ratios of single turns; the quartiles next to it say how much the turns differed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def race(
     turn: int,
     before_turn: Callable[[], object] = lambda: None,
 ) -> Race:
-    """Let contenders run the same course in turns.
+    """Run the contenders on the same course, alternating.
 
     Args:
         contenders: what is timed, `step(k)` for the k-th step of a round.

@@ -1,9 +1,9 @@
 """Overhead of a step: what both APIs add to physics, and how much of the speed of many cores that leaves.
 
-Physics is shared out among cores, what an API adds is not: a step with `physics` seconds on one thread and `serial`
+Physics is spread over cores, the overhead of an API is not: a step with `physics` seconds on one thread and `serial`
 seconds outside it has on n cores the efficiency `(physics / n) / (physics / n + serial)`, Amdahl's law for a part that
-scales perfectly. `serial` is the step with physics left out, in states that stay as they are; all times are those of
-the processor, so that other work on the machine matters little.
+scales perfectly. `serial` is the step without physics, in states that do not change. All times are CPU times, so
+other work on the machine matters little.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _COLUMNS = {
     'cls': 'CLS',
     'collisions': 'collisions',
 }
-_FLASH_STEP = 0.25  # s that a step takes in a film of a robot that is teleported: 1 m/s
+_FLASH_STEP = 0.25  # s that a step takes in a video of a robot that is teleported: 1 m/s
 
 
 @command('evaluate {context.info_name} {source}')

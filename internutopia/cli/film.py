@@ -1,8 +1,8 @@
-"""Film: a video of the whole grid or of one env, in real time.
+"""Videos of the whole grid or of one env, in real time.
 
-Static parts are rendered when an episode starts; later pictures cost only their moving parts. They are
-those of `grid.render_tile`, but for parts of a few pixels (see `RenderRequest`). An env that has made no step
-since the last picture is not rendered again.
+Static parts are rendered when an episode starts; later images cost only their moving parts. They are
+those of `grid.render_tile`, except for parts of a few pixels (see `RenderRequest`). An env that has made no step
+since the last image is not rendered again.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class _Moving:
 
 
 class GridFilm:
-    """Film of the envs of a runner that hold an episode.
+    """Video of the envs of a runner that hold an episode.
 
     Args:
-        runner: runner of the envs; pictures must be `'fast'` ones.
+        runner: runner of the envs; images must be `'fast'` ones.
         pose: the camera, world frame.
         size: width and height [pixels].
     """
@@ -59,7 +59,7 @@ class GridFilm:
         self._ground = merge_parts([], [], size)
 
     def picture(self) -> Image:
-        """Render the current picture `(height, width, 3)`; NoOpenGLError if nothing can be rendered here."""
+        """Render the current image `(height, width, 3)`; NoOpenGLError if nothing can be rendered here."""
         slots = {env_id: slot for env_id, slot in enumerate(self._runner.envs) if slot is not None}
         if slots != self._slots:
             self._build(slots)
@@ -121,7 +121,7 @@ class Film:
     """Recorder of `env` into an `.mp4` or `.gif` file, by calls of `on_step()` after every step; a context manager.
 
     Args:
-        env: env to record; it is open as long as the film.
+        env: env to record; it is open as long as the video.
         path: the file.
         size: width and height [pixels]; None: 640 x 480.
         camera: None views all that is recorded from above a corner, or follows the robot if that is a single one;
@@ -174,7 +174,7 @@ class Film:
 
 
 def _pictures(env: Env, size: tuple[int, int], camera: str | None, env_id: int | None) -> Callable[[], Image]:
-    """Return a function that takes a picture."""
+    """Return a function that captures an image."""
     alone = env.num_envs == 1 and all(len(task.robots) == 1 for task in env.config.task_configs)
     of_all = env_id is None and (camera == TOP or (camera is None and not alone))
     if env.is_remote:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from internutopia.rl.training.gait_meter import Gait
 
 _MAX_VELOCITY = 10.0  # m/s and rad/s: more than any robot does
-_SECONDS = 10.0  # s, of a picture or video
+_SECONDS = 10.0  # s, of an image or video
 _NAMED = 4  # links, at most
 
 

@@ -220,7 +220,7 @@ def with_results(run_file: RunFile, out: Path, resume: bool | Literal['force'], 
     results = Path(config.results_file or out / 'results.jsonl')
     check_results(results, resume, overwrite)
     out.mkdir(parents=True, exist_ok=True)
-    # built anew, to be checked; not with `update`, which copies every task
+    # built again, to be checked; not with `update`, which copies every task
     config = type(config).model_validate({**dict(config), 'metrics_save_path': str(results), 'resume': resume})
     return RunFile(config, run_file.actions)
 

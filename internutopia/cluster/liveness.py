@@ -1,9 +1,9 @@
 """Watchdog that detects at once that a peer process has ended.
 
-A process that ends, in whatever way, closes its connections in that moment. So a connection is kept to each process
-that matters, over which nothing is sent. A machine that has lost its power closes nothing: it is probed now and then by
-the kernel (TCP keepalive), and counts as gone after about ten seconds. A process that is there and does nothing (it is
-stopped, or hangs) has to be queried: see `Inquiry`.
+When a process ends, for any reason, its connections are closed. So the watchdog keeps an idle connection to each
+process that matters. A machine that loses power closes nothing: the kernel probes it (TCP keepalive), and it counts as
+dead after about ten seconds. A process that is alive but does nothing (stopped, or hanging) has to be queried: see
+`Inquiry`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Packing of many small nested values into a few arrays, to send them to another process.
 
-Observations and actions of envs are dicts of small arrays, alike from env to env. `pack` puts the arrays that stand at
-the same place into one, with a row per env; Ray then moves it through shared memory. `unpack` gives the values back:
-dicts (with the order of their keys), lists and tuples of arrays, numbers, text and whatever else can be pickled. Arrays
-that come out are writable rows of a copy. Long lists of numbers, such as paths, are left whole.
+Observations and actions are dicts of small arrays, with the same structure in every env. `pack` stacks arrays at the
+same place into one, with a row per env; Ray then moves it through shared memory. `unpack` restores the values: dicts
+(in the order of their keys), lists and tuples of arrays, numbers, text and everything else that can be pickled.
+Unpacked arrays are writable rows of a copy. Long lists of numbers, such as paths, are sent as they are.
 
-A step changes nothing anywhere if one worker refuses its actions: all of them check first, which costs a call. Most
-controllers refuse an action for its signature only (shapes and types), or if it is not finite. What they took once in
-an env of the same task, they take again, so a `SignatureCache` saves the call.
+If one worker rejects its actions, the step changes nothing in any worker: all of them check first, which costs a call.
+Most controllers reject an action only for its signature (shapes and types), or if it is not finite. A signature that
+they accepted once in an env of the same task is accepted again, so a `SignatureCache` saves the call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from internutopia.util.layouts import LEAF, Layout, LayoutMismatchError, columns
 Column = NDArray[Any] | list[Any]
 
 _MAPPINGS, _SEQUENCES = (dict, OrderedDict), (list, tuple, StepResult)
-_MANY = 16  # items: a longer sequence of numbers is left whole, or each length would be a layout of its own
+_MANY = 16  # items: a longer sequence of numbers is left whole, or each length would be its own layout
 _DTYPE = attrgetter('dtype')
 
 

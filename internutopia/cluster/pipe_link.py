@@ -1,16 +1,16 @@
 """Pipe link: calls of a worker through pipes, from both ends, where it is on the machine of the main process.
 
-A call of a Ray actor takes milliseconds there and back, one through pipes microseconds. So Ray starts, places and ends
-workers, and calls those of other machines; one of this machine it calls once, to `serve`.
+A round trip to a Ray actor takes milliseconds, one through pipes microseconds. So Ray starts, places and ends workers,
+and calls those on other machines. A worker on this machine is called through Ray only once, to `serve`.
 
-Values are pickled, with arrays as they lie in memory, so that nothing is copied but the message itself.
+Values are pickled; arrays are sent from their own memory, so only the message itself is copied.
 
-Short messages go through the pipe. Long ones lie in memory that both processes have, and the pipe says so: it would
-take them page by page, and the longest in pieces, with a change of processes for each. A message is to be received
-before the next one is sent in the same direction: its memory is written anew. Where no memory can be had, long
-messages go through the pipe, too.
+Short messages go through the pipe. Long ones are written to shared memory and announced through the pipe, which would
+take them page by page, the longest in pieces, with a context switch for each. A message must be received before the
+next one is sent in the same direction, as its memory is reused. Without shared memory, long messages go through the
+pipe, too.
 
-A semaphore wakes a waiting process a little sooner, but does not say when the process at the other end has ended. A
+A semaphore wakes a waiting process a little sooner, but does not report that the process at the other end has ended. A
 socket takes more than twice as long as a pipe (`benchmarks/signals.py`).
 """
 
@@ -41,7 +41,7 @@ Part = bytes | bytearray | memoryview
 class MessagePipe:
     """The ends of two pipes, and memory of both directions: file descriptors that are closed with this object.
 
-    The process at the other end goes on until then.
+    The process at the other end continues until then.
     """
 
     def __init__(self, source: int, target: int, memories: tuple[int, int] | None = None):

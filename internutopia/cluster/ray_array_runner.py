@@ -1,8 +1,8 @@
 """Ray array runner: the envs of the array API in worker processes on a Ray cluster, stepped from here.
 
-It is to `rl.VectorEnv` what `ArrayRunner` is in one process, with the same numbers to the bit. Each worker steps,
-evaluates and restarts its envs; the queue of episodes and the results are here. So are the rows of all envs, of which
-each worker is sent its own, and sends them back.
+It serves `rl.VectorEnv` as `ArrayRunner` does in one process, with bitwise the same numbers. Each worker steps,
+evaluates and restarts its envs. This process has the episode queue, the results and the rows of all envs; each worker
+receives its own rows and sends them back.
 
 The episodes of a worker that dies go back to the queue, as in the list API; its envs are truncated with the reason.
 """
@@ -121,7 +121,7 @@ class RayArrayRunner:
         )
 
     def seed(self, seed: int | Sequence[int]) -> None:
-        """Start everything random, endless orders of episodes and the curriculum anew."""
+        """Start everything random, endless orders of episodes and the curriculum again."""
         self.queue.restart(combined_seed(seed))
         self.state.levels[:] = 0.0
 

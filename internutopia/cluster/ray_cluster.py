@@ -2,7 +2,7 @@
 
 A process has one connection to Ray, which its Envs share: the first one makes it, the last one that is closed ends it.
 A program that was connected to Ray before keeps its connection. A cluster that was started here ends with the
-connection, and with the process, however that ends; with it goes the folder of its logs and sockets, unless a process
+connection, and with the process, however it ends; with it goes the folder of its logs and sockets, unless a process
 of it has died, whose log may be needed.
 
 Ray does not survive its own death. When the GCS of the cluster or the raylet of this machine has ended, calls hang, and
@@ -371,7 +371,7 @@ def _session() -> tuple[str, str]:
 
 @contextmanager
 def _sockets_that_close() -> Iterator[None]:
-    """Context in which gRPC, which reads the setting once in a process, closes sockets in threads of its own.
+    """Context in which gRPC, which reads the setting once in a process, closes sockets in its own threads.
 
     Otherwise that is left to calls of Ray. After the last one there are none: each connection would leave two sockets.
     """

@@ -1,4 +1,4 @@
-"""Remote episodes and steps: the main process's record of what workers run, what has come of it, and what was lost.
+"""Remote episodes and steps: the main process's record of what workers run, its outcomes and losses.
 
 The queue, the results and what is known of every env are here, so the death of a worker costs nothing but the steps of
 its running episodes: they go back to the head of the queue, and their envs report `truncated` with the reason.
@@ -52,7 +52,7 @@ class LostEpisodes:
         self._deaths: Counter[int] = Counter()  # of workers, by the id of the episode that ran there
 
     def lose(self, running: Mapping[int, tuple[Episode, str | None, int]], reason: str) -> dict[int, tuple[str, bool]]:
-        """Put the running episodes of a dead worker back into the queue, but for those that are given up.
+        """Put the running episodes of a dead worker back into the queue, except for abandoned ones.
 
         Args:
             running: by env id, with the type of their task, and their steps.
@@ -125,7 +125,7 @@ class RemoteEpisodes:
         self._active.clear()
 
     def active(self, group: int) -> Mapping[int, int]:
-        """Return the envs of a group whose episode goes on in their worker, with the index of its task."""
+        """Return the envs of a group whose episode continues in their worker, with the index of its task."""
         if group not in self._active:
             envs = ((env_id, self.envs[env_id]) for env_id in self.groups[group])
             self._active[group] = {i: env.episode.task_index for i, env in envs if env and not (env.ended or env.lost)}
@@ -169,7 +169,7 @@ class RemoteEpisodes:
         return repeat_result(last)
 
     def on_worker_death(self, group: int, reason: str) -> None:
-        """Put the running episodes of a dead worker back into the queue, but for those that are given up."""
+        """Put the running episodes of a dead worker back into the queue, except for abandoned ones."""
         running: dict[int, tuple[Episode, str | None, int]] = {}
         for env_id in self.active(group):
             env, info = self[env_id], self.last[env_id].info or {}
@@ -183,7 +183,7 @@ class RemoteEpisodes:
 
 
 class RemoteSteps:
-    """Steps of groups of envs, each group in a worker of its own; results are written in the order of groups.
+    """Steps of groups of envs, each group in its own worker; results are written in the order of groups.
 
     Attributes:
         counts: number of steps of each group.
@@ -254,7 +254,7 @@ class RemoteSteps:
     def _take_in(self, groups: Sequence[int]) -> tuple[dict[int, StepResult], dict[int, Exception]]:
         """Wait for steps, and receive each while others are still made: results by env id, exceptions by group.
 
-        A step stays pending until it has come: after an interrupt it can be received later.
+        A step stays pending until it has arrived: after an interrupt it can be received later.
         """
         outcomes, errors = dict[int, StepResult](), dict[int, Exception]()
         records: dict[int, Sequence[EpisodeRecord]] = {}

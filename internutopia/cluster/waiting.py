@@ -1,8 +1,8 @@
-"""Waiting for workers: calls under way, and what happens to those that are not answered.
+"""Waiting for workers: pending calls, and the handling of calls without a reply.
 
 A worker that hangs is not dead, so nothing ends the wait for it. It is reported in warnings, at growing intervals, and
-killed if a `step_timeout` says so. Only time counts in which this process has waited: not what it does in between, nor
-what the machine sleeps.
+killed after a `step_timeout`. Only the time that this process spends waiting counts, not its own work in between, nor
+the time that the machine sleeps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def settled(self) -> bool:
-        """True if nothing more will come through the link: the answer has come, or its message was interrupted."""
+        """True if nothing more will come through the link: the answer has arrived, or its message was interrupted."""
         return self.answer != () or (self.link is not None and not self.link.intact)
 
 

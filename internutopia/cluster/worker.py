@@ -1,9 +1,9 @@
-"""Worker of a distributed run: the world, tasks and robots of some of the envs, in a process of their own.
+"""Worker of a distributed run: the world, tasks and robots of some of the envs, in their own process.
 
 A worker uses the ids that its envs have in the whole run, so that names, places on the grid and error messages
-are those of a run in one process. Changes come in two calls: the first one checks (`prepare`, `validate`), the second
-one changes (`reset`, `step`). The second is made only if the first went well in all workers, so a mistake in the envs
-of one worker changes nothing in any.
+are the same as in one process. Changes are made in two calls: the first checks (`prepare`, `validate`), the second
+makes the change (`reset`, `step`). The second is made only if the first succeeded in all workers, so an invalid input
+for one worker changes nothing in any.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Worker(PipeServer):
         return self.runner.simulator.camera_pose(camera, size, box)
 
     def render_tile(self, pose: CameraPose, size: tuple[int, int], shown: Sequence[int]) -> Any:
-        """Render a camera's picture of the envs here, of those that are `shown` in the whole picture."""
+        """Render a camera's image of the envs here, of those that are `shown` in the whole image."""
         return self.runner.simulator.render_tile(pose, size, shown)
 
     def get_state(self, env_ids: Sequence[int]) -> SceneState:

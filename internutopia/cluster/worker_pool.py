@@ -17,7 +17,7 @@ from internutopia.util import log
 
 _START_WARNING_INTERVAL = 30.0  # s between two warnings while a new worker gives no sign of life
 _LINK_INTERVAL = 0.2  # s between two checks that a worker serves a link
-_MAX_SPAWNS = 5  # processes that may die one after the other before a worker is ready
+_MAX_SPAWNS = 5  # processes that may die in sequence before a worker is ready
 
 
 class WorkerDiedError(RuntimeError):
@@ -29,7 +29,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class WorkerPool:
-    """Pool of workers by number, of which each has a group of envs.
+    """Pool of workers by number, each with a group of envs.
 
     Args:
         worker_class: of the workers; has a method `set_up`, which gets what `make_spec` and `set_up_arguments` gave,
@@ -101,7 +101,7 @@ class WorkerPool:
         return [call.worker for call in self._patience.wait(calls.values(), int(block))]
 
     def call_each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of workers, each with arguments of its own, and wait; see `gather`."""
+        """Call a method of workers, each with its own arguments, and wait; see `gather`."""
         return self.gather({worker: self.call_async(worker, method, *own) for worker, own in arguments.items()})
 
     def gather(self, calls: Mapping[int, Call]) -> dict[int, Any]:

@@ -24,7 +24,7 @@ class EpisodeTrace:
         dt: time between two rows [s].
         rows: of each robot, position [m], orientation and joint positions, `7 + dof` numbers, at the start and after
             each step.
-        end: how it ended; empty as long as it goes on.
+        end: how it ended; empty as long as it continues.
         metrics: its metrics at the end.
     """
 

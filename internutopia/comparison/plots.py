@@ -1,4 +1,4 @@
-"""Picture of a comparison, with matplotlib: trials of robots and paths of episodes, a line for each engine."""
+"""Image of a comparison, with matplotlib: trials of robots and paths of episodes, a line for each engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLORS = ('#0072b2', '#d4380d', '#00875a', '#8e44ad', '#00a3bf', '#a0522d')
-_STYLES = ('-', '--', ':')  # of the engines, one after the other
+_STYLES = ('-', '--', ':')  # of the engines, in sequence
 _WIDTHS = (2.2, 1.2, 1.2)
 _MOST = 4  # joints in a panel, those that differ most
 _MOST_LINES = 6  # robots of episodes that are shown

@@ -3,7 +3,7 @@
     trials = run_trials(robot, SimConfig(backend='physx'))
     print(trials.figures['fall: acceleration [m/s²]'], trials.joints['knee']['rise time [s]'])
 
-Each trial has envs of its own, in which the robot is alone on a plane, and is recorded in time steps of the physics.
+Each trial has its own envs, in which the robot is alone on a plane, and is recorded in time steps of the physics.
 Drives hold the start positions of the joints. Figures are NaN where the simulation diverged.
 """
 
@@ -192,7 +192,7 @@ def _swing(simulator: SimConfig, held: RobotSpec) -> Floats:
 def _inertias(simulator: SimConfig, held: RobotSpec, dof: int) -> Floats:
     """Return the inertia [kg·m² or kg] that each joint feels: an effort on it, by the acceleration in one time step.
 
-    Each joint has an env of its own. One more has no efforts: what else accelerates joints is subtracted.
+    Each joint has its own env. One more has no efforts: what else accelerates joints is subtracted.
     """
     with _Envs(simulator, held, dof + 1) as envs:
         view, dt = envs.view, float(simulator.physics_dt)
@@ -213,7 +213,7 @@ def _inertias(simulator: SimConfig, held: RobotSpec, dof: int) -> Floats:
 def _steps(
     simulator: SimConfig, held: RobotSpec, joints: dict[str, dict[str, float]]
 ) -> tuple[dict[str, dict[str, float]], dict[str, Floats]]:
-    """Return figures and traces of the responses of drives to a step of their targets, each in an env of its own.
+    """Return figures and traces of the responses of drives to a step of their targets, each in its own env.
 
     Joints with stiffness get another position, those with nothing but damping another velocity.
     """

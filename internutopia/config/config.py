@@ -38,41 +38,41 @@ class RayDistributionCfg(DistributionCfg):
     type: str = 'ray'
     head_address: str | None = None
     """Ray cluster to join: address of its head (`host:port`), or `'auto'` for one that runs on this machine. None means
-    the one that the environment variable `RAY_ADDRESS` names, or else a new one on this machine for this run alone."""
+    the one in the environment variable `RAY_ADDRESS`, or else a new one on this machine for this run alone."""
     episode_retries: NonNegativeInt = Field(default=3, le=MAX_COUNT)
-    """Number of times that an episode is run again after its worker died; then it is recorded with the error."""
+    """Number of times that an episode is retried after its worker died; then it is recorded with the error."""
     step_timeout: Annotated[FiniteFloat, Field(ge=1)] | None = None
     """Time limit of a call (`step`, `reset`, `render`, ...) to a worker [s], 1 or more; a worker that takes longer is
-    killed and replaced like one that died. It must be longer than the slowest call, which may be a `reset` that
-    compiles a scene. None waits for as long as it takes, with warnings."""
+    killed and replaced like a dead one. It must be longer than the slowest call, which may be a `reset` that
+    compiles a scene. None waits without a limit, with warnings."""
     working_dir: PathStr | None = None
-    """Folder that the workers get a copy of and run in; None means the current one, without a copy."""
+    """Folder that workers run in a copy of; None means the current one, not copied."""
 
 
 class Config(BaseCfg):
-    """A run: how to simulate, how many envs, and the episodes to go through.
+    """A run: simulation settings, number of envs, and the list of episodes.
 
-    Building one checks it, and keeps the task configs that it is given without changing them.
+    It is validated when it is created, and never changes the task configs that it is given.
     """
 
     simulator: SimConfig = Field(default_factory=SimConfig)
     """Time steps, physics engine and machine."""
     env_num: Count = Field(default=1, le=MAX_ENVS)
-    """Number of envs that run side by side; per process, when the run is distributed."""
+    """Number of envs that run in parallel; in a distributed run, per process."""
     env_offset_size: Spacing = 5.0
-    """Distance between neighbouring envs on the grid, m. With `'auto'`, no scene reaches into another one, and it is at
-    least 5 m: the scenes of all tasks are read when the Env is made, whose `config` has the number."""
+    """Distance between neighbouring envs on the grid, m. `'auto'` keeps scenes from overlapping, with at
+    least 5 m: it reads the scenes of all tasks when the Env is created, whose `config` has the number."""
     metrics_save_path: PathStr | None = 'console'
     """Destination of episode results: `'console'`, a file (one JSON line each), or nowhere (`'none'` or None)."""
     resume: bool | Literal['force'] = False
-    """Go on with the run whose results are in the file `metrics_save_path`: episodes that have one are left out.
-    A run of another config is refused, unless it is `'force'` (`docs/long_runs.md`)."""
+    """Continue the run whose results are in the file `metrics_save_path`: episodes with a result are skipped.
+    The run of a different config is rejected, unless this is `'force'` (`docs/long_runs.md`)."""
     task_configs: list[TaskCfg] = Field(max_length=MAX_EPISODES)
     """The episodes, at least one."""
     episode_order: Literal['once', 'cycle', 'shuffle'] = 'once'
-    """Each episode once in list order, or without an end: in list order again and again, or shuffled anew each time."""
+    """Each episode once in list order; or endless, in list order (`'cycle'`) or reshuffled in each round."""
     seed: Seed | None = None
-    """Seed of everything random, the shuffling of episodes included; None means a different order each time."""
+    """Seed of all random numbers, including the shuffling of episodes; None means a different order each time."""
     compat: Version = Field(default_factory=version_of_process, validate_default=True)
     """Version whose behaviour applies where 2.x differs (`docs/porting.md`); default: environment variable
     INTERNUTOPIA_COMPAT."""

@@ -30,27 +30,27 @@ class ObservationTermCfg(TermCfg):
     """Part of the observation, changed in this order: delay, noise, clip, scale."""
 
     scale: FiniteFloat | list[FiniteFloat] = 1.0
-    """Factor; one number, or one for each element."""
+    """Factor; one number, or one per element."""
     clip: PositiveFloat | None = None
     """Largest absolute value before scaling; None means no limit."""
     noise: NonNegativeFloat = 0.0
     """Half width of uniform noise, in the unit of the term."""
     delay: NonNegativeInt = Field(default=0, le=MAX_DELAY)
-    """Age of the value, in env steps; the first value of an episode is repeated until there are older ones."""
+    """Delay of the value, in env steps; the first value of an episode is repeated until older ones exist."""
 
 
 class ObservationGroupCfg(BaseCfg):
-    """A named part of the observation: terms side by side, and their values in the steps before."""
+    """A named part of the observation: concatenated terms, with a history."""
 
     terms: Annotated[list[ObservationTermCfg], Field(min_length=1)]
-    """The group, part by part."""
+    """Terms of the group, in order."""
     history_length: Count = Field(default=1, le=MAX_DELAY)
-    """Number of steps that are shown, the last one included, oldest first; the first value of an episode is repeated
-    until there are older ones."""
+    """Number of steps in the history, including the current one, oldest first; the first value of an episode is
+    repeated until older ones exist."""
     stacked: bool = False
-    """True gives `(history_length, k)`, False lays the steps side by side, `(history_length * k,)`."""
+    """True has shape `(history_length, k)`, False concatenates the steps, `(history_length * k,)`."""
     noise: bool = True
-    """False leaves out the noise of the terms."""
+    """False disables the noise of the terms."""
 
 
 class PictureGroupCfg(BaseCfg):
@@ -59,15 +59,15 @@ class PictureGroupCfg(BaseCfg):
     camera: str
     """Name of the robot's camera sensor, which defines the size of the image."""
     data: Literal['rgb', 'depth', 'semantic_segmentation', 'instance_segmentation'] = 'rgb'
-    """Content, see the term `camera`: colours in three channels; in one, ids or distances, 255 being `max_depth`."""
+    """Content, see the term `camera`: three channels of colour, or one of ids or distances (255 is `max_depth`)."""
     max_depth: PositiveFloat = 10.0
     """Largest distance in the image, m."""
     categories: list[str] | None = None
-    """Of the semantic segmentation: categories whose pixels are 1, 2, ...; None means ids, which scenes differ in."""
+    """For semantic segmentation: categories whose pixels are 1, 2, ...; None means ids, which differ between scenes."""
     layout: Literal['hwc', 'chw'] = 'hwc'
     """Order of the axes: channels last, or first."""
     history_length: Count = Field(default=1, le=MAX_DELAY)
-    """Number of images, including the last one, that are stacked along the channels, oldest first."""
+    """Number of images, including the current one, stacked along the channels, oldest first."""
 
 
 ObservationGroups = dict[str, list[ObservationTermCfg] | ObservationGroupCfg | PictureGroupCfg]
@@ -106,17 +106,17 @@ class ActionCfg(BaseCfg):
     """Mapping from an action to the commands of the robot's controller."""
 
     controller: str
-    """Name of the robot's controller that gets it."""
+    """Name of the robot's controller."""
     scale: PositiveFloat | dict[str, PositiveFloat] | None = None
-    """The controller gets `offset + scale * action`, and actions lie around -1..1; None means the action as it is. One
-    number, or one for each of a joint controller's joints, by name."""
+    """The controller gets `offset + scale * action`, and actions are around -1..1; None passes the action unscaled. One
+    number, or one per joint of a joint controller, by name."""
     offset: float | Literal['home'] = 0.0
     """Added to scaled actions; `'home'` means the initial joint positions of a joint controller's joints."""
     choices: Annotated[list[list[FiniteFloat]], Field(min_length=1)] | None = None
-    """Rows of actions to choose from, for learners of discrete actions: their action is the number of a row. None means
-    that actions are numbers."""
+    """Rows of actions, for learners with discrete actions: their action is the index of a row. None means continuous
+    actions."""
     repeat: Count = Field(default=1, le=MAX_SUBSTEPS)
-    """Steps of the physics world, each commanded by the controller anew, that make one step of the learner."""
+    """Number of physics world steps per step of the learner; the controller runs before each."""
 
     @model_validator(mode='after')
     def _check_choices(self) -> Self:
@@ -131,7 +131,7 @@ class ActionCfg(BaseCfg):
 
 
 class ElevationCfg(BaseCfg):
-    """Grid of points at which the height of the ground is sampled, once, for the terms that use it."""
+    """Grid of points at which the ground height is sampled once, for terms that use it."""
 
     x: tuple[FiniteFloat, FiniteFloat]
     """Range along x, env frame, m."""
@@ -156,39 +156,38 @@ class LearningCfg(BaseCfg):
     """Learning task of the array API: observations, actions, rewards, ends."""
 
     robot: str | None = None
-    """Name of the robot that learns; None where tasks have a single one. Others get no actions."""
+    """Name of the robot that learns; None if tasks have only one. Others get no actions."""
     action: ActionCfg
     """Mapping from actions to commands."""
     clip_actions: bool | PositiveFloat = False
-    """True clips actions to the limits of the action space, a number to values of at most that size; False takes them
-    as they are."""
+    """True clips actions to the limits of the action space, a number x to -x..x; False does not clip."""
     observations: list[ObservationTermCfg] | ObservationGroups
-    """The observation, part by part, as one array; or groups by name. Several give a dict of arrays, but for the group
-    `critic` and those that begin with `critic/`, which are for critics only."""
+    """The terms of the observation, concatenated into one array; or groups by name. Several groups form a dict of
+    arrays, without `critic` and names that begin with `critic/`, which are for critics only."""
     critic_observations: list[ObservationTermCfg] = []
-    """Observations of the critic, in addition to those of the policy; not with named groups."""
+    """Critic observations, in addition to the policy's; not with named groups."""
     rewards: list[RewardTermCfg] = []
-    """Terms of the reward, which are added up."""
+    """Terms of the reward, which are summed."""
     terminations: list[TerminationTermCfg] = []
-    """Ends of an episode, in addition to `max_episode_steps` and those of the task."""
+    """Terminations of an episode, in addition to `max_episode_steps` and the task's own."""
     commands: dict[str, CommandTermCfg] = {}
     """Commands by name."""
     randomizations: list[RandomizationTermCfg] = []
     """Quantities that differ between envs."""
     elevation: ElevationCfg | None = None
-    """The ground, where it is not level; None means at height 0 everywhere."""
+    """Sampling of the ground, if it is not level; None means height 0 everywhere."""
     metrics: dict[str, TermCfg] = {}
-    """Figures of an episode, by the name that they have in its result and in `info` when it ends."""
+    """Metrics of an episode, by their name in its result and in `info` when it ends."""
     curricula: list[TermCfg] = []
     """Terms that change the task as learning progresses; each is called with the envs whose episodes ended."""
     on_nan: Literal['error', 'cut'] = 'error'
-    """Handling of a number that is not finite in a reward or observation (the critic's included): an error that names
-    term, env and step; or its episode is cut, the env fails as if its simulation had diverged, and others go on."""
+    """Handling of non-finite numbers in a reward or observation (including the critic's): an error that names term, env
+    and step; or the episode is cut: the env fails as if its simulation had diverged, and others continue."""
     compiled: bool | Literal['auto'] = 'auto'
-    """True if controllers, observations, rewards and ends are compiled to machine code: a step takes less time outside
-    physics, the first one up to half a second more. Observations and rewards may differ from what is computed otherwise
-    by what float32 rounds. `'auto'`: where llvmlite is installed and the engine allows it; what is not compiled is
-    logged as information, with True as a warning."""
+    """True if controllers, observations, rewards and terminations are compiled to machine code: steps take less time
+    outside physics, the first one up to half a second more. Observations and rewards may differ from uncompiled ones by
+    float32 rounding. `'auto'`: if llvmlite is installed and the engine allows it. Parts that are not compiled are
+    logged, as information, or as a warning with True."""
 
     @model_validator(mode='after')
     def _check_groups(self) -> Self:

@@ -20,7 +20,7 @@ class SensorCfg(TypedCfg):
     type: str
     """Registered name of the sensor class."""
     enable: bool = True
-    """True if the sensor runs; one that is switched off costs nothing and has no observation."""
+    """True if the sensor runs; a disabled one costs nothing and has no observation."""
 
     @property
     def is_on(self) -> bool:
@@ -55,9 +55,9 @@ class MimicCfg(BaseCfg):
     """Target of a joint that follows others: `offset` plus the sum of `multipliers` times their targets."""
 
     multipliers: dict[str, FiniteFloat] = {}
-    """Factors by the names of the joints that it follows; none for a joint that is held at `offset`."""
+    """Factors by name of the joints that it follows; empty for a joint that is held at `offset`."""
     offset: FiniteFloat = 0.0
-    """Target where those of the others are 0, rad or m."""
+    """Target when the targets of the other joints are 0, rad or m."""
 
 
 class RobotCfg(TypedCfg):

@@ -52,40 +52,40 @@ class PhysxCfg(BaseCfg):
     """
 
     gpu_found_lost_pairs_capacity: Count | None = None
-    """Pairs of bodies that come near one another or part in a time step."""
+    """Pairs of bodies that start or stop being close to each other in a time step."""
     gpu_found_lost_aggregate_pairs_capacity: Count | None = None
-    """The same of colliders within articulations that are near one another."""
+    """The same for colliders within articulations that are close to each other."""
     gpu_total_aggregate_pairs_capacity: Count | None = None
-    """Pairs of articulations, and of one and another body, that are near one another."""
+    """Pairs of articulations, or of an articulation and a body, that are close to each other."""
     gpu_max_rigid_contact_count: Count | None = None
-    """Points of contact."""
+    """Contact points."""
     gpu_max_rigid_patch_count: Count | None = None
-    """Patches of contact: points that share a normal."""
+    """Contact patches: points that share a normal."""
     gpu_collision_stack_size: Bytes | None = None
-    """Memory of the search for contacts, bytes; None is PhysX's 64 MiB."""
+    """Memory for collision detection, bytes; None is PhysX's 64 MiB."""
     gpu_heap_capacity: Bytes | None = None
-    """Memory that PhysX starts with, bytes; None is its 64 MiB. It takes more if it has to."""
+    """Initial memory of PhysX, bytes; None is its 64 MiB. It allocates more if necessary."""
     gpu_temp_buffer_capacity: Bytes | None = None
-    """Memory of intermediate results, bytes; None is PhysX's 16 MiB."""
+    """Memory for intermediate results, bytes; None is PhysX's 16 MiB."""
 
 
 class AssetLimitsCfg(BaseCfg):
-    """Limits on model files (scenes, robots, objects); a file beyond one is an error that names the file and the limit.
+    """Limits on model files (scenes, robots, objects); a file beyond one raises an error that names both.
 
     Sizes are checked before MuJoCo's and USD's readers open a file. `time` and `memory` are for files of unknown
-    origin: with one of them, files are first read and compiled in a process of its own, so that one that hangs or
-    crashes a reader is an error, too.
+    origin: with one of them, files are first read and compiled in a separate process, so a file that hangs or
+    crashes a reader raises an error, too.
     """
 
     time: PositiveFloat | None = None
-    """Time that reading and compiling the files of a task may take in a process of its own, s; with the decomposition
-    of concave meshes, if that is not cached. None is no limit."""
+    """Time that reading and compiling the files of a task may take in a separate process, s; including the
+    decomposition of concave meshes, if it is not cached. None is no limit."""
     memory: Count | None = None
     """Memory limit of this process, bytes, in addition to its initial memory. None is no limit; only on Linux."""
     file_size: Count = 4 * 2**30
     """Size of a file, bytes."""
     text_size: Count = 512 * 2**20
-    """Size of a file of XML (MJCF, URDF, DAE) or of an OBJ mesh, bytes; in memory they are many times as large."""
+    """Size of a file of XML (MJCF, URDF, DAE) or of an OBJ mesh, bytes; in memory, it is many times as large."""
     depth: Count = 1000
     """Nesting depth of XML elements, prims and links of a robot."""
     elements: Count = 1_000_000
@@ -93,9 +93,9 @@ class AssetLimitsCfg(BaseCfg):
     copies: Count = 50_000
     """Elements that `replicate`, `attach` and `flexcomp` in an MJCF file, and in the models it attaches, expand to."""
     prims: Count = 1_000_000
-    """Prims of a USD stage, with those that references and instancers bring."""
+    """Prims of a USD stage, including those from references and instancers."""
     pixels: Count = 2**27
-    """Pixels of an image, points of a height field, numbers that an MJCF file sets aside (`size`)."""
+    """Pixels of an image, points of a height field, numbers that an MJCF file reserves (`size`)."""
 
     @property
     def own_process(self) -> bool:
@@ -121,13 +121,13 @@ class SimConfig(BaseCfg):
     max_timestep: Seconds = 1 / 200
     """Longest time step of the engine, s, written like `physics_dt`.
 
-    A longer physics step is computed in as many equal parts as it takes: by default, 1/60 s in four of 1/240 s. Nothing
-    else changes with it. Contacts need this: what moves by its own size in one go is not stopped by a wall.
+    A longer physics step is split into equal time steps: by default, 1/60 s into four of 1/240 s. Nothing else changes.
+    Contacts need short steps: a wall does not stop an object that moves by its own size in one step.
     """
     contact: ContactCfg = ContactCfg()
-    """Contact settings, where they should not follow from the models."""
+    """Contact settings that override those of the models."""
     physx: PhysxCfg = PhysxCfg()
-    """Sizes of PhysX's buffers on a GPU, where they should not follow from scenes and number of envs."""
+    """Sizes of PhysX's buffers on a GPU that override those computed from scenes and number of envs."""
     asset_limits: AssetLimitsCfg = AssetLimitsCfg()
     """Limits on the size of model files, and on the time and memory of reading them."""
     rendering_dt: Seconds = 1 / 60
@@ -135,15 +135,15 @@ class SimConfig(BaseCfg):
     rendering_interval: NonNegativeInt | None = Field(default=None, le=MAX_COUNT)
     """A frame is rendered every `rendering_interval + 1` steps; None means 5."""
     render_quality: Literal['plain', 'fast', 'full'] = 'fast'
-    """Rendering quality: `'fast'` without shadows, reflections and smooth edges, `'plain'` without textures and sky,
-    too, and with coarser round shapes, or `'full'`."""
+    """Rendering quality: `'full'`; `'fast'` without shadows, reflections and antialiasing; or `'plain'`, also without
+    textures and sky, and with coarser round shapes."""
     renderer: Literal['auto', 'opengl', 'raytrace'] = 'auto'
     """Renderer of the robots' cameras: OpenGL on the host, or with `'mujoco_warp'` a ray tracer on the device;
     `'auto'` takes the latter on a GPU, and RTX with `'isaac_sim'`."""
     use_fabric: bool = False
     """True if Isaac Sim keeps the scene in Fabric; other backends ignore it."""
     headless: bool = True
-    """True if Isaac Sim runs without a window; other backends open none, and log that once if it is False."""
+    """True if Isaac Sim runs without a window; other backends never open one, and log this once if it is False."""
     webrtc: bool = False
     """True if Isaac Sim streams its window over WebRTC; other backends ignore it."""
     native: bool = False
@@ -152,21 +152,21 @@ class SimConfig(BaseCfg):
     """Physics engine: MuJoCo on the CPU, MuJoCo Warp on an NVIDIA GPU (extra `gpu`), NVIDIA's PhysX (extra `physx`),
     or the same in Isaac Sim."""
     device: str = 'cpu'
-    """Device the engine computes on: `'cpu'`, or a GPU such as `'cuda:0'`, but for `'mujoco'`."""
+    """Device the engine computes on: `'cpu'`, or a GPU such as `'cuda:0'`, except for `'mujoco'`."""
     substeps: Count = Field(default=1, le=MAX_SUBSTEPS)
     """Physics steps per env step: one `step` advances time by `substeps * physics_dt`."""
     threads: Count | None = Field(default=None, le=MAX_THREADS)
     """Threads of the CPU engine; None means one per core."""
     scene_cache: Bytes = 256 << 20
-    """Memory for compiled scenes that may be used again, bytes, or text such as `'2GiB'`; 256 MiB.
+    """Memory for compiled scenes that may be reused, bytes, or text such as `'2GiB'`; 256 MiB.
 
-    Scenes that no env runs are kept for later episodes and Envs, those used last first. With less than the scenes in
-    rotation need, they are compiled again each time they come, and a warning says so. There is one cache in a process,
-    of the size that the Env made last gives it.
+    Scenes that no env runs are kept for later episodes and Envs, most recently used first. If the scenes in rotation
+    do not fit, they are compiled again each time, and a warning says so. Each process has one cache, whose size is set
+    by the latest Env.
     """
     omni_compat: bool = False
-    """True if an Env makes modules of Isaac Sim importable that extension packages use (`internutopia.compat`); with
-    `Config(compat='2.x')` it does so in any case."""
+    """True if an Env makes the Isaac Sim modules importable that extension packages use (`internutopia.compat`);
+    `Config(compat='2.x')` always does."""
 
     @property
     def has_tensors(self) -> bool:

@@ -13,7 +13,7 @@ __all__ = ['MetricCfg', 'ObjectCfg', 'RewardCfg', 'RobotCfg', 'TaskCfg']
 
 
 class ObjectCfg(TypedCfg):
-    """A thing in the scene that is not a robot. Subclasses refuse unknown fields; `ObjectCfg` itself keeps them."""
+    """An object in the scene that is not a robot. Subclasses refuse unknown fields; `ObjectCfg` itself keeps them."""
 
     name: str
     """Name of the object, unique among the objects and robots of its task."""
@@ -77,8 +77,8 @@ class TaskCfg(TypedCfg):
     scene_orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     """Orientation of the scene (w, x, y, z), env frame."""
     decompose_scene: bool = False
-    """True if concave meshes of a URDF or MJCF scene that do not move collide as convex parts and stay hollow, not as
-    their convex hulls. USD scenes say so themselves."""
+    """True if static concave meshes of a URDF or MJCF scene collide as convex parts, and so stay hollow, instead of as
+    convex hulls. USD files have their own setting."""
     robots: list[RobotCfg] = []
     """Robots; every task of a `Config` has the same robot types in the same order."""
     objects: list[ObjectCfg] = []

@@ -56,7 +56,7 @@ class TypedCfg(BaseCfg):
         if TypedCfg in cls.__bases__:
             cls._classes = {}
         elif isinstance(name := cls.model_fields['type'].default, str):
-            # A class that is defined again (module or notebook cell run anew) takes the place of its former self.
+            # A class that is defined again (module or notebook cell run again) takes the place of its former self.
             cls._classes.setdefault(name, {})[f'{cls.__module__}.{cls.__qualname__}'] = cls
 
     @classmethod

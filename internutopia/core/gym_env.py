@@ -72,9 +72,9 @@ class GymEnv(gymnasium.Env):
     Args:
         config: what to run, with `env_num=1`, one process, and at most one robot a task; ValueError otherwise.
         render_mode: return value of `render`, see `internutopia.core.runner.env_pictures`; None for nothing.
-        width: of pictures [pixels].
-        height: of pictures [pixels].
-        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot.
+        width: of images [pixels].
+        height: of images [pixels].
+        camera: camera of the images, see `internutopia.core.runner.env_cameras`; None follows the robot.
     """
 
     RESET_INFO_TASK_CONFIG = 'task_config'

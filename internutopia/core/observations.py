@@ -1,7 +1,7 @@
 """Observations and results of a step: nested dicts of arrays, which the list API fills when they are read.
 
-A step copies the arrays of a batched robot once (`ObservedRows`). An env's dict is made from its rows when somebody
-opens it: an observation that nobody reads costs next to nothing, and one that is kept never changes.
+A step copies the arrays of a batched robot once (`ObservedRows`). An env's dict is filled from its rows when it is
+first read: an unread observation costs next to nothing, and a kept one never changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ReadRows(Sequence[Any]):
     """Sequence with an entry for each env, made when it is read, as few are; a step keeps what it is made from.
 
     Args:
-        kept: one entry per env, which nobody changes.
+        kept: one entry per env, which must not be changed.
         make: returns a new value for an entry.
     """
 

@@ -256,7 +256,7 @@ class Env:
         """Let time pass without commands; episodes do not count these steps.
 
         Raises:
-            ValueError: `steps <= 0`, or neither rendering nor physics is asked for.
+            ValueError: `steps <= 0`, or neither rendering nor physics is requested.
         """
         self._check_open('warm_up')
         if steps <= 0:
@@ -291,7 +291,7 @@ class Env:
 
     @reading
     def get_state(self, env_ids: Sequence[int] | None = None) -> SceneState:
-        """Return the full state of some envs, to continue from there later, to the bit; plain data that can be pickled.
+        """Return the full state of some envs, to continue bitwise identically later; plain data that can be pickled.
 
         What it holds is described in `internutopia.core.runner.state`.
 

@@ -29,7 +29,7 @@ def make_parser(module: str, description: str | None, steps: int | None = 40 * _
         module: name of the demo's module.
         description: its docstring, shown as it is.
         steps: after how many steps it ends, if nothing else ends it; None for a demo that is moved by a person, which
-            goes on for as long as there is a terminal.
+            continues for as long as there is a terminal.
     """
     if steps is None and not (sys.stdin and sys.stdin.isatty()):
         steps = _UNATTENDED

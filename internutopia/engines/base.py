@@ -91,8 +91,8 @@ class World(ABC):
     substeps: int  # of one step
     times: NDArray[np.float64]  # (env_num,) [s], since the episode's start
     version: int  # grows whenever any state may have changed
-    picture_seconds: float = 0.0  # [s], that cameras of robots have spent on pictures
-    keeps_frames: bool = False  # True if pictures that are read directly stay as they are from frame to frame
+    picture_seconds: float = 0.0  # [s], that cameras of robots have spent on images
+    keeps_frames: bool = False  # True if images that are read directly stay as they are from frame to frame
     stepped: int = 0  # how much of `version` is steps
     arrays: ArrayMaker  # of the kind that views give and take
     write_mask: Any = None  # of the envs that setters change, see `DeviceWorld.masked_writes`; None for all
@@ -103,7 +103,7 @@ class World(ABC):
 
     @property
     def frame_due(self) -> bool:
-        """True if cameras take new pictures for the observations that are made now."""
+        """True if cameras capture new images for the observations that are made now."""
         return self._frame_due
 
     @frame_due.setter
@@ -113,7 +113,7 @@ class World(ABC):
 
     @property
     def picture_version(self) -> int:
-        """Number that changes whenever a camera that is read directly has a new picture.
+        """Number that changes whenever a camera that is read directly has a new image.
 
         If it keeps frames, that is when one is due, or something has changed by other means than steps.
         """
@@ -154,7 +154,7 @@ class World(ABC):
         return states
 
     def change_scene(self, env_id: int, scene: SceneSpec) -> SceneSpec:
-        """Let an env go on with other objects or joints in its scene; what stays keeps its state to the bit.
+        """Let an env go on with other objects or joints in its scene; what stays keeps its state bit for bit.
 
         Args:
             env_id: the env; it runs a scene of the same asset and robots.
@@ -179,11 +179,11 @@ class World(ABC):
 
     @abstractmethod
     def set_state(self, env_id: int, state: PhysicsState) -> None:
-        """Put an env into a state that is compatible: it goes on from there to the bit."""
+        """Put an env into a state that is compatible: it continues from there bit for bit."""
 
     @abstractmethod
     def articulation(self, name: str, env_id: int) -> ArticulationView:
-        """Return the robot `name` of env `env_id`, as a view over all envs whose robot of that name is built alike.
+        """Return the robot `name` of env `env_id`, as a view over all envs whose robot `name` has the same structure.
 
         `scene/<prim path>`: what hinges and slides move at or below that prim of the scene. KeyError with close
         matches.
@@ -203,7 +203,7 @@ class World(ABC):
 
     @abstractmethod
     def render(self, requests: Sequence[RenderRequest], quality: Quality | None = None) -> None:
-        """Render pictures of envs as seen from anywhere, in `SimConfig.render_quality` by default.
+        """Render images of envs as seen from anywhere, in `SimConfig.render_quality` by default.
 
         NoOpenGLError if nothing can be rendered here.
         """

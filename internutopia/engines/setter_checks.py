@@ -1,6 +1,6 @@
 """Checks of values that setters are passed: finite numbers in range, and targets within reach of the joints.
 
-An engine would start an env anew for a state that is not finite, or never recover from it.
+An engine would start an env again for a state that is not finite, or never recover from it.
 """
 
 from __future__ import annotations

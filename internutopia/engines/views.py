@@ -61,11 +61,11 @@ class BodyView(ABC):
 
 
 Capture = Callable[[Sequence[int], Sequence[Frame]], None]
-"""Renders pictures of envs, by id, as they were, into a frame each. NoOpenGLError if nothing can be rendered here."""
+"""Renders images of envs, by id, as they were, into a frame each. NoOpenGLError if nothing can be rendered here."""
 
 
 def copying(env_ids: EnvIds, taken: Mapping[PictureKind, NDArray[Any]]) -> Capture:
-    """Return the capture of pictures that have been rendered, a row for each env."""
+    """Return the capture of images that have been rendered, a row for each env."""
     rows = {env_id: row for row, env_id in enumerate(env_ids.tolist())}
 
     def copy(env_ids: Sequence[int], frames: Sequence[Frame]) -> None:
@@ -77,7 +77,7 @@ def copying(env_ids: EnvIds, taken: Mapping[PictureKind, NDArray[Any]]) -> Captu
 
 
 class CameraView(ABC):
-    """A camera in every env that has it; it points along its -z axis, +y is up in the picture."""
+    """A camera in every env that has it; it points along its -z axis, +y is up in the image."""
 
     name: str
 
@@ -95,23 +95,23 @@ class CameraView(ABC):
 
     @abstractmethod
     def intrinsics(self, env_id: int, size: tuple[int, int]) -> Intrinsics:
-        """Return the projection of the camera onto pictures of `size` (width, height) [pixels]."""
+        """Return the projection of the camera onto images of `size` (width, height) [pixels]."""
 
     @abstractmethod
     def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
-        """Keep what pictures of some envs of now are rendered from, also when these envs have changed.
+        """Keep what images of some envs of now are rendered from, also when these envs have changed.
 
         Some engines render them at once.
         """
 
     def render(self, env_ids: EnvIds, frames: Sequence[Frame]) -> None:
-        """Render the picture of each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
+        """Render the image of each env into that env's frame. NoOpenGLError if nothing can be rendered here."""
         if frames:
             self.capture(env_ids, frames[0].size, tuple(frames[0].pictures))(env_ids.tolist(), frames)
 
     @abstractmethod
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """Render the current pictures of all envs, `(env_num, ...)` of `size` (width, height) [pixels], see `Frame`.
+        """Render the current images of all envs, `(env_num, ...)` of `size` (width, height) [pixels], see `Frame`.
 
         They are arrays of the kind that `World.arrays` makes. NoOpenGLError if nothing can be rendered here.
         """
@@ -240,7 +240,7 @@ class ArticulationView(ABC):
 
     @abstractmethod
     def set_joint_dynamics(self, env_ids: EnvIds, armature: Any = None, damping: Any = None) -> None:
-        """Change what joints have beside their drives, `(n, dof)` or broadcastable.
+        """Change the properties of joints other than their drives, `(n, dof)` or broadcastable.
 
         Armature: inertia of motor and gears as the joint feels it [kg·m² or kg]; damping [N·m·s/rad or N·s/m].
         """

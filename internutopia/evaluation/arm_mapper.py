@@ -136,7 +136,7 @@ class ArmMapper:
         return {name: sum(sizes.get(part, 7) for part in parts) for name, parts in self._observation.state.items()}
 
     def observation(self, obs: Mapping[str, Any], instruction: str) -> dict[str, Any]:
-        """Return what the policy is sent: uint8 or float32 pictures, float32 vectors, the instruction."""
+        """Return what the policy is sent: uint8 or float32 images, float32 vectors, the instruction."""
         sent: dict[str, Any] = {}
         for name, picture in self._observation.cameras.items():
             sent[name] = picture.colors(obs['sensors'][picture.camera]['rgba'])

@@ -48,7 +48,7 @@ class ClientPolicy:
         return self._client.messages.seconds
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Any]:
-        """Ask the policy. PolicyError if it gives another number of answers."""
+        """Query the policy. PolicyError if it gives another number of answers."""
         answers = self._client.infer(requests)
         if len(answers) != len(requests):
             raise PolicyError(f'expected the actions of {len(requests)} envs, got those of {len(answers)}')
@@ -61,13 +61,13 @@ class ChunkPolicy(ClientPolicy):
     Args:
         client: reaches it.
         mapper: translates observations and actions.
-        horizon: number of steps of a chunk that are executed before it is asked again; None: all that it gives.
-        ensemble: coefficient m of temporal ensembling: it is asked in each step, and the action is the mean of those
+        horizon: number of steps of a chunk that are executed before it is called again; None: all that it gives.
+        ensemble: coefficient m of temporal ensembling: it is called in each step, and the action is the mean of those
             that all its chunks have for the step, with weights exp(-m i), i = 0 for the oldest (Zhao et al. 2023,
             Learning Fine-Grained Bimanual Manipulation with Low-Cost Hardware). None: no ensembling. Rows are averaged
             as they are: with `orientation: rotation_6d` or small changes that is sound.
-        chunk_controller: controller that is commanded the number of steps until the policy is asked again, so that
-            cameras render no pictures which nobody sees; None: they are needed in each step.
+        chunk_controller: controller that is commanded the number of steps until the policy is called again, so that
+            cameras render no images that nobody uses; None: they are needed in each step.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class _MappedActor:
 
 
 class _OpenLoopActor(_MappedActor):
-    """Actor that executes the rows of a chunk one after the other."""
+    """Actor that executes the rows of a chunk in sequence."""
 
     def __init__(self, mapper: ArmMapper, instruction: str, horizon: int | None, chunk_controller: str | None):
         super().__init__(mapper, instruction)

@@ -1,10 +1,10 @@
-"""Mapping: what a policy calls the pictures, states and actions of an arm, and in which form it has them.
+"""Mapping: what a policy calls the images, states and actions of an arm, and in which form it has them.
 
 A mapping is data, read from YAML: nothing in it is code. Positions are in metres in the frame of the arm's base (x to
 the front, z up), angles in rad; the end effector is the point between the finger tips.
 
 Forms of orientations: quaternions (w, x, y, z) or (x, y, z, w); Euler angles about the fixed axes x, y, z in this
-order; axis times angle; and the first two columns of the rotation matrix, one after the other (Zhou et al. 2019, On
+order; axis times angle; and the first two columns of the rotation matrix, in sequence (Zhou et al. 2019, On
 the Continuity of Rotation Representations in Neural Networks).
 """
 
@@ -80,11 +80,11 @@ class PictureFormCfg(BaseCfg):
     """Numbers of the channels: 0 to 255, or 0.0 to 1.0."""
 
     def laid_out(self, pixels: NDArray[Any]) -> NDArray[Any]:
-        """Return a picture `(height, width, channels)` in the layout of the policy."""
+        """Return an image `(height, width, channels)` in the layout of the policy."""
         return np.ascontiguousarray(pixels if self.layout == 'hwc' else np.moveaxis(pixels, -1, 0))
 
     def colors(self, rgba: NDArray[Any]) -> NDArray[Any]:
-        """Return the colours of a picture `(height, width, 4)` in the form of the policy."""
+        """Return the colours of an image `(height, width, 4)` in the form of the policy."""
         # channel by channel: numpy takes four times as long to copy three bytes of four at a time
         pixels = np.stack([np.asarray(rgba)[..., k] for k in range(3)], axis=-1 if self.layout == 'hwc' else 0)
         return pixels if self.dtype == 'uint8' else pixels.astype(np.float32) / 255.0
@@ -112,7 +112,7 @@ class ObservationMappingCfg(BaseCfg):
         'observation/image': PictureCfg(camera='front'),
         'observation/wrist_image': PictureCfg(camera='wrist'),
     }
-    """Pictures by the names that the policy has for them."""
+    """Images by the names that the policy has for them."""
     state: dict[str, Annotated[list[StatePart], Field(min_length=1)]] = {
         'observation/state': ['eef_position', 'eef_axis_angle', 'gripper']
     }

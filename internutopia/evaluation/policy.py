@@ -17,7 +17,7 @@ Observe = Mapping[str, Any]
 StartFunction = Callable[[Any], Callable[[Observe], Action]]
 """Function that is called with the task config when an episode starts, and returns one that makes an action of each
 observation of the robot it is called with: a number, for a robot with discrete actions, which is requested in every
-step until it has come to its end; or `{controller: action}` for one step."""
+step until it has ended; or `{controller: action}` for one step."""
 
 
 class PolicyError(RuntimeError):
@@ -130,7 +130,7 @@ def _number(answer: Any) -> int:
 
 
 class _FunctionActor:
-    """Actor that asks for the next action when the last one has come to its end."""
+    """Actor that asks for the next action when the last one has ended."""
 
     def __init__(self, act: Callable[[Observe], Action]):
         self._act = act

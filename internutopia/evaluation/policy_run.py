@@ -1,4 +1,4 @@
-"""Run of a policy: the loop in which a policy runs all episodes of an Env, whatever it is and wherever it runs."""
+"""Run of a policy: the loop in which a policy runs all episodes of an Env, of any kind, running anywhere."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PolicyRun:
         self._tasks: list[Any] = [None] * env.num_envs
         self._actors: dict[int, Actor] = {}  # of envs that run
         self._steps: Counter[int] = Counter()  # of their episodes
-        self._asked: set[int] = set()  # envs whose policy was asked in this episode
+        self._asked: set[int] = set()  # envs whose policy was called in this episode
         self._actions: dict[int, dict[str, Any]] = {}  # of the next step
 
     def run(self, on_step: Callable[[int], bool] = lambda ended: True) -> None:
@@ -119,7 +119,7 @@ class PolicyRun:
         return 0.0 if self._env.is_remote else self._env.runner.world.picture_seconds
 
     def _clock(self) -> float:
-        """Return a time [s] that stands still while pictures are rendered."""
+        """Return a time [s] that stands still while images are rendered."""
         return time.perf_counter() - self._picture_seconds
 
     def _step(self) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
@@ -199,7 +199,7 @@ class PolicyRun:
         return failed
 
     def _answers(self, requests: list[Request]) -> Iterable[Any]:
-        """Ask the policy, in one call; an error of the call is every env's."""
+        """Query the policy, in one call; an error of the call is every env's."""
         if not requests:
             return []
         start = self._clock()

@@ -39,7 +39,7 @@ class Arm:
         first_joint: index of the first of the arm's joints among the robot's, which are in a row.
         base_controller: controller of the speeds of a base that drives: forward and left [m/s], turn to the left
             [rad/s]; None: the base is fixed.
-        chunk_controller: controller that is commanded the number of steps for which no pictures are needed.
+        chunk_controller: controller that is commanded the number of steps for which no images are needed.
     """
 
     robot: str

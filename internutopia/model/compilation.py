@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 MANY_GEOMS = 50
-"""Least number of colliding geoms for which the tree of the world is built anew."""
+"""Least number of colliding geoms for which the tree of the world is built again."""
 
 _PROBE = 0.3  # [m]: a robot's link is about as large, so boxes are met as if they were larger by that
 # Neither half of a box has less than a 16th of its geoms, or further down than 10 boxes a quarter of them: so the tree

@@ -89,7 +89,7 @@ class CompiledScene:
     def source_with(
         self, self_collisions: Mapping[str, bool | None], broken: Sequence[bool] | None = None
     ) -> SceneSpec:
-        """Return the spec it was compiled from, but for the self-collisions of some robots, and the joints that broke.
+        """Return the spec it was compiled from, except for self-collisions of some robots and joints that broke.
 
         `broken` has a flag for each of `SceneSpec.joints`; None leaves them as they are.
         """
@@ -225,7 +225,7 @@ def _place(data: dict[str, NDArray[np.float64]], body: BodyLayout, position: obj
 
 
 def _aim(data: dict[str, NDArray[np.float64]], layout: ArticulationLayout, posed: Sequence[int] = ()) -> None:
-    """Make drives hold joints where they are, but for joints with a target of their own that were not `posed`."""
+    """Make drives hold joints where they are, except for joints with their own target that were not `posed`."""
     if not layout.driven:
         return
     data['ctrl'][layout.targets['position']] = data['qpos'][layout.qpos]

@@ -18,10 +18,10 @@ as much as friction slows it down in a step; at 1 m/s, with `e` and the friction
 | True | likewise, and those that only `enabledSelfCollisions` of a USD file keeps from it |
 | False | none |
 
-Parent and child never do: MuJoCo sees to that, through fixed joints, too; but for a base that an MJCF file fixes to the
-world. A file's base that is fixed to the world touches the links joined to it in MuJoCo, whereas other parents and
-children pass through each other (`filterparent`). Here that base hangs under a mocap body, which is not the world: so
-in a model that has such contacts, the filter is off, and excludes take its place for all other parents and children.
+Parent and child never do, also through fixed joints: MuJoCo excludes them. The exception is a base that an MJCF file
+fixes to the world: in MuJoCo, it touches the links joined to it, whereas other parents and children pass through each
+other (`filterparent`). Here that base is a child of a mocap body, not of the world. So in a model with such contacts,
+the filter is off, and excludes take its place for all other parents and children.
 MJCF alone means it: in the formats of other engines, neighbours pass through each other.
 
 `RobotSpec.contact_excludes` names more pairs that do not collide (see `overlaps`). Contacts of links with the scene,

@@ -54,7 +54,7 @@ def gets_drives(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
 def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive] | None:
     """Delete the actuators of a robot's asset and return the drives that its joints get instead, by joint.
 
-    What the actuators can do at most is written into joints without a limit of their own. Of an asset with motors, only
+    What the actuators can do at most is written into joints without their own limit. Of an asset with motors, only
     joints that have one get gains, unless they are named. None if the robot keeps the actuators.
 
     Raises:

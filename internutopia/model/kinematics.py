@@ -15,9 +15,9 @@ Damped least squares after Sugihara, "Solvability-unconcerned inverse kinematics
 and for targets out of reach, of which the nearest is found. Joints that would leave their limits are held there and the
 others do the rest. Joints that a target leaves free drift towards their home positions.
 
-Rows do not influence each other: the result for a target is the same, to the bit, whatever else is solved with it.
+Rows do not influence each other: the result for a target is the same, bit for bit, whatever else is solved with it.
 
-`solve` goes on until the last row is done. On a device the host would have to wait for that; there `improve` makes a
+`solve` continues until the last row is done. On a device the host would have to wait for that; there `improve` makes a
 few iterations in every step, from all starting points at once.
 """
 

@@ -23,7 +23,7 @@ from internutopia.util import did_you_mean
 
 @dataclass(frozen=True)
 class CameraLayout:
-    """Address of a camera in `MjModel`; `body` is the one that it is mounted on, `follows`: but for its turns."""
+    """Address of a camera in `MjModel`; `body` is the one that it is mounted on, `follows`: except for its turns."""
 
     name: str
     camera: int
@@ -62,7 +62,7 @@ def find_camera(model: mujoco.MjModel, cameras: Mapping[str, CameraLayout], robo
 
 
 def camera_intrinsics(model: mujoco.MjModel, camera: int, size: tuple[int, int]) -> Intrinsics:
-    """Return the intrinsics of a camera for pictures of `size` (width, height) [pixels].
+    """Return the intrinsics of a camera for images of `size` (width, height) [pixels].
 
     Pixels are square: a camera with a sensor size shows its whole width, others their whole vertical field of
     view.

@@ -28,7 +28,7 @@ _DARK = 0.15  # diffuse share of all lights together; the headlight at the camer
 
 
 def light_if_dark(spec: mujoco.MjSpec) -> None:
-    """Add lights, and a sky if it has none, to a scene without light: pictures would show dark shapes on black."""
+    """Add lights, and a sky if it has none, to a scene without light: images would show dark shapes on black."""
     if sum(max(light.diffuse) for light in spec.lights if light.active) >= _DARK:
         return
     for name, direction, share in (('sun', _SUN, 0.4), ('fill', _FILL, 0.15)):

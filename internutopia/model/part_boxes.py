@@ -47,7 +47,7 @@ def part_boxes(
     Args:
         model: of the scene.
         bodies: names of the bodies that have poses, by their number; what hangs on none of them stands still.
-        things: geoms of each; those that pictures show count, or all if none of them is shown.
+        things: geoms of each; those that images show count, or all if none of them is shown.
     """
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)

@@ -106,7 +106,7 @@ def clear_mocap(child: mujoco.MjSpec) -> list[str]:
 
 def restore_mocap(spec: mujoco.MjSpec, names: list[str]) -> None:
     """Make bodies of these names in a composed spec mocap bodies again, on their own in the env."""
-    spec.copy_during_attach = True  # a spec cannot move a body of its own
+    spec.copy_during_attach = True  # a spec cannot move its own body
     for name in names:
         held = spec.body(name)
         frame = spec.worldbody.add_frame()

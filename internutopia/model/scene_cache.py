@@ -7,7 +7,7 @@ On disk, so that later processes need not compile them again, they are the folde
 Their name is a hash of all that the model depends on: content and places of the assets' files, the scene spec, the
 limits in force, and the code. Nothing in them is executed.
 
-With limits on assets, scenes are compiled in a process of their own first. Only files with which that went well are
+With limits on assets, scenes are compiled in their own process first. Only files with which that went well are
 read by the calling process; what passed is known by content.
 """
 
@@ -63,7 +63,7 @@ def call_in_own_process(files: Collection[Path], function: Callable[..., R], *ar
 
 
 def try_files(files: Collection[Path], compile_them: Callable[..., Any], *args: Any) -> None:
-    """Try files that have not passed yet: `compile_them(*args)` in a process of its own.
+    """Try files that have not passed yet: `compile_them(*args)` in a separate process.
 
     Raises what `call_in_own_process` raises.
     """

@@ -36,9 +36,9 @@ class Drives:
 
     `stiffness` [N·m/rad or N/m] and `damping` [N·m·s/rad or N·s/m] are one value for all joints or a value by joint
     name (joints not named get 0); `effort_limit` [N·m or N] likewise is the greatest effort of the drives (None, and
-    for joints not named: the asset's). `only_if_bare`: leave a model that has actuators of its own as it is;
-    `instead_of_motors`: but for one that has nothing but motors on joints, which get drives. `asset_first`: where the
-    asset brings drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
+    for joints not named: the asset's). `only_if_bare`: leave a model that has its own actuators as it is;
+    `instead_of_motors`: except for one whose actuators are all motors on joints: these get drives. `asset_first`: where
+    the asset has drives (USD), their gains and targets count instead. `sized`: the numbers are the least ones, joints
     that carry more get more (see `internutopia.model.drives`). `configured`: names of those of the three numbers that
     the config gives: it is an error if they have no effect.
     """
@@ -113,7 +113,7 @@ class RobotSpec:
     None follows the asset (MJCF: free joint or not; URDF: fixed if the root link is called `world`).
     `contact_links`: links whose contact forces are measured; with `all_contacts`, those of the others after them.
     `frozen`: joints that are left out, fixed at zero.
-    `cameras`: those that it gets beside the asset's own. `probes`: what else is measured, for sensors.
+    `cameras`: those that it gets in addition to the asset's own. `probes`: what else is measured, for sensors.
     `synonyms`: names here of joints and links, by the names that they have in other descriptions of the robot.
     `frames`: massless links that are added where the asset lacks them, by name: link that they are fixed to and
     position on it [m]. `weightless`: gravity does not act on the robot's own links.
@@ -182,7 +182,7 @@ class ObjectSpec:
     `shape`: of an object without an asset; the axis of round ones is z, a cone's tip is up, a capsule's ends are half
     spheres of its width, a plane has no end and is not dynamic. `dynamic` objects move under physics, the others stay
     where they are put. `collider=False` makes it visual only. `mass` [kg] wins over `density` [kg/m3]; with neither,
-    the asset's own (or 1000 kg/m3) counts. `friction`, if given, counts whatever it touches, but for the greater one
+    the asset's own (or 1000 kg/m3) counts. `friction`, if given, counts whatever it touches, except for the greater one
     of two that have one. `prim_path`: where it is below its env, on a stage; `/objects/<name>` if
     empty. `raw_lengths`, `ignore_usd_defaults`: as of a `SceneSpec`.
     """
@@ -246,7 +246,7 @@ class SceneSpec:
     `ignore_usd_defaults`: one that states neither that nor its up axis is in metres with z up. `decompose`: concave
     meshes of other files that do not move collide as convex parts, as those of USD files do. Where joints are, the
     poses of robots and objects at the start are part of what is compiled. `numbered`: names of all objects that were
-    there in the episode, in the order of their numbers in pictures, if that is not simply the order of `objects`.
+    there in the episode, in the order of their numbers in images, if that is not simply the order of `objects`.
     """
 
     asset: str | None = None
@@ -262,7 +262,7 @@ class SceneSpec:
     numbered: tuple[str, ...] = ()
 
     def with_objects(self, objects: Sequence[ObjectSpec]) -> SceneSpec:
-        """Return the scene with other objects, in which those that were there keep their numbers in pictures."""
+        """Return the scene with other objects, in which those that were there keep their numbers in images."""
         names = (*(self.numbered or (each.name for each in self.objects)), *(each.name for each in objects))
         return replace(self, objects=tuple(objects), numbered=tuple(dict.fromkeys(names)))
 

@@ -60,7 +60,7 @@ class StartingScene:
 
 
 STEP_OF_HEIGHT = 0.05
-"""Default height of the steps that a robot can take, as a fraction of its own height."""
+"""Default height of the steps that a robot can take, as its own fraction height."""
 
 _TIMESTEP = 0.005  # s; nothing is stepped
 _DIGITS = 9  # of a length [m]: it is bitwise identical wherever a robot is

@@ -174,7 +174,7 @@ def _distances(points: Array, start: NDArray[np.int32], end: NDArray[np.int32]) 
 
 
 def _corners(neighbours: Neighbours) -> Ints:
-    """Find the places where shortest paths turn: beside an obstacle, with far more free than blocked around."""
+    """Find the places where shortest paths turn: next to an obstacle, with far more free than blocked around."""
     count = len(neighbours[0, 0]) - 1
     blocked = np.sum([there[:-1] == count for there in neighbours.values()], axis=0)
     return np.flatnonzero((blocked > 0) & (blocked < 3))

@@ -78,7 +78,7 @@ def read_habitat(path: str | os.PathLike[str], scenes: Mapping[str, str] | None 
     by their number in the file, as Habitat does it; their own `episode_id` is in `info`.
 
     Args:
-        path: the file. Of a data set whose first file has no episodes, those of the folder `content` beside it.
+        path: the file. Of a data set whose first file has no episodes, those of the folder `content` next to it.
         scenes: files of the scenes by `scene_id`; None keeps the id in place of the file.
 
     Episodes that are wrong are left out, and reported in one warning.

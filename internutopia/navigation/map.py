@@ -281,7 +281,7 @@ class DistanceField:
         self._goal_of = dict(zip(node.tolist(), goal[order][first].tolist(), strict=True))
         distances, self._before = cells.search.run(node, far[goal, nth][order][first])
         count = len(cells.points)
-        first = np.flatnonzero(self._before == count)  # cells beside goals
+        first = np.flatnonzero(self._before == count)  # cells next to goals
         parents = self._before.astype(np.intp)
         parents[first] = count + np.array([self._goal_of[cell] for cell in first.tolist()])
         self.cell_distances = self._straightened(distances, parents)

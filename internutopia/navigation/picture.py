@@ -18,7 +18,7 @@ OBSTACLE, RAISED, NO_ROOM, OTHER_ISLAND, FREE = range(5)
 the agent; floor that is free, but without a way to the main island; free."""
 
 PATH_COLORS = ('#0072b2', '#d4380d', '#00875a', '#8e44ad', '#00a3bf', '#a0522d')
-"""Colours of paths, one after the other."""
+"""Colours of paths, in sequence."""
 
 _COLORS = np.array([[52, 58, 66], [128, 134, 142], [203, 209, 215], [226, 217, 190], [251, 251, 249]], np.uint8)
 _LINE, _DOT = 0.05, 0.12  # m, width of a path and radius of its ends
@@ -66,7 +66,7 @@ def floor_plan(navigation_map: NavigationMap, height: float | None = None) -> Fl
 
 
 class MapPicture:
-    """A picture of a floor, x to the right and y up.
+    """An image of a floor, x to the right and y up.
 
     Args:
         navigation_map: the map.
@@ -108,13 +108,13 @@ class MapPicture:
         draw.circle(corners[-1], radius, fill=color)
 
     def array(self) -> NDArray[np.uint8]:
-        """Return the picture `(height, width, 3)`, RGB."""
+        """Return the image `(height, width, 3)`, RGB."""
         return np.array(self._image)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture into a file, whose folder is made if there is none.
+        """Write the image into a file, whose folder is made if there is none.
 
-        OSError if that cannot be done, ValueError if its suffix is none of a picture.
+        OSError if that cannot be done, ValueError if its suffix is none of an image.
         """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -43,7 +43,7 @@ class Obstacles:
     Attributes:
         columns: `(k, 2)` the column that each is in.
         low, high: `(k, 2)` lowest and highest corners [m].
-        heights: `(k,)` of the floor beside each [m].
+        heights: `(k,)` of the floor next to each [m].
         windows: `(k,)` how far above or below that a floor can be that each is in the way of [m].
     """
 
@@ -78,7 +78,7 @@ class Obstacles:
 
 
 def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agent: Agent, grid: Grid) -> Obstacles:
-    """Find what is beside the places of an agent and cannot be stepped to: solid parts of columns, and ledges."""
+    """Find what is next to the places of an agent and cannot be stepped to: solid parts of columns, and ledges."""
     index = gaps.index(grid.shape[0] * grid.shape[1])
     here = np.flatnonzero(gaps.standing(agent))
     column, height, ceiling, steep = gaps.column[here], gaps.floor[here], gaps.ceiling[here], gaps.steep[here]
@@ -103,7 +103,7 @@ def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agen
     low = np.asarray(columns * grid.spacing, np.float64)
     high = low + grid.spacing
     low[: len(wall)], high[: len(wall)] = _filled(solids, fillings, wall, wall_height, agent, grid)
-    # how far other floors can be from that beside an obstacle and still meet it: they rise by 45 degrees at most
+    # how far other floors can be from that next to an obstacle and still meet it: they rise by 45 degrees at most
     windows = np.repeat([agent.step_height + agent.radius, agent.step_height], [len(wall), len(ledge)])
     return Obstacles(columns, low, high, np.append(wall_height, ledge_height), windows)
 
@@ -111,7 +111,7 @@ def find_obstacles(solids: Sequence[Solid], fillings: Fillings, gaps: Gaps, agen
 def _filled(
     solids: Sequence[Solid], fillings: Fillings, column: Ints, height: Array, agent: Agent, grid: Grid
 ) -> tuple[Array, Array]:
-    """Return corners `(n, 2)` of the part of each column that collides with an agent at a height beside it."""
+    """Return corners `(n, 2)` of the part of each column that collides with an agent at a height next to it."""
     begin, end = (np.searchsorted(fillings.column, column, side) for side in ('left', 'right'))
     count = end - begin
     row = np.repeat(np.arange(len(column)), count)
@@ -243,7 +243,7 @@ def _blocked(gaps: Gaps, obstacles: Obstacles, agent: Agent, grid: Grid) -> NDAr
 
 _TOUCHING = 1e-9  # m
 _TURN = math.radians(15)  # between two corners of a path around an obstacle
-_ROUNDING = 6  # decimals of a grid coordinate: what is on a line of the grid needs no room beside it
+_ROUNDING = 6  # decimals of a grid coordinate: what is on a line of the grid needs no room next to it
 
 
 class FreeSpace:

@@ -40,7 +40,7 @@ def read_vln_ce(
         path: the file.
         scenes: files of the scenes by `scene_id` (or `scan`); None keeps the id in place of the file.
         language: which of the languages of RxR, by the beginning of its code (`'en'`); None means all.
-        ground_truth: the file beside it (`..._gt.json.gz`) whose `locations` are the reference paths instead, a point
+        ground_truth: the file next to it (`..._gt.json.gz`) whose `locations` are the reference paths instead, a point
             for each step of the data set's own follower: nDTW of VLN-CE is measured to those.
 
     Episodes that are wrong are left out, and reported in one warning.

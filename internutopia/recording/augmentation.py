@@ -23,21 +23,21 @@ def augment(
     codec: str = CODEC,
     trust: bool = False,
 ) -> Dataset:
-    """Write all episodes of a dataset to a new folder, with the pictures that cameras take now.
+    """Write all episodes of a dataset to a new folder, with the images that cameras take now.
 
-    All else is as it was: states, actions, rewards and numbers are equal, to the bit. A picture shows the state of its
+    All else is as it was: states, actions, rewards and numbers are equal, bit for bit. An image shows the state of its
     own frame, where that which was recorded may be some steps older (`SimConfig.rendering_interval`).
 
     Args:
         dataset: what was recorded.
         folder: where to; it must be empty or not be there.
         looks: changes of the appearance; None means none.
-        cameras: more cameras, by name; their colour pictures are `scene/sensors/<name>/rgba`.
+        cameras: more cameras, by name; their colour images are `scene/sensors/<name>/rgba`.
         codec: encoder of videos, a name of FFmpeg's.
         trust: see `Replay`.
 
     Raises:
-        ValueError: the folder holds something; an episode has pictures of none of these cameras and sensors; `looks`
+        ValueError: the folder holds something; an episode has images of none of these cameras and sensors; `looks`
             names shapes that are not there.
         OSError: the folder or a texture cannot be read or written.
         NoOpenGLError: nothing can be rendered here.
@@ -84,7 +84,7 @@ def _write(replay: Replay, new: Dataset, cameras: Mapping[str, ReplayCamera], co
 
 
 def _pictures(replay: Replay) -> Leaves:
-    """Return the pictures of the sensors that render, in the current state of the env, by leaf."""
+    """Return the images of the sensors that render, in the current state of the env, by leaf."""
     seen: dict[str, Any] = {
         name: {'sensors': {each: sensor.get_data() for each, sensor in robot.sensors.items() if sensor.renders}}
         for name, robot in replay.runner.slot(0).task.robots.items()

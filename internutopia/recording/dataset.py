@@ -1,4 +1,4 @@
-"""Dataset: a folder with the episodes of a run, in a format of others and as they were, to the bit.
+"""Dataset: a folder with the episodes of a run, in a format of others and as they were, bit for bit.
 
 README.md        data card
 dataset.json     format, frames per second, and what config it is of
@@ -102,7 +102,7 @@ class Dataset:
         return None if form is None else ArmForm(Arm(**form['arm']), MappingCfg.model_validate(form['mapping']))
 
     def mend_config(self, config: Config) -> None:
-        """Write the config of the run anew if it cannot be read; it was checked to be this one."""
+        """Write the config of the run again if it cannot be read; it was checked to be this one."""
         try:
             self.config()
         except ValueError:

@@ -1,6 +1,6 @@
 """Episode files: all that was recorded of one episode, the one file from which every format is made.
 
-`episode-000003.npz` holds arrays and, as JSON, facts; pictures are in files of the same folder. They are complete when
+`episode-000003.npz` holds arrays and, as JSON, facts; images are in files of the same folder. They are complete when
 it is there: it gets its name last, with everything on the disk.
 
 Arrays, for `steps` steps of which `frames` are frames of the dataset:
@@ -10,7 +10,7 @@ Arrays, for `steps` steps of which `frames` are frames of the dataset:
 - `actions`: `(steps, k)`, where they are arrays; others are among the facts, each value once;
 - `frame_steps`: `(frames,)`, the step that is made next when a frame is taken;
 - `observations/<leaf>`: `(frames, ...)`, what the program saw; `<leaf>` is the path in the nested observation;
-- `pixels/<leaf>`: `(k, 3)`, a sample of the colours of pictures, for statistics.
+- `pixels/<leaf>`: `(k, 3)`, a sample of the colours of images, for statistics.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class RecordedEpisode:
 
     @cached_property
     def observations(self) -> Mapping[str, NDArray[Any]]:
-        """Observations at each frame, `(frames, ...)` by leaf; of pictures, see `pictures`."""
+        """Observations at each frame, `(frames, ...)` by leaf; of images, see `pictures`."""
         names = [name for name in self._arrays.files if name.startswith(OBSERVATIONS)]
         numbers = {name.removeprefix(OBSERVATIONS): self._array(name) for name in names}
         return _Observations(numbers, self.streams, self.pictures)
@@ -100,11 +100,11 @@ class RecordedEpisode:
 
     @property
     def streams(self) -> dict[str, dict[str, Any]]:
-        """Pictures, by leaf: `kind` (`'video'` or `'raw'`), `shape` and `dtype` of one, `file`."""
+        """Images, by leaf: `kind` (`'video'` or `'raw'`), `shape` and `dtype` of one, `file`."""
         return self.facts['streams']
 
     def pictures(self, leaf: str, frames: slice = slice(None)) -> NDArray[Any]:
-        """Return pictures of a camera or another sensor, `(frames, height, width, ...)`, by the leaf in `observations`.
+        """Return images of a camera or another sensor, `(frames, height, width, ...)`, by the leaf in `observations`.
 
         Colours in a video are uint8, and nearly what the program saw, as videos are lossy. All else (depth, and colours
         with `format='hdf5'`) is what it saw, in memory that is mapped from the file.
@@ -114,7 +114,7 @@ class RecordedEpisode:
             frames: the frames of these numbers; a video of all of them may not fit into memory.
 
         Raises:
-            KeyError: there are no pictures of that name.
+            KeyError: there are no images of that name.
             ValueError: their file is missing or damaged.
             ImportError: they are a video, and PyAV is missing.
         """
@@ -127,7 +127,7 @@ class RecordedEpisode:
         return read_video(self.stream_path(leaf), count, range(count)[frames], tuple(stream['shape']))
 
     def raw_frames(self, leaf: str) -> NDArray[Any]:
-        """Return pictures kept as arrays, `(frames, ...)`. ValueError if they were not, or their file is damaged."""
+        """Return images kept as arrays, `(frames, ...)`. ValueError if they were not, or their file is damaged."""
         stream, path = self.streams[leaf], self.stream_path(leaf)
         if stream['kind'] != 'raw':
             raise ValueError(f'{path} is a {stream["kind"]}, not arrays: `pictures({leaf!r})` reads it')
@@ -138,14 +138,14 @@ class RecordedEpisode:
         return np.memmap(path, stream['dtype'], 'r', shape=shape)
 
     def stream_path(self, leaf: str) -> Path:
-        """Return the file of pictures. ValueError if it is not there."""
+        """Return the file of images. ValueError if it is not there."""
         path = self.path.with_name(self.streams[leaf]['file'])
         if not path.is_file():
             raise ValueError(f'{path} is missing: {ADVICE}')
         return path
 
     def pixels(self, leaf: str) -> NDArray[np.uint8]:
-        """Return a sample of the colours of pictures, `(k, 3)`."""
+        """Return a sample of the colours of images, `(k, 3)`."""
         return self._array(f'{PIXELS}{leaf}')
 
     def action_rows(self) -> Leaves:
@@ -183,7 +183,7 @@ class RecordedEpisode:
 
 
 class _Observations(Mapping[str, NDArray[Any]]):
-    """Observations by leaf; pictures, which may not fit into memory, are read on request."""
+    """Observations by leaf; images, which may not fit into memory, are read on request."""
 
     def __init__(self, numbers: Leaves, pictures: Mapping[str, Any], read: Callable[[str], NDArray[Any]]):
         self._numbers, self._pictures, self._read = numbers, pictures, read

@@ -30,7 +30,7 @@ class EpisodeWriter:
         path: the file that it becomes.
         facts: facts about it at its start, as JSON.
         fps: frames per second.
-        video: whether colour pictures become videos, not arrays.
+        video: whether colour images become videos, not arrays.
         codec: of videos.
     """
 
@@ -135,7 +135,7 @@ class EpisodeWriter:
             raise
 
     def save_copy(self, episode: RecordedEpisode, pictures: Callable[[int], Leaves]) -> None:
-        """Write an episode that was recorded once more, all of it the same but for its pictures. OSError.
+        """Write an episode that was recorded once more, all of it the same except for its images. OSError.
 
         `pictures` gives them by leaf, for the step that is made next at a frame.
         """
@@ -187,7 +187,7 @@ class EpisodeWriter:
             self._streams.pop(leaf).discard()
 
     def _close_streams(self) -> dict[str, dict[str, Any]]:
-        """Complete the files of pictures; returns facts about each, by leaf."""
+        """Complete the files of images; returns facts about each, by leaf."""
         for stream in self._streams.values():
             stream.close()
         return {
@@ -196,7 +196,7 @@ class EpisodeWriter:
         }
 
     def _pixels(self) -> dict[str, NDArray[Any]]:
-        """Return samples of the colours of pictures, by the names that they have in the file."""
+        """Return samples of the colours of images, by the names that they have in the file."""
         return {
             f'{PIXELS}{leaf}': stream.info['pixels']
             for leaf, stream in self._streams.items()

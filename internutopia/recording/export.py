@@ -32,7 +32,7 @@ _UNITS = (
 def export(dataset: Dataset) -> None:
     """Rebuild tables, videos and the data card of a dataset, if it has an episode.
 
-    They are written to a folder beside the old ones first.
+    They are written to a folder next to the old ones first.
 
     Raises:
         ValueError: an episode is damaged; it is named. All files stay as they are.

@@ -46,7 +46,7 @@ class Features:
     def key(self, leaf: str) -> str:
         """Return LeRobot's name of the feature of a leaf: `observation.images.h1_camera`, `observation.h1.imu...`.
 
-        lerobot takes each feature that begins with `observation` and is no picture for a state, an input of policies.
+        lerobot takes each feature that begins with `observation` and is no image for a state, an input of policies.
         Depth and other arrays of rows and columns are none.
         """
         robot, _, rest = leaf.partition('/sensors/')

@@ -118,7 +118,7 @@ def _write_episode(group: Any, features: Features, episode: RecordedEpisode) -> 
 
 
 def observation_key(leaf: str) -> str:
-    """Return the key of a leaf: `h1_joint_positions`, of pictures of a sensor `h1_camera_image`."""
+    """Return the key of a leaf: `h1_joint_positions`, of images of a sensor `h1_camera_image`."""
     robot, _, rest = leaf.partition('/sensors/')
     sensor, _, output = rest.partition('/')
     if output == 'rgba':

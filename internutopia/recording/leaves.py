@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Leaves = dict[str, NDArray[Any]]
 
-_IGNORED = 'render'  # of an observation: whether pictures in it are new
+_IGNORED = 'render'  # of an observation: whether images in it are new
 _END = None  # of a mapping, among the keys of a tree
 _NUMBERS = (bool, int, float)
 _MAPPINGS = (dict, Mapping)  # dict first: checked much faster
@@ -25,7 +25,7 @@ _LARGE = 1024  # numbers in an array
 class Gathered(NamedTuple):
     """A leaf of some trees: its path, their indices `(m,)`, and its arrays `(m, ...)`, of one shape and type.
 
-    `rows` is a list of the arrays themselves where they are pictures, or have two dimensions or more and are large.
+    `rows` is a list of the arrays themselves where they are images, or have two dimensions or more and are large.
     """
 
     path: str
@@ -39,7 +39,7 @@ def numeric_leaves(tree: Any) -> Leaves:
 
 
 def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
-    """Return the leaves of many trees, together where they are alike; copies but for the large ones."""
+    """Return the leaves of many trees, together where they are the same; copies except for the large ones."""
     by_keys: dict[tuple[Any, ...], tuple[list[int], list[list[Any]]]] = {}
     for index, tree in enumerate(trees):
         keys: list[Any] = []
@@ -55,7 +55,7 @@ def gathered_leaves(trees: Sequence[Any]) -> Iterator[Gathered]:
 
 
 def is_picture(value: NDArray[Any]) -> bool:
-    """Return whether an array is a picture in colours, `(height, width, 3)` or with alpha."""
+    """Return whether an array is an image in colours, `(height, width, 3)` or with alpha."""
     return value.dtype == np.uint8 and value.ndim == 3 and value.shape[2] in (3, 4)
 
 

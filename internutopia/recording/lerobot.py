@@ -125,7 +125,7 @@ def write_lerobot(dataset: Dataset, folder: Path) -> Features:
 
 
 class _Files:
-    """Files that are filled one after the other up to a size; `index` is chunk and file of the last one."""
+    """Files that are filled in sequence up to a size; `index` is chunk and file of the last one."""
 
     def __init__(self, most_mb: int):
         self._most = most_mb * _MB

@@ -23,7 +23,7 @@ ACTION = 'action'
 
 @dataclass(frozen=True)
 class MappedFeatures(Features):
-    """Features in the form of a mapping: its pictures, its states, and rows of actions as it answers them.
+    """Features in the form of a mapping: its images, its states, and rows of actions as it answers them.
 
     Attributes:
         form: arm and mapping.
@@ -43,7 +43,7 @@ class MappedFeatures(Features):
 def mapped_features(dataset: Dataset, form: ArmForm) -> Features:
     """Return the features of a dataset in the form of a mapping.
 
-    ValueError if the episodes lack pictures that it needs.
+    ValueError if the episodes lack images that it needs.
     """
     recorded = features_of(dataset)
     videos = {leaf: recorded.videos.get(leaf) for leaf in _videos(form).values()}
@@ -57,7 +57,7 @@ def mapped_features(dataset: Dataset, form: ArmForm) -> Features:
 
 
 def _videos(form: ArmForm) -> dict[str, str]:
-    """Return the leaves of pictures, by the names that they have in tables."""
+    """Return the leaves of images, by the names that they have in tables."""
     cameras = form.mapping.observation.cameras
     return {_key(name): f'{form.arm.robot}/sensors/{each.camera}/rgba' for name, each in cameras.items()}
 
@@ -84,7 +84,7 @@ def _key(name: str) -> str:
 
 
 def _below(path: str, leaves: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the leaves below a path that are no pictures, by the rest of theirs."""
+    """Return the leaves below a path that are no images, by the rest of theirs."""
     names = [leaf for leaf in leaves if leaf.startswith(path) and '/sensors/' not in leaf]
     return {leaf.removeprefix(path): leaves[leaf] for leaf in names}
 

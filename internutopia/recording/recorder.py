@@ -1,6 +1,6 @@
 """Recorder: writes the episodes of a run to a dataset while a program steps its envs.
 
-It changes nothing: states and results are the same, to the bit, with and without it. An episode is on the
+It changes nothing: states and results are the same, bit for bit, with and without it. An episode is on the
 disk before its result is, so a run that is killed and resumed has recorded every episode that has a result.
 """
 
@@ -39,7 +39,7 @@ class Recorder:
     Args:
         folder: where to; made if it is not there.
         config: of the run; None means that of the envs.
-        format: of tables and pictures.
+        format: of tables and images.
         only: which episodes; with `'success'`, those that were marked as one, or whose metric `success` is true.
         fps: frames per second; None means the whole frames per second that the steps allow.
         resume: go on with the dataset in the folder.

@@ -1,10 +1,10 @@
-"""Replay: an episode of a dataset once more, by its states, to the bit, or by its actions.
+"""Replay: an episode of a dataset once more, by its states, bit for bit, or by its actions.
 
 from internutopia.recording import Dataset, Replay, ReplayCamera
 
 with Replay(Dataset('out/dataset'), 3) as replay:
     for step in replay.states():
-        picture = replay.render(ReplayCamera(position=(2, 0, 1), target=(0, 0, 0.2)))
+        image = replay.render(ReplayCamera(position=(2, 0, 1), target=(0, 0, 0.2)))
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Looks(BaseCfg):
         """Return the model of a scene with these changes; it takes the same states.
 
         Raises:
-            ValueError: there are no shapes of a name, or a texture is no picture.
+            ValueError: there are no shapes of a name, or a texture is no image.
             OSError: a texture cannot be read.
         """
         return compile_scene(scene.source, timestep, edit=self._apply).model
@@ -142,7 +142,7 @@ def _add_material(spec: mujoco.MjSpec, name: str, look: GeomLook, flat: bool) ->
             pixels = decode_image(Path(look.texture).read_bytes())[..., :3]
         except ValueError as error:
             raise ValueError(f'{look.texture}: {error}') from None
-        if not flat:  # a cube with the picture on each of its sides
+        if not flat:  # a cube with the image on each of its sides
             side = min(pixels.shape[:2])
             pixels = np.tile(resized(pixels, (side, side)), (6, 1, 1))
         add_texture(spec, name, pixels, mujoco.mjtTexture.mjTEXTURE_2D if flat else mujoco.mjtTexture.mjTEXTURE_CUBE)
@@ -151,7 +151,7 @@ def _add_material(spec: mujoco.MjSpec, name: str, look: GeomLook, flat: bool) ->
 
 
 class ReplayCamera(BaseCfg):
-    """A camera to replay an episode with: in a place of its own, or one of the scene."""
+    """A camera to replay an episode with: in its own place, or one of the scene."""
 
     position: Vector | None = None
     """Position of the camera, m, env frame."""
@@ -180,7 +180,7 @@ class Drift:
     """Deviation of an episode when its actions were made again from its first state.
 
     Attributes:
-        identical: the number of steps after which the state was the same, to the bit, before it was another one.
+        identical: the number of steps after which the state was the same, bit for bit, before it was another one.
         errors: largest difference of a position coordinate (of joints [rad or m], of free bodies [m] or of their
             quaternions) after each step, `(steps,)`.
     """
@@ -195,7 +195,7 @@ class Replay:
     Args:
         dataset: where the episode is.
         index: which one, counted from 0.
-        looks: changes of the appearance in its pictures; None means none.
+        looks: changes of the appearance in its images; None means none.
         trust: whether TorchScript files may run that the dataset names (`docs/security.md`).
 
     Attributes:
@@ -237,7 +237,7 @@ class Replay:
     def put(self, step: int) -> None:
         """Put the env into the state after so many steps.
 
-        ValueError if the model is another one than that which was recorded, or the state does not come back to the bit.
+        ValueError if the model is not the recorded one, or the state is not restored bit for bit.
         """
         state = self.episode.states[step]
         problem = self._world.check_compatible(0, state)
@@ -288,7 +288,7 @@ class Replay:
         return Drift(count, errors)
 
     def render(self, camera: ReplayCamera | None = None) -> NDArray[np.uint8]:
-        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, beside the first robot.
+        """Render the state, RGB `(height, width, 3)`; without a camera, `(480, 640, 3)`, next to the first robot.
 
         ValueError if there is no such camera, NoOpenGLError if nothing can be rendered here.
         """
@@ -339,7 +339,7 @@ def _config_of(config: Config, facts: dict[str, Any]) -> Config:
 
 
 def _same(one: PhysicsState, other: PhysicsState) -> bool:
-    """Return whether states are equal, to the bit."""
+    """Return whether states are equal, bit for bit."""
     return one.model == other.model and {name: array.tobytes() for name, array in one.arrays.items()} == {
         name: array.tobytes() for name, array in other.arrays.items()
     }

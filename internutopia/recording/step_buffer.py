@@ -27,7 +27,7 @@ class Rows(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Steps of one episode, one after the other, with the rows of each column.
+    """Steps of one episode, in sequence, with the rows of each column.
 
     A column has several of them if shape or type of its rows changed on the way.
     """

@@ -1,4 +1,4 @@
-"""Picture streams: frames that go to a file while an episode runs, since an episode of them does not fit into memory.
+"""Image streams: frames that go to a file while an episode runs, since an episode of them does not fit into memory.
 
 A stream writes `<name>.part`, and `<name>` when it is complete.
 """
@@ -20,7 +20,7 @@ from typing_extensions import override
 from internutopia.util.imports import install_hint
 
 ADVICE = 'restore it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
-"""Advice for a file of pictures that is gone or damaged."""
+"""Advice for a file of images that is gone or damaged."""
 CODEC = 'libx264'
 PART = '.part'
 _KEY_FRAMES = '2'  # every second one, so that single frames are found fast
@@ -29,7 +29,7 @@ _SAMPLED = 16  # pixels, between two that count for statistics
 
 
 class FrameStream(ABC):
-    """A file of equal arrays, one after the other.
+    """A file of equal arrays, in sequence.
 
     Attributes:
         path: the complete file.
@@ -84,7 +84,7 @@ class RawStream(FrameStream):
 
 
 class VideoStream(FrameStream):
-    """Colour pictures as an MP4 video of `fps` frames per second."""
+    """Colour images as an MP4 video of `fps` frames per second."""
 
     def __init__(self, path: Path, frame: NDArray[np.uint8], fps: int, codec: str = CODEC):
         import av
@@ -164,13 +164,13 @@ def _pyav() -> Any:
 
 
 def read_video(path: Path, count: int, frames: range, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Read pictures of a video, `(len(frames), height, width, 3)`.
+    """Read images of a video, `(len(frames), height, width, 3)`.
 
     Args:
         path: the video.
         count: frames that it must have.
         frames: numbers of the frames to read.
-        shape: of a picture.
+        shape: of an image.
 
     Raises:
         ValueError: the video is damaged.
@@ -239,7 +239,7 @@ def _reading(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (InvalidDataError, EOFError, IndexError) as error:  # the last one: it has no pictures
+    except (InvalidDataError, EOFError, IndexError) as error:  # the last one: it has no images
         raise ValueError(f'{path} is damaged ({error}): {ADVICE}') from None
     except FFmpegError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None

@@ -178,7 +178,7 @@ class EpisodeWatcher:
             self._buffer.clear()
 
     def _written(self) -> OSError | None:
-        """Wait until the pictures are written; what went wrong first."""
+        """Wait until the images are written; what went wrong first."""
         problem: OSError | None = None
         pictures, self._pictures = self._pictures, []
         wait(future for _, future in pictures)
@@ -190,7 +190,7 @@ class EpisodeWatcher:
         return problem
 
     def _lost(self, env_id: int, error: OSError) -> OSError:
-        """Return the error of an episode whose pictures cannot be written, and which is not recorded."""
+        """Return the error of an episode whose images cannot be written, and which is not recorded."""
         if env_id in self._writers:
             slot, writer = self._writers.pop(env_id)
             self._buffer.take(env_id)

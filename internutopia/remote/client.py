@@ -111,7 +111,7 @@ class Client:
         return self._call('POST', path, encode(request, MSGPACK), reply, timeout or self.timeout)
 
     def post_once(self, path: str, request: BaseModel, reply: type[ReplyT], timeout: float) -> ReplyT:
-        """POST a request that does no harm if it is done twice: tried once, without a key, also beside other calls.
+        """POST a request that does no harm if it is done twice: tried once, without a key, even alongside other calls.
 
         Raises:
             RemoteError: see its subclasses; also when this is closed.

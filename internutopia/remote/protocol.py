@@ -325,11 +325,11 @@ class SessionStatus(Reply):
     returns: list[float | None]
     """Returns of the last episodes that ended, oldest first, at most 240."""
     cameras: list[str]
-    """Cameras in its envs from which a picture can be requested."""
+    """Cameras in its envs from which an image can be requested."""
 
 
 class EnvAt(Reply):
-    """Env at a point of a picture."""
+    """Env at a point of an image."""
 
     env: int
 

@@ -87,7 +87,7 @@ class RemoteVectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self._obs: Array = np.zeros((num_envs, self.session.facts.observation_size), np.float32)
         self._active: Bools = np.zeros(num_envs, bool)
         self._episodes: NDArray[np.int64] = np.full(num_envs, -1)
-        self._ended: Bools = np.zeros(num_envs, bool)  # and not started anew yet
+        self._ended: Bools = np.zeros(num_envs, bool)  # and not started again yet
 
     @property
     def workers(self) -> WorkerEnvs:

@@ -54,9 +54,9 @@ class ViewEnvs(Request):
     in_place: bool = False
     """True to place envs on the grid, false to place all of them at the origin."""
     report: bool = False
-    """True to request figures and pictures."""
+    """True to request figures and images."""
     cameras: Annotated[list[RobotCamera], Field(max_length=16)] = []
-    """Cameras whose pictures are requested."""
+    """Cameras whose images are requested."""
     robots: Annotated[list[CommandedRobot], Field(max_length=1024)] = []
 
 
@@ -104,7 +104,7 @@ class SeenEpisode(Reply):
 
 
 class SeenPicture(Reply):
-    """Picture of a camera."""
+    """Image of a camera."""
 
     robot: str
     camera: str
@@ -124,7 +124,7 @@ class SeenEnvs(Reply):
     scene_of: Ints
     """Index of each env's scene in `scenes` `(m,)`."""
     states: Doubles
-    """States (`mjSTATE_INTEGRATION` of MuJoCo), one after the other."""
+    """States (`mjSTATE_INTEGRATION` of MuJoCo), in sequence."""
     state_sizes: Ints
     """Size of each env's state `(m,)`."""
     episode: SeenEpisode | None

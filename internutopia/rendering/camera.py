@@ -1,6 +1,6 @@
-"""Camera geometry: poses, projection, and the arrays that pictures are written to.
+"""Camera geometry: poses, projection, and the arrays that images are written to.
 
-Camera frames are those of USD and OpenGL: a camera faces -z, +y is up in the picture. Pixels are square, row 0 is the
+Camera frames are those of USD and OpenGL: a camera faces -z, +y is up in the image. Pixels are square, row 0 is the
 top row, and pixel `(u, v)` covers `[u, u + 1) x [v, v + 1)`: its centre is at `u + 0.5, v + 0.5`.
 """
 
@@ -37,8 +37,8 @@ class Marker:
 
 
 def add_markers(scene: mujoco.MjvScene, markers: Sequence[Marker]) -> None:
-    """Append markers to a scene, as far as there is room; pictures of labels do not show them."""
-    import mujoco  # here: descriptions of pictures do without
+    """Append markers to a scene, as far as there is room; label images do not show them."""
+    import mujoco  # here: descriptions of images do without
 
     for marker in markers[: scene.maxgeom - scene.ngeom]:
         geom = scene.geoms[scene.ngeom]
@@ -59,7 +59,7 @@ PictureKind = Literal['rgba', 'depth', 'labels', 'occlusion']
 
 NEAR, FAR = 0.01, 1e4  # m: what is nearer or farther is not seen
 NO_COLOUR = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # of a geom that has none: that of its material counts
-UNLABELLED, BACKGROUND = -1, -2  # in pictures of labels: where something has none, and where nothing is
+UNLABELLED, BACKGROUND = -1, -2  # in label images: where something has none, and where nothing is
 APERTURE = 0.020955  # m, width of the film of a camera that names none: the default of `UsdGeomCamera`
 
 
@@ -67,9 +67,9 @@ APERTURE = 0.020955  # m, width of the film of a camera that names none: the def
 class Intrinsics:
     """A projection without distortion.
 
-    `half_width` and `half_height` are those of the picture, `centre` is its middle relative to the camera's axis (to
+    `half_width` and `half_height` are those of the image, `centre` is its middle relative to the camera's axis (to
     the right, up): at distance 1 from the camera (dimensionless), or, if `orthographic`, everywhere [m]. `aperture` is
-    the width of the film [m], which pictures do not depend on.
+    the width of the film [m], which images do not depend on.
     """
 
     half_width: float
@@ -80,12 +80,12 @@ class Intrinsics:
 
     @classmethod
     def of_height(cls, half_height: float, size: tuple[int, int], orthographic: bool = False) -> Intrinsics:
-        """Return the intrinsics of a picture of `size` (width, height) [pixels] that shows this much vertically."""
+        """Return the intrinsics of an image of `size` (width, height) [pixels] that shows this much vertically."""
         return cls(half_height * size[0] / size[1], half_height, orthographic)
 
     @classmethod
     def of_width(cls, half_width: float, size: tuple[int, int], aperture: float = APERTURE) -> Intrinsics:
-        """Return the intrinsics of a picture of `size` (width, height) [pixels] that shows this much horizontally."""
+        """Return the intrinsics of an image of `size` (width, height) [pixels] that shows this much horizontally."""
         return cls(half_width, half_width * size[1] / size[0], aperture=aperture)
 
     @property
@@ -104,7 +104,7 @@ class Intrinsics:
         return x, y
 
     def crop(self, low: tuple[float, float], high: tuple[float, float]) -> Intrinsics:
-        """Return the intrinsics of a part of the picture; corners from (-1, -1), left and bottom, to (1, 1)."""
+        """Return the intrinsics of a part of the image; corners from (-1, -1), left and bottom, to (1, 1)."""
         half = self.half_width, self.half_height
         centre = [c + 0.5 * (a + b) * h for c, a, b, h in zip(self.centre, low, high, half, strict=True)]
         width, height = (0.5 * (b - a) * h for a, b, h in zip(low, high, half, strict=True))
@@ -112,9 +112,9 @@ class Intrinsics:
 
 
 def rotation_towards(target: Any, position: Any, up: Sequence[float] = (0.0, 0.0, 1.0)) -> Floats:
-    """Return the rotation `(3, 3)` of a camera at `position` [m] facing `target` [m], with `up` upwards in the picture.
+    """Return the rotation `(3, 3)` of a camera at `position` [m] facing `target` [m], with `up` upwards in the image.
 
-    Its columns are right, up and back; with a direction along `up`, y is upwards in the picture.
+    Its columns are right, up and back; with a direction along `up`, y is upwards in the image.
     """
     back = np.asarray(position, np.float64) - np.asarray(target, np.float64)
     back /= np.linalg.norm(back)
@@ -139,23 +139,23 @@ class CameraPose:
 
     @classmethod
     def looking_at(cls, target: Any, position: Any, intrinsics: Intrinsics) -> CameraPose:
-        """Return the pose at `position` [m] facing `target` [m], with the z axis upwards in the picture."""
+        """Return the pose at `position` [m] facing `target` [m], with the z axis upwards in the image."""
         return cls(np.asarray(position, np.float64), rotation_towards(target, position), intrinsics)
 
     @classmethod
     def framing(cls, points: Floats, towards: Floats, intrinsics: Intrinsics, room: float = 1.0) -> CameraPose:
-        """Return the nearest pose with all `points` `(n, 3)` [m] in the picture.
+        """Return the nearest pose with all `points` `(n, 3)` [m] in the image.
 
         Args:
             points: the points.
             towards: direction `(3,)` in which the camera is, seen from them.
-            intrinsics: with the camera's axis in the middle of the picture.
+            intrinsics: with the camera's axis in the middle of the image.
             room: around the points, as a multiple of their size.
         """
         rotation = rotation_towards(np.zeros(3), towards)
         right, up, back = (points @ rotation).T
         widths = intrinsics.half_width / room, intrinsics.half_height / room
-        # of the planes in which the borders of the picture are, those that touch the points: x + width z at the camera
+        # of the planes in which the borders of the image are, those that touch the points: x + width z at the camera
         ends = [((axis + width * back).max(), (width * back - axis).max())
                 for axis, width in zip((right, up), widths, strict=True)]  # fmt: skip
         distance = max((high + low) / (2.0 * width) for (high, low), width in zip(ends, widths, strict=True))
@@ -163,7 +163,7 @@ class CameraPose:
         return cls(rotation @ place, rotation, intrinsics)
 
     def project(self, points: Floats) -> tuple[Floats, Floats]:
-        """Project points `(..., 3)` [m] to the picture `(..., 2)`, as in `Intrinsics.crop`; also returns depths [m]."""
+        """Project points `(..., 3)` [m] to the image `(..., 2)`, as in `Intrinsics.crop`; also returns depths [m]."""
         intrinsics = self.intrinsics
         right, up, back = np.moveaxis((points - self.position) @ self.rotation, -1, 0)
         scale = 1.0 if intrinsics.orthographic else -back
@@ -172,14 +172,14 @@ class CameraPose:
         return np.stack([x, y], axis=-1), -back
 
     def points(self, depth: NDArray[Any]) -> Floats:
-        """Return the points `(height, width, 3)` [m] that a depth picture shows; those at infinity are nan."""
+        """Return the points `(height, width, 3)` [m] that a depth image shows; those at infinity are nan."""
         rows, columns = (np.asarray(index, np.intp) for index in np.indices(depth.shape))
         return self.points_at(rows, columns, depth, (depth.shape[1], depth.shape[0]))
 
     def points_at(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], depth: NDArray[Any], size: tuple[int, int]
     ) -> Floats:
-        """Return the points `(..., 3)` [m] at pixels of a picture of `size` [pixels] that have this depth `(...)`."""
+        """Return the points `(..., 3)` [m] at pixels of an image of `size` [pixels] that have this depth `(...)`."""
         x, y = self.intrinsics.pixels(size)
         ahead = np.where(np.isfinite(depth), depth, np.nan).astype(np.float64)
         scale = 1.0 if self.intrinsics.orthographic else ahead
@@ -193,12 +193,12 @@ class CameraPose:
 
 @dataclass(frozen=True)
 class Frame:
-    """Output arrays of a picture, given by the caller, rows from the top; None for kinds that are not rendered.
+    """Output arrays of an image, given by the caller, rows from the top; None for kinds that are not rendered.
 
     `rgba` `(height, width, 4)` uint8; `depth` `(height, width)` float32, distance along the viewing direction [m],
     infinite where nothing is; `labels` `(height, width)` int32, index into the things of `World.labels`, `UNLABELLED`
     or `BACKGROUND`; `occlusion` `(height, width)` float32, with labels only: of the thing that a pixel shows, which
-    share of its pixels others hide, nan where no labelled thing is. With one more axis in front they hold a picture of
+    share of its pixels others hide, nan where no labelled thing is. With one more axis in front they hold an image of
     each env.
 
     `bounds` `(4,)` are first and last row and first and last column, the last ones not included, of what was written:
@@ -213,7 +213,7 @@ class Frame:
 
     @classmethod
     def blank(cls, size: tuple[int, int], kinds: Collection[PictureKind], *leading: int) -> Frame:
-        """Return a frame for pictures of `size` (width, height) [pixels]; memory is allocated when it is written to."""
+        """Return a frame for images of `size` (width, height) [pixels]; memory is allocated when it is written to."""
         shape = (*leading, size[1], size[0])
         return cls(
             np.zeros((*shape, 4), np.uint8) if 'rgba' in kinds else None,
@@ -242,12 +242,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class RenderRequest:
-    """One picture of one env, with markers, env frame.
+    """One image of one env, with markers, env frame.
 
     A `layer` is a part of what is there: what is fixed to the world and the sky, `'still'`, or the rest, `'moving'`, of
     which one sees what is nearer than the still layer's depth. What is `'still'` and transparent is there in colour
     alone, since one sees through it. What is `'moving'` has no more detail than pixels can show: round things of less
-    than 4 pixels are boxes, and less than a pixel is left out beside larger things. Layers are for `'fast'` pictures:
+    than 4 pixels are boxes, and less than a pixel is left out next to larger things. Layers are for `'fast'` pictures:
     in others things cast shadows on each other.
     """
 

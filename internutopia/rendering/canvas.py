@@ -1,7 +1,7 @@
 """Canvas: the OpenGL context and scenes with which one thread renders envs.
 
 A context is made once per thread, and what it holds of a model (meshes, textures) once per model: the least recently
-used models are dropped when there are many. `fast` pictures have no shadows, no reflections and no smooth edges.
+used models are dropped when there are many. `fast` images have no shadows, no reflections and no smooth edges.
 `plain` ones have no textures and no sky either, but their mean colours, and round things have few faces.
 """
 
@@ -78,7 +78,7 @@ class Canvas:
             model: of the env; it must stay as it is.
             state: of the env, `mjSTATE_INTEGRATION`.
             labels: label of each geom, -1 for none.
-            requests: the pictures.
+            requests: the images.
         """
         size = [max(request.frame.size[k] for request in requests) for k in (0, 1)]
         with self._turn:
@@ -135,7 +135,7 @@ class _ModelScene:
         self._context = _context(model, self._size, quality)
 
     def reserve(self, size: Sequence[int]) -> None:
-        """Make room for pictures of this size."""
+        """Make room for images of this size."""
         if size[0] > self._size[0] or size[1] > self._size[1]:
             self._size = [max(pair) for pair in zip(size, self._size, strict=True)]
             mujoco.mjr_resizeOffscreen(*self._size, self._context)
@@ -155,7 +155,7 @@ class _ModelScene:
         self._shown = None
 
     def render(self, request: RenderRequest, labels: NDArray[np.int32]) -> None:
-        """Render one picture."""
+        """Render one image."""
         if request.layer != self._shown:
             self._shown = request.layer
             with _far_floor(self._model), _coloured(self._model, self._colours):
@@ -173,13 +173,13 @@ class _ModelScene:
         self._scene.ngeom = count
 
     def _render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32], layer: Layer) -> None:
-        """Render the whole picture."""
+        """Render the whole image."""
         rect = mujoco.MjrRect(0, 0, *frame.size)
         in_colour = frame.rgba is not None
         # depths of shadows are as exact as a millionth of the far plane: a floor would be in its own shadow in places
         shadows = in_colour and self._smooth
         self._set_camera(camera_pose, min(FAR, max(_FLOOR, 10.0 * self._model.stat.extent)) if shadows else FAR)
-        # edges are smoothed by several samples per pixel, of which depth would be one beside the pixel's centre
+        # edges are smoothed by several samples per pixel, of which depth would be one next to the pixel's centre
         depth_in_colour = in_colour and not self._smooth and frame.labels is None and layer == 'all'
         if frame.rgba is not None:
             pixels = np.empty((*frame.rgba.shape[:2], 3), np.uint8)
@@ -207,7 +207,7 @@ class _ModelScene:
             self._render_plain(rect, camera_pose, frame, labels)
 
     def _render_moving(self, request: RenderRequest) -> None:
-        """Render the part of the picture that shows what moves."""
+        """Render the part of the image that shows what moves."""
         frame = request.frame
         assert frame.rgba is not None and frame.depth is not None and frame.labels is None
         frame.bounds[:] = 0
@@ -255,10 +255,10 @@ class _ModelScene:
         self._context.free()
 
     def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, camera_pose: CameraPose) -> None:
-        """Make what a picture in colour left in the depth buffer what it would have left without a sky.
+        """Make what an image in colour left in the depth buffer what it would have left without a sky.
 
         A pixel shows the sky if nothing in it is nearer than a sky alone. Haze, the sky's lower edge over an infinite
-        plane, lies before it and before the far end of the plane: only a picture without both shows it.
+        plane, lies before it and before the far end of the plane: only an image without both shows it.
         """
         if self._sky is None:
             return
@@ -484,7 +484,7 @@ def _sky_distance(model: mujoco.MjModel) -> float | None:
 
 
 def _depth_value(distance: float, intrinsics: Intrinsics) -> float:
-    """Return the greatest depth buffer value of a point this far from the camera [m], anywhere in the picture."""
+    """Return the greatest depth buffer value of a point this far from the camera [m], anywhere in the image."""
     centre = intrinsics.centre
     aside = math.hypot(abs(centre[0]) + intrinsics.half_width, abs(centre[1]) + intrinsics.half_height)
     if intrinsics.orthographic:

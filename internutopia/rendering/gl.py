@@ -4,8 +4,8 @@
 only be used from the main thread: on Linux they are never used.
 
 Mesa's software renderer is for one thread at a time, that which has the `SOFTWARE_TURN`, however many contexts there
-are: drawing in one searches the unfinished pictures of all contexts of the process for uses of a buffer,
-without a lock in Mesa 22.3, and so crashed once in ten thousand pictures while other threads rendered.
+are: drawing in one searches the unfinished images of all contexts of the process for uses of a buffer,
+without a lock in Mesa 22.3, and so crashed once in ten thousand images while other threads rendered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SWITCHED_ON = ('', 'enable', 'enabled', 'on', 'true', '1')
 _OF_SYSTEM = {'linux': ('egl', 'osmesa', 'glfw', 'glx'), 'darwin': ('cgl', 'glfw'), 'win32': ('wgl', 'glfw')}
 _SOFTWARE = ('llvmpipe', 'softpipe', 'software')  # in names of renderers
 SOFTWARE_TURN = threading.RLock()
-if hasattr(os, 'register_at_fork'):  # a child begins with no picture half done, and with a turn that can be had
+if hasattr(os, 'register_at_fork'):  # a child begins with no image half done, and with a turn that can be had
     os.register_at_fork(
         before=SOFTWARE_TURN.acquire, after_in_parent=SOFTWARE_TURN.release, after_in_child=SOFTWARE_TURN.release
     )
@@ -47,7 +47,7 @@ def open_context() -> Any:
     with SOFTWARE_TURN:  # what it will be is not known before
         for name in _candidates():
             try:
-                context = importlib.import_module(f'mujoco.{name}').GLContext(1, 1)  # pictures are rendered off screen
+                context = importlib.import_module(f'mujoco.{name}').GLContext(1, 1)  # images are rendered off screen
                 context.make_current()
                 return context
             except Exception as error:  # the error for what is missing can be of any type

@@ -1,7 +1,7 @@
 """Occlusion: the share of an object's pixels that other objects hide.
 
-It is 1 minus the pixels that show the thing over those that it takes alone. So each thing in the picture is rendered
-once more, alone, but only the part of the picture that it may take: `crop_around`.
+It is 1 minus the pixels that show the thing over those that it takes alone. So each thing in the image is rendered
+once more, alone, but only the part of the image that it may take: `crop_around`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of a picture, of whole pixels.
+    """A part of an image, of whole pixels.
 
     `camera_pose` is its camera, `size` its width and height, `corner` its first column and row [pixels].
     """
@@ -38,7 +38,7 @@ def pixel_boxes(
     camera_pose: CameraPose,
     size: tuple[int, int],
 ) -> NDArray[np.float64] | None:
-    """Return the lowest and highest x (to the right) and y (up) of geoms in a picture of `size` [pixels], `(2, k, 2)`.
+    """Return the lowest and highest x (to the right) and y (up) of geoms in an image of `size` [pixels], `(2, k, 2)`.
 
     `data` has the poses of geoms. None if one of them is infinite or reaches behind the camera.
     """
@@ -54,7 +54,7 @@ def pixel_boxes(
 
 
 def crop_around(boxes: NDArray[np.float64] | None, camera_pose: CameraPose, size: tuple[int, int]) -> Crop:
-    """Return the part of a picture of `size` [pixels] outside of which nothing in some `pixel_boxes` can be seen."""
+    """Return the part of an image of `size` [pixels] outside of which nothing in some `pixel_boxes` can be seen."""
     if boxes is None:
         return Crop(camera_pose, size)
     pixels = np.array(size, np.float64)
@@ -68,14 +68,14 @@ def crop_around(boxes: NDArray[np.float64] | None, camera_pose: CameraPose, size
 
 
 def count_pixels(labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Count the pixels of each thing in a picture of labels, up to the last one in it, which may be none."""
+    """Count the pixels of each thing in a label image, up to the last one in it, which may be none."""
     return np.bincount(labels.ravel() - BACKGROUND)[-BACKGROUND:]
 
 
 def occlusion_picture(labels: NDArray[np.int32], alone: Mapping[int, int]) -> NDArray[np.float32]:
-    """Return for each pixel of a picture of labels the share of its thing's pixels that others hide.
+    """Return for each pixel of a label image the share of its thing's pixels that others hide.
 
-    `alone`: how many pixels each thing in the picture takes alone.
+    `alone`: how many pixels each thing in the image takes alone.
     """
     visible = count_pixels(labels)
     ratios = np.full(len(visible) - BACKGROUND, np.nan, np.float32)  # the last two for what is no thing

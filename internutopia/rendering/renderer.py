@@ -1,8 +1,8 @@
-"""Renderers: pictures of many envs at once, on threads of their own, one renderer per quality.
+"""Renderers: images of many envs at once, on their own threads, one renderer per quality.
 
 Each thread keeps its OpenGL context and what it holds of the models, see `canvas.py`. Threads start with the first
-picture and end with `close`, at the latest with the process. A forked child starts threads of its own. Where pictures
-are rendered on the processor, one after the other (`gl.py`), there is one thread.
+image and end with `close`, at the latest with the process. A forked child starts threads of its own. Where images
+are rendered on the processor, in sequence (`gl.py`), there is one thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from internutopia.rendering.canvas import Canvas
 
 @dataclass(frozen=True)
 class RenderJob:
-    """One env and the pictures to render of it; the fields are arguments of `Canvas.render`."""
+    """One env and the images to render of it; the fields are arguments of `Canvas.render`."""
 
     model: mujoco.MjModel
     state: NDArray[np.float64]
@@ -46,7 +46,7 @@ class Renderer:
         self._stop: Callable[[], Any] | None = None
 
     def render(self, jobs: Sequence[RenderJob]) -> None:
-        """Render all pictures. NoOpenGLError if nothing can be rendered here."""
+        """Render all images. NoOpenGLError if nothing can be rendered here."""
         self._start()
         # envs of one model side by side: few threads need each model
         ordered = sorted(jobs, key=lambda job: id(job.model))
@@ -128,7 +128,7 @@ EnvSnapshot = tuple[mujoco.MjModel, NDArray[np.float64], NDArray[np.int32]]
 
 
 class RendererPool:
-    """Renderers of `threads` threads each; pictures have the given quality by default."""
+    """Renderers of `threads` threads each; images have the given quality by default."""
 
     def __init__(self, threads: int, quality: Quality):
         self._threads = threads
@@ -138,7 +138,7 @@ class RendererPool:
     def render(
         self, requests: Sequence[RenderRequest], quality: Quality | None, snapshot: Callable[[int], EnvSnapshot]
     ) -> None:
-        """Render pictures of envs, whose `snapshot` is taken once each. NoOpenGLError if nothing can be rendered."""
+        """Render images of envs, whose `snapshot` is taken once each. NoOpenGLError if nothing can be rendered."""
         quality = quality or self._quality
         if quality not in self._renderers:
             self._renderers[quality] = Renderer(self._threads, quality)
@@ -148,6 +148,6 @@ class RendererPool:
         self._renderers[quality].render([RenderJob(*snapshot(env_id), own) for env_id, own in by_env.items()])
 
     def close(self) -> None:
-        """Stop the threads; the next picture starts them again."""
+        """Stop the threads; the next image starts them again."""
         for renderer in self._renderers.values():
             renderer.close()

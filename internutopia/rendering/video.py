@@ -1,6 +1,6 @@
 """Videos, written frame by frame.
 
-A file appears when it is complete: until then it is written beside it under another name.
+A file appears when it is complete: until then it is written next to it under another name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from internutopia.util.imports import install_hint
 Image = NDArray[np.uint8]
 
 SUFFIXES = ('.mp4', '.gif')
-_FAST = ['-preset', 'veryfast']  # half the time of libx264's default, at the same size for pictures as plain as ours
+_FAST = ['-preset', 'veryfast']  # half the time of libx264's default, at the same size for images as plain as ours
 
 
 class Video:
@@ -46,7 +46,7 @@ class Video:
         next(self._encoder)
 
     def add(self, image: Image) -> None:
-        """Append a picture, RGB `(height, width, 3)`, of the same size as the others."""
+        """Append an image, RGB `(height, width, 3)`, of the same size as the others."""
         self._encoder.send(image)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Command markers: commanded goals and velocities as balls and arrows in pictures.
+"""Command markers: commanded goals and velocities as balls and arrows in images.
 
 Goals are green. Of a velocity, the green arrow is what is commanded, the blue one how the base moves, and a green one
 across it the yaw rate: to the left for a turn to the left.

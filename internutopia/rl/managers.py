@@ -290,7 +290,7 @@ class EpisodeArrays:
     """Of the episode in each env, `(n,)`.
 
     Attributes:
-        running: whether it goes on.
+        running: whether it continues.
         limits: steps after which it is truncated.
         returns: sum of its rewards.
         failed: whether it ends with this step because something went wrong.

@@ -89,7 +89,7 @@ class MultiAgentEnv:
         }
         self._runner = self._leader.runner
         self.num_envs, self.step_dt = self._leader.env_num, self._leader.step_dt
-        self._ended = self._leader.select(np.zeros(self.num_envs, bool))  # and not started anew
+        self._ended = self._leader.select(np.zeros(self.num_envs, bool))  # and not started again
         self.closed = False
 
     @property
@@ -101,8 +101,8 @@ class MultiAgentEnv:
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
         """Start the next episodes, in all envs or in those of `options['reset_mask']`, bool `(n,)`.
 
-        A seed starts everything random anew. Returns observations `(n, ...)` and infos by agent; rows of other envs are
-        those that were returned last.
+        A seed restarts all random numbers. Returns observations `(n, ...)` and infos by agent; rows of other envs are
+        the ones returned last.
 
         Raises:
             ValueError, TypeError: the seed or the mask is wrong; nothing is reset.

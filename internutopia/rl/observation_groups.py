@@ -1,7 +1,7 @@
-"""Named groups of observations: columns of flat ones, and pictures, with what they were in the steps before.
+"""Named groups of observations: columns of flat ones, and images, with what they were in the steps before.
 
-A group is one array `(n, ...)`; float32, or uint8 of pictures. The first value of an episode stands for those before,
-and an env that failed keeps its last picture.
+A group is one array `(n, ...)`; float32, or uint8 of images. The first value of an episode stands for those before,
+and an env that failed keeps its last image.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class GroupedObservations:
         Args:
             flat: the terms of all groups side by side `(n, dim)`.
             sizes: number of columns of each term.
-            failed: envs that failed and were not started anew, bool `(n,)`.
+            failed: envs that failed and were not started again, bool `(n,)`.
         """
         for group, value in zip(self._groups.values(), self._values(flat, sizes), strict=True):
             group.update(value, self._stepped, self._started, failed)
@@ -102,7 +102,7 @@ class _Group:
     Attributes:
         last: what was computed last.
         terms: number of its terms.
-        renders: whether it is a picture.
+        renders: whether it is an image.
     """
 
     def __init__(self, cfg: ObservationGroupCfg | PictureGroupCfg, state: RobotState):
@@ -114,7 +114,7 @@ class _Group:
         self.last: Any = None
 
     def render(self) -> Any:
-        """Return the picture of all envs now, uint8 of its layout."""
+        """Return the image of all envs now, uint8 of its layout."""
         cfg, xp = self._cfg, self._state.xp
         assert isinstance(cfg, PictureGroupCfg)
         values = picture(self._state, cfg.camera, cfg.data, cfg.max_depth, cfg.categories)

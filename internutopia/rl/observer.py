@@ -60,7 +60,7 @@ class Observer:
         self._state, self._episode_ids, self._faults = state, episode_ids, faults
         self._current = self._critic_current = False  # computed since the last step
         self._started: EnvSelection | None = None  # envs that started since the critic's were computed
-        self._failed: Bools = state.arrays.zeros(state.env_num, 'bool')  # and were not started anew
+        self._failed: Bools = state.arrays.zeros(state.env_num, 'bool')  # and were not started again
         # what was found outside of a step, and ends the episodes of these envs in the next one
         self._invalid: Bools = state.arrays.zeros(state.env_num, 'bool')
         self._errors: dict[int, str] = {}

@@ -69,7 +69,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
 
     @override
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
-        """Start the next episode; a seed starts everything random anew. RuntimeError when no episode is left."""
+        """Start the next episode; a seed starts everything random again. RuntimeError when no episode is left."""
         self._made_from = None
         observations, infos = self._envs.reset(seed=seed)
         if not infos[self.possible_agents[0]]['active'][0]:

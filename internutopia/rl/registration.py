@@ -55,7 +55,7 @@ def make(
     Args:
         id: id of the env.
         num_envs: number of copies.
-        asynchronous: whether each copy runs in a process of its own.
+        asynchronous: whether each copy runs in a separate process.
         wrappers: applied to each copy, in this order.
         disable_env_checker: whether the first copy goes without Gymnasium's checks; the others always do.
         **kwargs: passed to `gymnasium.make`.

@@ -31,7 +31,7 @@ class RslRlVecEnv(VecEnv):
     """Batched envs for rsl_rl, as tensors: where the engine computes on a GPU nothing leaves it in a step.
 
     Observations have the groups `policy` `(n, dim)` and `critic` `(n, critic_dim)`, the latter with the privileged part
-    behind what the policy sees; or those that `LearningCfg.observations` names, pictures as float32, 0 to 1. An env
+    behind what the policy sees; or those that `LearningCfg.observations` names, images as float32, 0 to 1. An env
     that ends starts its next episode in the same step; `extras['time_outs']` marks which were cut, `extras['failed']`
     which failed: those are no time-outs.
 
@@ -79,7 +79,7 @@ class RslRlVecEnv(VecEnv):
 
     @exclusive
     def seed(self, seed: int) -> int:
-        """Start all envs anew from a seed, which is returned."""
+        """Start all envs again from a seed, which is returned."""
         self._observations = self._grouped(self.envs.reset(seed=seed)[0])
         return seed
 

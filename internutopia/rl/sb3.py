@@ -153,7 +153,7 @@ class SB3VecEnv(VecEnv):
 
     @override
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """Return False, but for `Monitor`: infos have the `episode` that it would write."""
+        """Return False, except for `Monitor`: infos have the `episode` that it would write."""
         return [issubclass(wrapper_class, Monitor) for _ in self._checked_indices(indices)]
 
     @override

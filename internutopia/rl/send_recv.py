@@ -6,7 +6,7 @@ while True:
     obs, rewards, terminated, truncated, info = envs.recv()  # of the first 16 envs that are ready
     envs.send(policy(obs), info['env_id'])
 
-The envs are `num_envs / batch_size` groups, each a physics world of its own that is stepped on a thread while the
+The envs are `num_envs / batch_size` groups, each its own physics world that is stepped on a thread while the
 learner thinks about another group. What an env goes through depends on its actions only, not on which group is fastest.
 """
 

@@ -30,9 +30,9 @@ class SingleEnv(gymnasium.Env[Array, Any]):
         config: what to run, with `env_num=1`; ValueError otherwise.
         learning: what is learned; None takes `TaskCfg.learning` of the tasks.
         render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
-        width: of pictures [pixels].
-        height: of pictures [pixels].
-        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
+        width: of images [pixels].
+        height: of images [pixels].
+        camera: camera of the images, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
     """
 
     metadata: dict[str, Any] = {'render_modes': list(RENDER_MODES)}
@@ -69,7 +69,7 @@ class SingleEnv(gymnasium.Env[Array, Any]):
 
     @override
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Start the next episode; a seed starts randomness and endless episode orders anew.
+        """Start the next episode; a seed starts randomness and endless episode orders again.
 
         RuntimeError when no episode is left, which only happens with `episode_order='once'`, or when the env is closed.
         """

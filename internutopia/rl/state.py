@@ -76,7 +76,7 @@ class RobotState:
         self.elevation: ElevationMap | GroundBelow | None = None
         self.robot: BaseRobot
         self.episode_values: dict[str, Array] = {}
-        self._memory: dict[Any, Any] = {}  # until time goes on
+        self._memory: dict[Any, Any] = {}  # until time continues
         self._commanded: dict[Any, Any] = {}  # until commands may change, too
         self._constants: dict[Any, Any] = {}  # until another robot comes
         self._lasting: dict[Any, Any] = {}
@@ -363,7 +363,7 @@ class RobotState:
         return quat_rotate_inverse(self.base_orientation, self.xp.stack(self._base_velocities()))
 
     def once(self, name: Any, compute: Callable[[], Any], commanded: bool = False) -> Any:
-        """Return the result of `compute`, kept until time goes on: computed by the first caller that names it so.
+        """Return the result of `compute`, kept until time continues: computed by the first caller that names it so.
 
         What follows from a command, too, is `commanded`, and holds until `commands` are read to change them.
         """

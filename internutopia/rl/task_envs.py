@@ -44,7 +44,7 @@ def make_vector(task: str, num_envs: int = 1, autoreset_mode: Any = 'NextStep', 
 
 
 def _split(task: str, options: dict[str, Any]) -> tuple[Config, dict[str, Any]]:
-    """Return the config that options of a task name, and those of them that are about pictures."""
+    """Return the config that options of a task name, and those of them that are about images."""
     clip = options.pop('clip_actions', None)
     pictures = {name: options.pop(name) for name in _PICTURE_OPTIONS if name in options}
     config = task_config(task, options)

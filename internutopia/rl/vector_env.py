@@ -54,9 +54,9 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             the same step (`info['final_obs']` has the last observation, `info['final_info']` its info), or when `reset`
             is called with its `reset_mask`.
         render_mode: what `render` gives, see `internutopia.core.runner.env_pictures`; None for nothing.
-        width: of pictures [pixels].
-        height: of pictures [pixels].
-        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
+        width: of images [pixels].
+        height: of images [pixels].
+        camera: camera of the images, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
         arrays: `'numpy'`, or `'torch'` for tensors on `device`. Actions can be of either kind.
 
     On a device, actions that are not finite, beyond 1e10 or none of the choices are not refused, since the host would
@@ -127,7 +127,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             )
         self._none = self.core.select(np.zeros(self.num_envs, bool))
         self._everywhere = self.core.arrays.asarray(np.ones(self.num_envs, bool))
-        self._ended = self._none  # envs that ended and were not started anew yet
+        self._ended = self._none  # envs that ended and were not started again yet
         self._observed = False
 
     @property
@@ -141,8 +141,8 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     ) -> tuple[Array, dict[str, Any]]:
         """Start the next episodes, in all envs or in those of `options['reset_mask']`, bool `(n,)`.
 
-        A seed (or one per env, which are combined) starts randomness and endless episode orders anew; None, also one
-        per env, goes on with them. Envs that are not in the mask keep the observation that was returned last.
+        A seed (or one per env, which are combined) starts randomness and endless episode orders again; None, also one
+        per env, continues with them. Envs that are not in the mask keep the observation that was returned last.
 
         Raises:
             ValueError, TypeError: the seed or the mask is wrong; nothing is reset.
@@ -243,7 +243,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
     def render(self) -> tuple[Any, ...]:
         """Render according to `render_mode`, one entry per env.
 
-        A picture `(height, width, 3)` uint8; with `'rgb_array_list'` a list of those since the last `render`; with
+        An image `(height, width, 3)` uint8; with `'rgb_array_list'` a list of those since the last `render`; with
         `'depth_array'` distances `(height, width)` [m]; None with `'human'`, which shows the envs in a browser, or
         without a mode. An env whose episodes are exhausted is black. Goals and commanded velocities are marked.
 
@@ -279,7 +279,7 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         fresh = self._info(None)
         extra = {'final_obs': final_obs, '_final_obs': ended, 'final_info': info, '_final_info': ended}
         kept = {key: value for key, value in info.items() if key not in fresh}
-        # observing again would disturb delayed terms of the envs that go on: only rows that started are computed
+        # observing again would disturb delayed terms of the envs that continue: only rows that started are computed
         each_group(starting.put, obs, self.core.compute_first_observations(starting))
         return obs, {**kept, **fresh, **extra}
 

@@ -30,7 +30,7 @@ _SPACE_SIGNALS = {0: Signal.GRIPPER, 1: Signal.NEXT_PART}
 _ROLL_LEFT, _ROLL_RIGHT, _DOWN, _UP = 4, 5, 6, 7  # shoulder buttons and triggers
 _SIGNALS = {0: Signal.GRIPPER, 1: Signal.DISCARD, 2: Signal.NEXT_PART, 3: Signal.SUCCESS, 9: Signal.RESET}
 _PATH = 'gamepad'
-# HTML that is put on a page runs nothing but its event handlers: a picture that cannot be shown has one
+# HTML that is put on a page runs nothing but its event handlers: an image that cannot be shown has one
 _SCRIPT = f"""
 const place = this;
 const timer = setInterval(() => {{

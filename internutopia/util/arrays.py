@@ -107,7 +107,7 @@ def expand_mask(mask: Any, target: Any) -> Any:
 
 
 def torch_views(values: Any) -> Any:
-    """Return the same with tensors of the same memory in place of numpy arrays, but for those of objects."""
+    """Return the same with tensors of the same memory in place of numpy arrays, except for those of objects."""
     if isinstance(values, np.ndarray):
         return values if values.dtype.hasobject else torch_namespace().from_numpy(values)
     if isinstance(values, tuple):

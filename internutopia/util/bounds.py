@@ -1,6 +1,6 @@
 """Bounds on values of configs: far beyond what any machine does, and far below what would take it down.
 
-Sums and products (episodes of a run file, envs of all processes, rays of a lidar, pictures of all envs) have bounds as
+Sums and products (episodes of a run file, envs of all processes, rays of a lidar, images of all envs) have bounds as
 well as the numbers themselves.
 """
 
@@ -16,7 +16,7 @@ MAX_THREADS = 4096
 MAX_GPUS = 1024
 """Of one process."""
 MAX_SECONDS = 86_400
-"""Of an evaluation or a film: a day."""
+"""Of an evaluation or a video: a day."""
 MAX_STEP_SECONDS = 1.0
 """Of a physics step, and between two frames: a longer time was meant in milliseconds, or per second."""
 MAX_SUBSTEPS = 10**5
@@ -29,7 +29,7 @@ MAX_DISTANCE = 10**6
 MAX_DELAY = 10_000
 """Age of an observation, env steps: as many are remembered."""
 MAX_SIDE = 16_384
-"""Width and height of a picture, pixels."""
+"""Width and height of an image, pixels."""
 MAX_RAYS = 10**7
 """Rays of a lidar."""
 MAX_LAYER = 65_536

@@ -1,8 +1,8 @@
 """Call guard: one call of an object at a time, in the process that made the object.
 
-Envs, and clients of envs elsewhere, are changed by their calls in many steps, so that a second call in between would
-find them half-way. With a guard the second call is an error and nothing has happened; the first one goes on. The next
-call may come from any thread.
+A call changes an env, or a client of remote envs, in many steps, so a second call in between would see an inconsistent
+state. With a guard, the second call raises an error and has no effect; the first one continues. The next call may come
+from any thread.
 
 class Envs:
     def __init__(self):

@@ -1,6 +1,6 @@
 """Child processes: Python processes for functions that may hang, crash, take all memory or disturb others.
 
-A child calls functions of modules, one after the other, and ends with the process that started it, however that ends.
+A child calls functions of modules, in sequence, and ends with the process that started it, however it ends.
 Functions, arguments and results are pickled; what a function prints goes to standard error.
 """
 
@@ -95,7 +95,7 @@ class ChildProcess:
 def call_limited(
     time: float | None, memory: int | None, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Call a function in a process of its own; what it prints and logs is lost.
+    """Call a function in a separate process; what it prints and logs is lost.
 
     Args:
         time: that it may take [s], with the second or so in which the process starts; None is no limit.
@@ -140,7 +140,7 @@ def start_python(function: Callable[..., None], *args: int | str, **options: Any
 
 
 def end_with_parent(parent: int) -> None:
-    """Make this process end with its parent, however that ends, also while it computes.
+    """Make this process end with its parent, however it ends, also while it computes.
 
     On Linux it ends with the thread that started it, too.
     """

@@ -49,7 +49,7 @@ class Conventions:
         fails_as_truncated: True if an env that fails is truncated; else it is terminated.
         handles_in_world: True if a position that `IRigidBody.create` gets is in the world, else in the env frame; where
             an object's class adds its object, it is in the env frame, as that of its config.
-        keeps_frames: True if pictures that are read directly are those of the last frame, see
+        keeps_frames: True if images that are read directly are those of the last frame, see
             `SimConfig.rendering_interval`, unless something was moved since; else they show the present.
         metrics_see_end: True if metrics are updated in the last step of an episode.
         unrewarded: reward of a task without one, in the list API.

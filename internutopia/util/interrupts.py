@@ -2,13 +2,13 @@
 
     with interrupts() as interruption:
         prepare()  # here, a signal raises an `InterruptedByUser`
-        with interruption.deferred(patience=3.0):  # here, it is noted; raised if the block goes on for so long
+        with interruption.deferred(patience=3.0):  # here, it is noted; raised if the block continues for so long
             while not interruption.is_set():
                 step()
 
-So what was opened is closed. A second signal ends the process at once, and so does the first one if the main thread
+So open resources are closed. A second signal ends the process at once, and so does the first one if the main thread
 does not notice it, in a long computation in C, or takes too long to close everything. The exit code is the same, and
-processes that were started end, too, see `child_process`.
+child processes end, too, see `child_process`.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Interruption:
         self._shared = False  # others handle signals, too, and may send them again
 
     def is_set(self) -> bool:
-        """Return True if a signal has come."""
+        """Return True if a signal has arrived."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """`INTERRUPTED` + the number of the signal; 0 if none has come."""
+        """`INTERRUPTED` + the number of the signal; 0 if none has arrived."""
         return 0 if self.signal is None else INTERRUPTED + self.signal
 
     @contextmanager
     def deferred(self, patience: float = math.inf) -> Iterator[None]:
-        """Only note the first signal in this context; it is raised if the block goes on for `patience` [s].
+        """Only note the first signal in this context; it is raised if the block continues for `patience` [s].
 
         With infinite patience others may handle signals in the block.
         """

@@ -4,7 +4,7 @@ Quaternions are `(..., 4)`, scalar first `(w, x, y, z)`, unit length; vectors ar
 horizontal plane. Leading axes broadcast, so the same call serves one env and many. Arrays are of numpy or torch tensors
 of any device, on which the results are, too. Formulas: J. Diebel, "Representing Attitude" (2006).
 
-Vectors are computed by columns in numpy: to it each row would be a loop of its own, which takes many times as long.
+Vectors are computed by columns in numpy: to it each row would be its own loop, which takes many times as long.
 """
 
 from __future__ import annotations

@@ -324,7 +324,7 @@ class EnvView:
         }
 
     def _pictures(self, facts: EpisodeFacts, slot: EnvSlot) -> dict[tuple[str, str], NDArray[np.uint8]]:
-        """Return the pictures of the requested cameras."""
+        """Return the images of the requested cameras."""
         offered = {(robot.name, name) for robot in facts.robots for name in robot.cameras}
         wanted = offered & self._requested.cameras
         return {(robot, name): to_rgb(slot.task.robots[robot].sensors[name].get_data()) for robot, name in wanted}

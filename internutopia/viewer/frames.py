@@ -27,7 +27,7 @@ class ViewRequest:
         env_id: the env that is shown.
         all_envs: True to show all envs, False to show one.
         follow: the robot that stays in the middle; None for no robot, `''` for the first one.
-        cameras: those whose pictures are shown, as robot and sensor.
+        cameras: those whose images are shown, as robot and sensor.
         joints: targets [rad or m] that are held, by env id and robot, then by joint.
         commands: commands to robots, by env id and robot.
     """
@@ -100,7 +100,7 @@ class RobotFacts:
         joints: names with limits `(low, high)` [rad or m] in the order of joint arrays.
         held: those of them that hold a target.
         controls: its controls.
-        cameras: names of its sensors that take pictures.
+        cameras: names of its sensors that capture images.
     """
 
     joints: Mapping[str, tuple[float, float]]
@@ -125,7 +125,7 @@ class EpisodeFacts:
 
 @dataclass(frozen=True)
 class Report:
-    """Contents of the panels of the env that is shown: figures, and pictures of cameras by robot and sensor."""
+    """Contents of the panels of the env that is shown: figures, and images of cameras by robot and sensor."""
 
     figures: Mapping[str, Any]
     pictures: Mapping[tuple[str, str], NDArray[np.uint8]]

@@ -183,7 +183,7 @@ def _plane(model: mujoco.MjModel, geom: int, cell: float, axes: Floats, place: F
     uv = np.zeros((len(corners), 2))
     if material >= 0:
         endless = not model.geom_size[geom, :2].all()
-        # a repeat is 2 m, or the whole plane; the middle of the picture is in the middle of the plane
+        # a repeat is 2 m, or the whole plane; the middle of the image is in the middle of the plane
         by_length = model.mat_texuniform[material] or endless
         uv = 0.5 + 0.5 * model.mat_texrepeat[material] * (corners if by_length else corners / half)
     vertices = np.column_stack([corners, np.zeros(len(corners))])

@@ -22,7 +22,7 @@ _PLOTTED = 300  # points
 
 
 class RobotPanel:
-    """Panel with buttons, sliders, pictures and plots of a robot.
+    """Panel with buttons, sliders, images and plots of a robot.
 
     Args:
         gui: GUI to which they are added.
@@ -75,7 +75,7 @@ class RobotPanel:
                 box.value = False
 
     def show_pictures(self, pictures: Mapping[tuple[str, str], NDArray[np.uint8]]) -> None:
-        """Show pictures of cameras, RGB `(height, width, 3)` by robot and sensor; others are cleared."""
+        """Show images of cameras, RGB `(height, width, 3)` by robot and sensor; others are cleared."""
         for camera, image in self._pictures.items():
             picture = pictures.get((self.robot.name, camera))
             image.visible = picture is not None
@@ -255,7 +255,7 @@ class Panels:
             panel.show(time, positions(panel.robot.name))
 
     def show_pictures(self, pictures: Mapping[tuple[str, str], NDArray[np.uint8]]) -> None:
-        """Show pictures of cameras, RGB `(height, width, 3)` by robot and sensor."""
+        """Show images of cameras, RGB `(height, width, 3)` by robot and sensor."""
         for panel in self._robots:
             panel.show_pictures(pictures)
 

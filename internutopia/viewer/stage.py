@@ -115,7 +115,7 @@ class Stage:
         return -(root + envs[0].origin) * [1.0, 1.0, 0.0]
 
     def _place_cameras(self, envs: Sequence[EnvSnapshot], follow: str | None) -> None:
-        """Place the cameras of pages beside a robot where nothing blocks the view, or above all that is shown."""
+        """Place the cameras of pages next to a robot where nothing blocks the view, or above all that is shown."""
         if follow is None:
             boxes = [
                 np.array(_box(cast.scene.model, data)) + self._spread * envs[index].origin

@@ -20,7 +20,7 @@ from internutopia_extension.controllers.batch_values import BoxActionController
 class ChunkController(BoxActionController):
     """Counter of the steps of a chunk of actions that are still to come, `[count]`; it moves nothing.
 
-    It is commanded by a policy that acts without looking: a camera with `after_actions` takes no pictures until the
+    It is commanded by a policy that acts without looking: a camera with `after_actions` captures no images until the
     count is 0. Without a command, it is.
     """
 

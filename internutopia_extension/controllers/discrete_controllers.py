@@ -38,7 +38,7 @@ class DiscreteController(BaseController):
 
     Observation:
 
-    - `finished`: whether the action has come to its end; the next one can be sent. False before the first.
+    - `finished`: whether the action has ended; the next one can be sent. False before the first.
     - `stopped`: whether the action was to stop.
     - `actions`: number of actions that have begun.
     - `collided`: whether something was in the way of the action.
@@ -95,7 +95,7 @@ _STEERING = 2.0  # [1/s], turning rate for a heading error during a step forward
 _WALKED = 0.018, 0.03  # m, rad: largest distance from the end of an action of a robot that walks sideways, too
 _NEAR, _STAYS = 0.008, 0.05  # m, from where on it goes back during an action, and when told to stop
 _LEAST, _RETURN = 0.12, 0.3  # m/s or rad/s, with which it does; policies take less than 0.1 for a command to stand
-_ELSEWHERE = 0.5  # m, from where on a robot that is told to stop has been moved by others, and stays there
+_ELSEWHERE = 0.5  # m, from where on a robot that is commanded to stop has been moved by others, and stays there
 _CORRECTING = 4.0  # s, that such a robot has in addition
 _ASIDE = 0.05  # m off its line, from where on a robot that must not slide has been pushed aside
 _ENOUGH = 0.5  # part of a step; a robot that went less when its time was over was obstructed
@@ -106,7 +106,7 @@ class DiscreteMoveController(DiscreteController):
     """Steps of a fixed length and turns of a fixed angle, with a move-by-speed sub-controller.
 
     Send the action at each step of the env until `finished`; what is sent before is ignored, the action that was
-    begun goes on. Length and angle are measured from where the robot stood at the beginning of the action. A step
+    begun continues. Length and angle are measured from where the robot stood at the beginning of the action. A step
     forward that has not come half of its way in `config.patience` times the time that it takes has `collided`, and so
     has one that is pushed aside, if `config.allow_sliding` is off.
 

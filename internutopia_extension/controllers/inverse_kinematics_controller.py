@@ -30,7 +30,7 @@ from internutopia_extension.configs.controllers import InverseKinematicsControll
 from internutopia_extension.controllers.batch_values import has_direction, observed
 
 _SAME_TARGET = 1e-5  # m: a target that is less elsewhere is the same
-_SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for anew
+_SAME_JOINT = 1e-4  # rad or m: so far others may move a joint of the arm before targets are solved for again
 _NOT_MOVED = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # a pose (7,)
 _NEW_TARGET = 0.02  # m: a target that has moved farther is searched for from several positions of the arm
 
@@ -247,7 +247,7 @@ class InverseKinematicsController(BaseController):
         self._met[rows[due]] = met
 
     def _improve(self, rows: Any, local: Any) -> None:
-        """Refine joint positions for all targets; those that jumped are tried from several positions anew."""
+        """Refine joint positions for all targets; those that jumped are tried from several positions again."""
         xp = self.arrays.xp
         command = self._command[rows]
         gone, changed = self._compared(rows, local)

@@ -1,4 +1,4 @@
-"""Path controller: goes through points, one after the other, or towards a point ahead on the path.
+"""Path controller: goes through points, in sequence, or towards a point ahead on the path.
 
 A robot that heads for a point a constant distance ahead rounds corners and comes back to the path where it has left it
 (pure pursuit, Coulter 1992, CMU-RI-TR-92-01).
@@ -95,7 +95,7 @@ class MoveAlongPathPointsController(BaseController):
     """Motion along a path of points (x, y, z) [m], with a move-to-point sub-controller.
 
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
-    the last one starts at its first point; a call within `threshold` of a point goes on to the next one. With
+    the last one starts at its first point; a call within `threshold` of a point continues to the next one. With
     `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),

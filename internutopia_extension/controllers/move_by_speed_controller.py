@@ -58,7 +58,7 @@ class MoveBySpeedController(PlanarSpeedController):
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
     policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The
     policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home, but for those that mimic driven ones, as
+    of `config.joint_names` that the policy does not drive are held at home, except for those that mimic driven ones, as
     arms may; joints that are not among them are left alone. If the policy has the gains that it learned with, the
     drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in any scene,
     see `GroundBelow`.
@@ -67,7 +67,7 @@ class MoveBySpeedController(PlanarSpeedController):
     began: the policy is commanded to turn back by 1.5 times the error per second. With `config.hold_position` one that
     is commanded to stand keeps the spot and the heading that it has after 1 s: once it is 3 cm or 0.03 rad away, the
     policy is commanded to walk and turn back. Policies that stand still by themselves (observation `gait_phase`) are
-    left alone; their clock goes on for a gait period after a command to stand: if it stopped in the middle of a stride,
+    left alone; their clock runs for a gait period after a command to stand: if it stopped in the middle of a stride,
     they would fall.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
@@ -128,7 +128,7 @@ class MoveBySpeedController(PlanarSpeedController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
-        # policies that are told when to stand stand still: to be sent back by some cm would make them walk
+        # policies that get a stand command stand still: to be sent back by some cm would make them walk
         clocks = [term for term in metadata.observations if term.term == 'gait_phase']
         self._holds_position = config.hold_position and not clocks
         self._clock = next((term for term in clocks if term.params.get('stops', True)), None)
@@ -273,7 +273,7 @@ class MoveBySpeedController(PlanarSpeedController):
         selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
 
     def _with_last_stride(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, inputs: Any) -> Any:
-        """Return observations `(m, dim)` whose clock goes on until a gait period is over after a command to stand."""
+        """Return observations `(m, dim)` whose clock continues until a gait period is over after a command to stand."""
         state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
         stood = xp.where(length(command) < STANDING, selection.take(self._stood) + metadata.step_dt, 0.0)
         selection.put(self._stood, stood)

@@ -105,7 +105,7 @@ def model_file(
 ) -> str:
     """Return an MJCF file of such a cart-pole: the packaged one by default; others last as long as the process.
 
-    The parameters are those of `config`; ValueError if one is not a finite number or, but for gravity, not positive.
+    The parameters are those of `config`; ValueError if one is not a finite number or, except for gravity, not positive.
     """
     import mujoco
 

@@ -1,8 +1,8 @@
 """Gymnasium's MuJoCo tasks (v5), batched: the same models, spaces, rewards and terminations.
 
 The models are the files that come with the package `gymnasium`; the tasks are those of its `v5` with default arguments,
-but for the Ant and the Humanoid: of Gymnasium's observations they have positions and velocities (`include_*=False`), of
-its rewards all but the cost of contacts (`contact_cost_weight=0`), and their progress is that of now, where Gymnasium's
+except for the Ant and the Humanoid: these observe only positions and velocities (`include_*=False`), have all rewards
+but the cost of contacts (`contact_cost_weight=0`), and their progress is that of now, where Gymnasium's
 is one physics step old.
 """
 

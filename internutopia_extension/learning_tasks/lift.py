@@ -24,7 +24,7 @@ from internutopia_extension.learning_tasks.reach import TIP
 
 CUBE, EDGE = 'cube', 0.05  # m
 STROKE = 0.04  # m, of a finger
-PHYSICS_DT, SUBSTEPS = 1 / 240, 8  # 30 control steps per second; contacts between fingers and cube want short steps
+PHYSICS_DT, SUBSTEPS = 1 / 240, 8  # 30 control steps per second; contacts between fingers and cube need short steps
 
 
 def config(

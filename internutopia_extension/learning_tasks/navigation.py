@@ -42,7 +42,7 @@ def config(
     The action is a velocity: forward, lateral [m/s] and yaw rate [rad/s]; the robot's `move_by_speed` controller walks.
     The observation `(18,)` is distance [m] to the goal, cosine and sine of its bearing, the base's velocity and yaw
     motion (angular velocity, scaled by 0.25), the last action, and where the three nearest obstacles are in the base's
-    heading [m]. Obstacles are boxes around the origin, spread anew in every episode. An episode ends at the goal, which
+    heading [m]. Obstacles are boxes around the origin, placed anew in every episode. An episode ends at the goal, which
     gives a reward of 10, when the base is within 0.5 m of an obstacle's centre, and with a fall.
 
     Args:

@@ -48,7 +48,7 @@ def config(
     The action is a velocity, forward and yaw rate ([m/s], [rad/s]; of robots on legs, lateral [m/s] between them), for
     the controller `move_by_speed`. The observation is distance [m] to the goal, cosine and sine of its bearing (a GPS
     with compass), the base's velocity and angular velocity (scaled by 0.25), the last action, and what is around:
-    `'map'`, a crop of the scene's navigation map, 16 x 16 pixels of 0.2 m; or `'depth'`, a picture of 32 x 18 pixels
+    `'map'`, a crop of the scene's navigation map, 16 x 16 pixels of 0.2 m; or `'depth'`, an image of 32 x 18 pixels
     of the Jetbot's camera, distances up to 5 m scaled by 0.2.
 
     The reward is Habitat's (Savva et al. 2019, arXiv:1904.01201): what the geodesic distance to the goal has fallen by

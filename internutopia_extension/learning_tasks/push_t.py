@@ -113,7 +113,7 @@ def place_tee(state: RobotState, env_ids: EnvIds, distance: float, turn: float) 
     tee = state.rng.uniform((-distance, -distance, -turn), (distance, distance, turn), (n, 3))
     tee[:, 2] += GOAL_YAW
     bearing = state.rng.uniform(-np.pi, np.pi, n)
-    pusher = tee[:, :2] + 0.115 * xp.stack([xp.cos(bearing), xp.sin(bearing)], axis=-1)  # beside it
+    pusher = tee[:, :2] + 0.115 * xp.stack([xp.cos(bearing), xp.sin(bearing)], axis=-1)  # next to it
     joints = [state.articulation.get_dof_index(name) for name in (*TEE, *PUSHER)]
     state.articulation.set_joint_positions(xp.concat([tee, pusher], axis=-1), joints, env_ids)
 

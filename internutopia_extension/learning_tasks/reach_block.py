@@ -21,7 +21,7 @@ from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.endless import endless
 from internutopia_extension.learning_tasks.reach import PHYSICS_DT, TIP
 
-SUBSTEPS = 12  # 10 control steps per second: pictures are what costs time
+SUBSTEPS = 12  # 10 control steps per second: images are what costs time
 BLOCK, EDGE = 'block', 0.06  # m
 REACHED = 0.06  # m, from the gripper to the middle of the block
 RED = (0.9, 0.1, 0.1)
@@ -52,7 +52,7 @@ def config(
         seed: of everything random.
         max_episode_steps: number of steps after which an episode is truncated.
         scene: file of the scene; it needs a floor.
-        size: width and height of the picture [pixels].
+        size: width and height of the image [pixels].
         x: range of the block's place, env frame [m].
         y: range of the block's place, env frame [m].
         threads: threads of the physics engine; None means one per core.

@@ -41,10 +41,10 @@ class Walker:
         clearance: minimum distance of their origins from it [m].
         action_scale: change of a joint's target for an action of 1 [rad], of all `joints` or of each by name.
         forward, lateral, yaw_rate: ranges of the velocity commands [m/s, m/s, rad/s].
-        held: ranges that joints above the legs are held in, sampled anew for every episode [rad]; the policy sees them.
-        armature, damping: ranges of what the model's joints may have in addition, sampled anew for every episode and
+        held: ranges that joints above the legs are held in, resampled for every episode [rad]; the policy sees them.
+        armature, damping: ranges of what the model's joints may have in addition, resampled for every episode and
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
-        foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, sampled anew for
+        foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, resampled for
             every episode; empty for its own feet.
         feet_apart: for a biped, minimum lateral distance between its feet [m].
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
@@ -53,7 +53,7 @@ class Walker:
         rough_updates: number of further ones that it needs on rough ground.
         sole_ends: where the soles end behind and ahead of the origins of its feet links [m], for a robot whose
             policy for rough ground sees the heights around it and learns where to step; None if it is blind.
-        symmetric: whether left and right are alike, so that it should move alike to both sides.
+        symmetric: whether left and right are mirror images, so that it should move symmetrically.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
         policy: file of a policy that walks on flat ground, which learning on rough ground starts from.

@@ -1,4 +1,4 @@
-"""Evaluation of navigation: the tasks of episodes, their results, and pictures of the paths."""
+"""Evaluation of navigation: the tasks of episodes, their results, and images of the paths."""
 
 from __future__ import annotations
 
@@ -151,18 +151,18 @@ def report(results: Sequence[Mapping[str, Any]], conditions: Mapping[str, Any]) 
 BEST, WORST, FAILED = '#2f9e44', '#f08c00', '#e03131'
 """Colours of the best path, of the worst that reached the goal (by SPL), and of those that did not."""
 
-_MOST_FAILURES = 8  # in a picture
+_MOST_FAILURES = 8  # in an image
 
 
 def draw_paths(
     tasks: Sequence[NavigationTaskCfg], results: Sequence[Mapping[str, Any]], folder: Path
 ) -> dict[str, Path]:
-    """Write a picture for each scene: the best path, the worst that reached its goal, and some that did not.
+    """Write an image for each scene: the best path, the worst that reached its goal, and some that did not.
 
     Args:
         tasks: the tasks, for their scenes and robot.
         results: what a `NavigationMetric` gave of each episode.
-        folder: where the pictures go.
+        folder: where the images go.
 
     Returns:
         The files, by scene.

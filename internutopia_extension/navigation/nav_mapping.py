@@ -1,4 +1,4 @@
-"""Mapping of a navigation policy: what it calls pictures, poses and actions, and in which form it has them.
+"""Mapping of a navigation policy: what it calls images, poses and actions, and in which form it has them.
 
 A mapping is data, read from YAML: nothing in it is code. Lengths are in metres, angles of cameras in degrees, all other
 angles in rad; the robot's frame has x to the front and y to the left.
@@ -29,7 +29,7 @@ _FAR = 1000.0  # m, of a camera from its robot
 
 
 class NavPictureCfg(PictureFormCfg):
-    """A picture that a policy is sent, and the camera that takes it, which the robot carries."""
+    """An image that a policy is sent, and the camera that takes it, which the robot carries."""
 
     shows: Literal['rgb', 'depth'] = 'rgb'
     """Colours, or the distance along the viewing direction, m."""
@@ -59,7 +59,7 @@ class NavPictureCfg(PictureFormCfg):
 
     @property
     def camera(self) -> str:
-        """Name of the camera: pictures from one place, of one size, share it."""
+        """Name of the camera: images from one place, of one size, share it."""
         out = 'out' if self.forward is None else f'{self.forward:g}'
         places = (f'{value:g}' for value in (self.height, self.pitch, self.yaw, self.fov, *self.size))
         return '_'.join(('camera', out, *places)).replace('.', 'p').replace('-', 'm')
@@ -72,13 +72,13 @@ class NavObservationCfg(BaseCfg):
         'observation/rgb': NavPictureCfg(),
         'observation/depth': NavPictureCfg(shows='depth', dtype='float32'),
     }
-    """Pictures by the names that the policy has for them."""
+    """Images by the names that the policy has for them."""
     state: dict[str, Annotated[list[PosePart], Field(min_length=1)]] = {}
     """Vectors of numbers by name, each of parts in this order."""
     instruction: str | None = 'prompt'
     """Name of the instruction; None: it is not sent."""
     history: Count = Field(default=1, ge=1, le=1000)
-    """Number of frames that pictures have, the newest last: with more than 1 they have an axis of time in front. There
+    """Number of frames that images have, the newest last: with more than 1 they have an axis of time in front. There
     is a frame for each action; before there are enough, the first one is repeated."""
     history_of: Literal['last', 'episode'] = 'last'
     """The last frames, or frames spread evenly over the episode so far, its first and its newest among them."""
@@ -101,9 +101,9 @@ class NavActionCfg(BaseCfg):
     robot's frame, with a yaw of the robot in it `(k, 3)`. Velocities: forward and turning rate to the left `(k, 2)`, or
     forward, to the left and turning rate `(k, 3)`, m/s and rad/s."""
     period: PositiveFloat = Field(default=0.5, le=MAX_SECONDS)
-    """Time that a velocity is held, or that waypoints are followed before the policy is asked again, s."""
+    """Time that a velocity is held, or that waypoints are followed before the policy is called again, s."""
     picture: str | None = None
-    """Name of the picture that pixels are of; of texts, None if they name none."""
+    """Name of the image that pixels are of; of texts, None if they name none."""
     stop: str = 'stop'
     """Name of the number with which waypoints and velocities end the episode, if it is above 0.5; may be missing."""
 

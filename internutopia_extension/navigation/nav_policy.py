@@ -29,12 +29,12 @@ Array = NDArray[Any]
 
 
 class NavPolicy(ClientPolicy):
-    """Policy elsewhere that is sent instruction, pictures and pose, and answers with actions, waypoints or velocities.
+    """Policy elsewhere that is sent instruction, images and pose, and answers with actions, waypoints or velocities.
 
     Args:
         client: reaches it.
         mapping: names and forms.
-        horizon: number of actions or velocities of an answer that are carried out before it is asked again; None: all.
+        horizon: number of actions or velocities of an answer that are carried out before it is called again; None: all.
         period: number of steps that a velocity is held or waypoints are followed.
     """
 
@@ -58,7 +58,7 @@ class NavPolicy(ClientPolicy):
 
 
 def picture_of(obs: Observe, picture: NavPictureCfg) -> Array:
-    """Return a picture of an observation in the form of the policy."""
+    """Return an image of an observation in the form of the policy."""
     seen = obs['sensors'][picture.camera]
     if picture.shows == 'rgb':
         return picture.colors(seen['rgba'])
@@ -153,7 +153,7 @@ def _discrete(obs: Observe) -> str:
 
 
 class _DiscreteActor(_NavActor):
-    """Actor that carries out discrete actions one after the other."""
+    """Actor that carries out discrete actions in sequence."""
 
     _now: int | None = None
     _idle = 0
@@ -252,7 +252,7 @@ class _PixelActor(_DiscreteActor):
 
 
 class _PeriodActor(_NavActor):
-    """Base of actors that are asked after whole periods."""
+    """Base of actors that query after whole periods."""
 
     def __init__(self, mapping: NavMappingCfg, instruction: str, horizon: int | None, steps: int):
         super().__init__(mapping, instruction, horizon)

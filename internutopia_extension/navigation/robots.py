@@ -45,7 +45,7 @@ def navigation_robot(
             (`move_by_flash`).
         allow_sliding: as of the configs of these controllers; None is their default.
         mapping: of a policy, whose cameras it carries, and whose actions it has controllers for.
-        every: number of steps from one picture to the next; None: pictures are taken whenever an action has ended.
+        every: number of steps from one image to the next; None: images are captured whenever an action has ended.
 
     Raises:
         ValueError: there is no robot of that name.

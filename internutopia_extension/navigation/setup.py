@@ -1,4 +1,4 @@
-"""Setup of an evaluation of navigation: the robot, how it moves, and when the policy sees and is asked."""
+"""Setup of an evaluation of navigation: the robot, how it moves, and when the policy gets images and is called."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NavigationSetup:
         name: of the robot, one of `ROBOTS`.
         given_moves: see `navigation_robot`; None: `'flash'` for discrete actions.
         allow_sliding: see `navigation_robot`.
-        mapping: of the policy; None: it sees no pictures, and has discrete actions.
+        mapping: of the policy; None: it sees no images, and has discrete actions.
         horizon: number of actions of an answer that are carried out; None: all.
         threads: of the physics; None: one per core.
     """
@@ -61,7 +61,7 @@ class NavigationSetup:
 
     @cached_property
     def robot(self) -> RobotCfg:
-        """The robot, with cameras that take pictures when the policy needs them. ValueError for an unknown name."""
+        """The robot, with cameras that capture images when the policy needs them. ValueError for an unknown name."""
         every: int | None = None
         if self.mapping is not None:
             is_regular = self.mapping.observation.history == 1 and self.mapping.action.kind == 'discrete'

@@ -153,7 +153,7 @@ class FrankaRobot(BaseRobot):
     """Franka Panda, an arm with 7 joints and a gripper on a fixed base, with position drives.
 
     Gravity does not act on its links, as in Isaac Sim's asset: the real arm's own controller makes up for it. So the
-    drives hold targets exactly, but for what the gripper carries.
+    drives hold targets exactly, except for what the gripper carries.
 
     Observed besides pose and joints: `joint_action`, what controllers commanded last, one dict per controller with
     `joint_efforts`, `joint_indices`, `joint_positions`, `joint_velocities`, lists or None; `eef_position` `(3,)` [m]

@@ -1,4 +1,4 @@
-"""Generic robot: any articulated model, without a class of its own; base of the legged robots."""
+"""Generic robot: any articulated model, without its own class; base of the legged robots."""
 
 from __future__ import annotations
 

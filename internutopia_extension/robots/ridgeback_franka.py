@@ -10,7 +10,7 @@ from internutopia_extension.configs.joint_names import RIDGEBACK_BASE_3
 from internutopia_extension.robots.franka import FrankaRobot
 
 # Velocity drives of the base along x and y [N·s/m] and about z [N·m·s/rad], chosen here: a speed is there after 0.01 s,
-# but for the effort limits. With the 1e5 of Isaac Lab's RIDGEBACK_FRANKA_PANDA_CFG it takes seconds at those limits.
+# except for the effort limits. With the 1e5 of Isaac Lab's RIDGEBACK_FRANKA_PANDA_CFG it takes seconds at those limits.
 _DAMPING = (4e4, 4e4, 2e3)
 
 

@@ -1,6 +1,6 @@
-"""Pictures of a camera, with everything that is derived from them: rendered when somebody reads them.
+"""Images of a camera, with everything that is derived from them: rendered when they are read.
 
-A camera keeps what a picture is rendered from when it is due, so it shows that moment, whenever it is read.
+A camera keeps what an image is rendered from when it is due, so it shows that moment, whenever it is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OUTPUTS = (
 
 
 class _Sight(NamedTuple):
-    """What outputs of an env depend on besides its pictures, at the moment that they show."""
+    """What outputs of an env depend on besides its images, at the moment that they show."""
 
     position: Any  # of the camera, world frame
     orientation: Any
@@ -49,9 +49,9 @@ class _Sight(NamedTuple):
 
 
 class Exposure:
-    """Pictures of a camera in some envs at one moment.
+    """Images of a camera in some envs at one moment.
 
-    Reading one also renders those of the `readers`, the envs whose last picture was read: a GPU renders them in
+    Reading one also renders those of the `readers`, the envs whose last image was read: a GPU renders them in
     parallel. Several threads may read.
 
     Attributes:

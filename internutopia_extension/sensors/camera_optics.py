@@ -1,9 +1,9 @@
-"""Optics of a camera: lens, clipping, noise and randomization, between a camera of the engine and its pictures.
+"""Optics of a camera: lens, clipping, noise and randomization, between a camera of the engine and its images.
 
 The engine renders without distortion what the lens needs. What is random depends on `Config.seed` and the episode, not
-on the env or on how often pictures are taken.
+on the env or on how often images are captured.
 
-A picture with distortion is sampled from one without, which is large enough for all of its rays and at least as fine in
+An image with distortion is sampled from one without, which is large enough for all of its rays and at least as fine in
 the middle. Points in the camera's frame are `(x to the right, y down, z ahead)`, pixels `(u, v)` are counted as in
 `rendering.camera`: the centre of the first one is at (0.5, 0.5).
 
@@ -33,7 +33,7 @@ from internutopia.util.rotations import quat_multiply, quat_rotate
 
 Distortion = Literal['brown_conrady', 'kannala_brandt']
 
-_WIDEST = math.radians(80.0)  # from the axis, that a picture without distortion can show
+_WIDEST = math.radians(80.0)  # from the axis, that an image without distortion can show
 _ROUNDS = 50  # of Newton's method
 _EXACT = 1e-10  # of coordinates at distance 1
 _STEP = 1e-6
@@ -45,9 +45,9 @@ class Lens:
     """A projection.
 
     Attributes:
-        size: width and height of the picture [pixels].
+        size: width and height of the image [pixels].
         focal: focal lengths `(fx, fy)` [pixels].
-        centre: where the axis meets the picture, `(cx, cy)` [pixels].
+        centre: where the axis meets the image, `(cx, cy)` [pixels].
         distortion: kind of distortion, None for none.
         coefficients: of the distortion: k1, k2, p1, p2, k3 of Brown and Conrady, k1 to k4 of Kannala and Brandt.
     """
@@ -107,7 +107,7 @@ class Lens:
 
     @cached_property
     def source(self) -> tuple[tuple[int, int], float]:
-        """Size [pixels] and vertical field of view [degrees] of a picture without distortion that shows all rays."""
+        """Size [pixels] and vertical field of view [degrees] of an image without distortion that shows all rays."""
         if self.is_plain:
             return self.size, math.degrees(2 * math.atan(0.5 * self.size[1] / self.focal[1]))
         spread = np.nanmax(np.abs(self.rays), axis=(0, 1)) + 1.0 / np.array(self.focal)  # a pixel more, to interpolate
@@ -116,7 +116,7 @@ class Lens:
         return (width, height), math.degrees(2 * math.atan(half_height))
 
     def _distorted(self, xy: Floats) -> Floats:
-        """Return where points `(..., 2)` at distance 1 are in the picture, in focal lengths from its centre."""
+        """Return where points `(..., 2)` at distance 1 are in the image, in focal lengths from its centre."""
         if self.distortion is None:
             return xy
         squared = (xy**2).sum(axis=-1, keepdims=True)
@@ -129,7 +129,7 @@ class Lens:
         return xy * radial + tangential
 
     def _undistorted(self, target: Floats) -> Floats:
-        """Return the points `(..., 2)` that are at these places in the picture; nonsense where there are none."""
+        """Return the points `(..., 2)` that are at these places in the image; nonsense where there are none."""
         if self.distortion is None:
             return target
         with np.errstate(all='ignore'):
@@ -152,7 +152,7 @@ class Lens:
             return np.where(in_range & self._is_upright(found), found, np.nan)
 
     def _is_upright(self, xy: Floats) -> NDArray[np.bool_]:
-        """Return True for points `(..., 1)` up to which, from the axis on, the picture is not turned inside out."""
+        """Return True for points `(..., 1)` up to which, from the axis on, the image is not turned inside out."""
         upright = np.ones(xy.shape[:-1], bool)
         for share in np.linspace(0, 1, 17)[1:]:
             a, b, c, d = self._slopes(share * xy)
@@ -176,7 +176,7 @@ class Lens:
 
 
 def sample(lens: Lens, source: Frame, frame: Frame, fovy: float) -> None:
-    """Write the picture of a lens, from a picture without distortion whose vertical field of view is `fovy` [degrees].
+    """Write the image of a lens, from an image without distortion whose vertical field of view is `fovy` [degrees].
 
     Colours are interpolated, depths and labels are those of the nearest pixel. What the lens does not show is black.
     """
@@ -194,7 +194,7 @@ def sample(lens: Lens, source: Frame, frame: Frame, fovy: float) -> None:
 
 @lru_cache(256)
 def _sampling(lens: Lens, size: tuple[int, int], fovy: float) -> tuple[NDArray[np.intp], NDArray[np.intp], Any]:
-    """Return the nearest pixel `(h, w)` of a picture without distortion for each one, four around it, their weights."""
+    """Return the nearest pixel `(h, w)` of an image without distortion for each one, four around it, their weights."""
     half_height = math.tan(0.5 * math.radians(fovy))
     half = np.array([half_height * size[0] / size[1], half_height])
     places = (np.nan_to_num(lens.rays) / half + 1.0) * 0.5 * size - 0.5  # of the centres of pixels
@@ -210,7 +210,7 @@ def _sampling(lens: Lens, size: tuple[int, int], fovy: float) -> tuple[NDArray[n
 
 
 def lens_of(config: Any, size: tuple[int, int]) -> Lens:
-    """Return the lens of a config for pictures of a size. ValueError if it shows nothing at some pixel."""
+    """Return the lens of a config for images of a size. ValueError if it shows nothing at some pixel."""
     given = config.lens
     if given is None:
         return Lens.of_fovy(config.fovy, size)
@@ -250,7 +250,7 @@ class OpticsView(CameraView):
         self._dropout = NormalNoise(world, f'{view.name}/dropout', 1.0)
 
     def begin(self, env_ids: EnvIds) -> None:
-        """Let envs sample pose, focal lengths and exposure anew, as an episode begins in them."""
+        """Let envs sample pose, focal lengths and exposure again, as an episode begins in them."""
         if self._is_random:
             self._new.update(env_ids.tolist())
 
@@ -322,7 +322,7 @@ class OpticsView(CameraView):
         return {kind: self._world.arrays.asarray(picture) for kind, picture in frames.pictures.items()}
 
     def _disturb(self, frame: Frame, gain: float, color: Array, depth_noise: Array, dropout: Array) -> None:
-        """Add exposure, noise of a moment and clipping to the pictures of an env."""
+        """Add exposure, noise of a moment and clipping to the images of an env."""
         noise, clipping = self._config.noise, self._config.clipping
         if frame.rgba is not None and (gain != 1.0 or noise.color):
             shown = frame.rgba[None, ..., :3].astype(np.float32) * gain

@@ -24,10 +24,10 @@ _BEFORE, _BEHIND = 0.05, 0.1  # [m] from a contact along its normal, where somet
 class CollisionSensor(BodySensor):
     """True while any part of the robot touches something other than the ground.
 
-    - `collided`: whether the normal of a contact is further from the vertical than `config.ground_angle`, but for what
-      carries feet: of a robot with `feet`, contacts do not count which are no higher than the higher foot could step,
-      with things that end within `config.step_height` above the contact. Contacts of its links with each other count
-      as well, where the robot has such. Of the last substep.
+    - `collided`: whether the normal of a contact is further from the vertical than `config.ground_angle`. The
+      ground under feet does not count: with `feet`, contacts are ignored that are no higher than the higher foot could
+      step, with things that end within `config.step_height` above the contact. Contacts of its links with each other
+      count as well, where the robot has such. Of the last substep.
     """
 
     batched = True

@@ -1,6 +1,6 @@
-"""Cameras among the sensors of a robot: pictures, depth, point cloud, segmentation, boxes, camera parameters.
+"""Cameras among the sensors of a robot: images, depth, point cloud, segmentation, boxes, camera parameters.
 
-Observations hold the picture of the last frame: one is due at an env's reset and in every so many steps
+Observations hold the image of the last frame: one is due at an env's reset and in every so many steps
 (`SimConfig.rendering_interval`); `obs['render']` is True then. `get_data` of `robot.sensors[name]` always shows the env
 as it is. Either is rendered when it is read, from what the env was then (`camera_frames`).
 """
@@ -115,7 +115,7 @@ class RepCamera(BaseSensor):
 
     @override
     def restore_sensor_info(self) -> None:
-        """Make the handle to the camera anew."""
+        """Make the handle to the camera again."""
         self._camera = self.create_camera()
 
     def create_camera(self) -> ICamera:
@@ -127,7 +127,7 @@ class RepCamera(BaseSensor):
 
     @override
     def reset(self, env_ids: Any = ...) -> None:
-        """Clear the pictures of these envs; on a device no pictures are kept."""
+        """Clear the images of these envs; on a device no images are kept."""
         if not is_tensor(env_ids):
             for env_id in np.arange(len(self._frames))[env_ids].tolist():
                 self._frames[env_id] = None
@@ -171,7 +171,7 @@ class RepCamera(BaseSensor):
 
         An array of the kind that `World.arrays` makes, of the object for all envs. Ids are those of the observation
         `kind`, which differ between scenes; or, with `categories`, 1 for the first of them and so on, 0 for the rest.
-        A category that nothing is of is warned of, at the second picture.
+        A category that nothing is of is warned of, at the second image.
         """
         assert self._robot.batch is not None
         world, env_ids = self._scene.world, sorted(self._robot.batch.robots)
@@ -189,7 +189,7 @@ class RepCamera(BaseSensor):
         return self._id_tables[kind, categories].of(self.pictures('labels')['labels'], env_ids)
 
     def get_pose(self) -> Pose:
-        """Return position `(3,)` [m] and orientation `(4,)`, env frame; it faces along -z, +y is up in the picture."""
+        """Return position `(3,)` [m] and orientation `(4,)`, env frame; it faces along -z, +y is up in the image."""
         return self.camera.get_pose()
 
     def set_pose(self, position: Any = None, orientation: Any = None) -> None:
@@ -217,12 +217,12 @@ class RepCamera(BaseSensor):
         return intrinsic_matrix(camera_params)
 
     def get_pointcloud_gpu(self, depth: Any, camera_params: Mapping[str, Any]) -> NDArray[np.float32]:
-        """Return points `(k, 3)` [m], env frame, of a depth picture; the name is that of 2.x, it works on the CPU."""
+        """Return points `(k, 3)` [m], env frame, of a depth image; the name is that of 2.x, it works on the CPU."""
         offset = self._scene.world.env_origins[self._scene.env_id].astype(np.float32)
         return point_cloud(np.asarray(depth), camera_params) - offset
 
     def _take(self, env_ids: EnvIds) -> dict[int, Picture]:
-        """Take pictures of some envs now, to be rendered when they are read."""
+        """Capture images of some envs now, to be rendered when they are read."""
         if not len(env_ids):
             return {}
         outputs = self.outputs(self.config)
@@ -230,7 +230,7 @@ class RepCamera(BaseSensor):
         return {env_id: Picture(exposure, env_id) for env_id in env_ids.tolist()}
 
     def _show(self, pictures: Mapping[int, Picture]) -> None:
-        """Make pictures the last frames."""
+        """Make images the last frames."""
         for env_id, picture in pictures.items():
             last = self._frames[env_id]
             if last is not None and last is not picture and not last.was_read:
@@ -238,7 +238,7 @@ class RepCamera(BaseSensor):
             self._frames[env_id] = picture
 
     def _is_new(self, env_ids: EnvIds) -> NDArray[np.bool_]:
-        """Return True for envs without a picture of the episode that runs `(n,)`."""
+        """Return True for envs without an image of the episode that runs `(n,)`."""
         return np.array([self._frames[env_id] is None for env_id in env_ids.tolist()], bool)
 
     @property
@@ -253,16 +253,16 @@ class RepCamera(BaseSensor):
 class MountedCamera(RepCamera):
     """Camera on a link of the robot or fixed in its env, with the optics of its config; see `camera_optics`.
 
-    Data: those of `RepCamera`. With `config.every` its pictures are taken in certain steps of an episode, whatever
-    other envs do: a policy that is asked every so many steps sees them fresh, and the others are not rendered. With
-    `config.latency` observations have pictures of earlier steps; `get_data` shows the env as it is.
+    Data: those of `RepCamera`. With `config.every` its images are captured in certain steps of an episode, whatever
+    other envs do: a policy that is called every few steps sees them fresh, and the others are not rendered. With
+    `config.latency` observations have images of earlier steps; `get_data` shows the env as it is.
     """
 
     batched = True
 
     def __init__(self, config: Any, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)
-        self._late: dict[int, dict[int, Picture]] = {}  # of each env: pictures on their way, by step
+        self._late: dict[int, dict[int, Picture]] = {}  # of each env: images on their way, by step
 
     @classmethod
     def equip(cls, config: Any, model: RobotSpec) -> RobotSpec:
@@ -273,7 +273,7 @@ class MountedCamera(RepCamera):
         return replace(model, cameras=(*model.cameras, camera))
 
     def reset(self, env_ids: Any = ...) -> None:
-        """Clear the pictures of these envs; what is random is sampled anew."""
+        """Clear the images of these envs; what is random is resampled."""
         super().reset(env_ids)
         if not is_tensor(env_ids):
             envs = np.arange(len(self._frames))[env_ids]
@@ -282,7 +282,7 @@ class MountedCamera(RepCamera):
                 self._late.pop(env_id, None)
 
     def update(self, env_ids: EnvIds) -> None:
-        """Take the pictures that are due."""
+        """Capture the images that are due."""
         every = self.config.every
         if every is None or not self._serves_all:
             super().update(env_ids)

@@ -1,7 +1,7 @@
 """`InternUtopia/Homes`: language-conditioned tasks of a Ridgeback with a Franka arm in an apartment of two rooms.
 
 Lengths in metres, in the frame of the scene. What is random in an episode follows from the task, the axis and the
-number of the episode alone; but for the axis along which it is perturbed, an episode is the same under all axes.
+number of the episode alone; except for the axis along which it is perturbed, an episode is the same under all axes.
 """
 
 from __future__ import annotations

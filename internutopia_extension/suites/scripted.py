@@ -54,7 +54,7 @@ class Command:
 
 
 Plan = Generator[Command, Mapping[str, Any], None]
-"""Commands one after the other; it is sent the observation in which each has come to its end."""
+"""Commands in sequence; it is sent the observation in which each has ended."""
 Part = Generator[Command, Mapping[str, Any], Mapping[str, Any]]
 """Commands of a part of a plan, which returns the last observation."""
 

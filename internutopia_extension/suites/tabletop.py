@@ -1,8 +1,8 @@
 """`InternUtopia/Tabletop`: language-conditioned tasks of a Franka at a table.
 
 Lengths in metres, in the frame of the robot's base, which stands on the table: x to the front, y to the left. What is
-random in an episode follows from the task, the axis and the number of the episode alone; but for the axis along which
-it is perturbed, an episode is the same under all axes.
+random in an episode follows from the task, the axis and the number of the episode alone; except for its
+perturbed axis, an episode is the same under all axes.
 """
 
 from __future__ import annotations

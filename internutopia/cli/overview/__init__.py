@@ -1,4 +1,4 @@
-"""Overview of a run: a picture of the env grid from above, with the path of every robot.
+"""Overview of a run: an image of the env grid from above, with the path of every robot.
 
     overview = Overview(env)
     obs, task_configs = env.reset()
@@ -45,7 +45,7 @@ class _MujocoScenes(Protocol):
 
 
 class Overview:
-    """Collector of the contents of the picture while `env` runs; see the module for the calls."""
+    """Collector of the contents of the image while `env` runs; see the module for the calls."""
 
     def __init__(self, env: Env):
         config = env.config

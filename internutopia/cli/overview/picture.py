@@ -1,4 +1,4 @@
-"""Contents and picture of an overview: footprints and paths in an env grid, drawn with matplotlib.
+"""Contents and image of an overview: footprints and paths in an env grid, drawn with matplotlib.
 
 A footprint is the outline of a geom of the scene, seen from above.
 """
@@ -27,7 +27,7 @@ _FLOOR_HEIGHT = 0.03  # m: what ends below is driven over
 _CEILING_HEIGHT = 2.0  # m: what begins above is no obstacle and would hide the rest
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, 72, endpoint=False)
 _DIRECTIONS = np.vstack([np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES), 0.0 * _ANGLES]), [0, 0, 1], [0, 0, -1]])
-_EPISODES_KEPT = 16  # per env: more cannot be distinguished in a picture
+_EPISODES_KEPT = 16  # per env: more cannot be distinguished in an image
 _POINTS_KEPT = 1000  # per path: then every other point is dropped
 
 

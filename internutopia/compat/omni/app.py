@@ -1,6 +1,6 @@
 """`omni.timeline`, `omni.kit.app` and `omni.physx`: time, frames and rays, over the world of `simulation`.
 
-What they have beside that drives Isaac Sim, and is an error that says so.
+Their other calls drive Isaac Sim, and raise an error that says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SAME = 1e-6  # m, between distances to one plane, at most
 
 
 class _Interface:
-    """Base of interfaces, of which some calls are here."""
+    """Base of interfaces, with some of the calls."""
 
     _module: str
     _instead: str
@@ -41,7 +41,7 @@ class _Interface:
 
 
 class TimelineEventType(Enum):
-    """Events of a timeline, of which none is sent."""
+    """Events of a timeline; none is sent."""
 
     PLAY, PAUSE, STOP, CURRENT_TIME_TICKED = range(4)
 
@@ -110,7 +110,7 @@ class App(_Interface):
 
 
 class ExtensionManager(_Interface):
-    """Extensions, of which there are none."""
+    """Extensions: there are none."""
 
     _module = 'the extension manager of omni.kit.app'
     _instead = 'there are no extensions of Kit'

@@ -1,4 +1,4 @@
-"""Importer of the stand-ins: it comes after all others, so that whatever is really there is found first.
+"""Importer of the stand-ins: it comes after all others, so that real modules are found first.
 
 Until `install` is called, the error of a failing import of `omni` states how to install them.
 """

@@ -145,7 +145,7 @@ class SingleXFormPrim(Ready):
         set_local_matrix(self.prim, *self.get_local_pose(), scale=scale)
 
     def set_visibility(self, visible: bool) -> None:
-        """Set whether it is visible, on the stage: pictures show it all the same."""
+        """Set whether it is visible, on the stage: images show it anyway."""
         if not visible:
             warn_once('%s is only hidden on the stage: images still show it', self.prim_path)
         mirror.set_visibility(self.prim, visible)

@@ -31,7 +31,7 @@ Double3 = Float3
 
 
 class Settings:
-    """Settings of Kit: kept, and read by nobody else."""
+    """Settings of Kit: kept, and otherwise unused."""
 
     def get(self, path: str) -> Any:
         """Return a setting, None if it was not set."""

@@ -177,7 +177,7 @@ class _ShownEnv:
 
     def __init__(self, stage: Any, scene: IScene):
         self._stage = stage
-        self._scene = weakref.ref(scene)  # each episode has a scene of its own
+        self._scene = weakref.ref(scene)  # each episode has its own scene
         self._attributes: dict[str, Any] = {}  # transforms of prims
         self._sizes: dict[str, list[float]] = {}  # their scales
         self._model: SceneSpec | None = None

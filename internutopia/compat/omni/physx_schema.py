@@ -143,7 +143,7 @@ def _all_applied(prim: Any) -> list[str]:
 
 
 def forget() -> None:
-    """Give `Usd.Prim` its own methods back; an import of `pxr.PhysxSchema` extends them anew."""
+    """Give `Usd.Prim` its own methods back; an import of `pxr.PhysxSchema` extends them again."""
     for name, method in _of_usd.items():
         setattr(Usd.Prim, name, method)
     del sys.modules[__name__]

@@ -1,6 +1,6 @@
 """`isaacsim.core.utils.mesh`, `.bounds` and `.semantics`: vertices, boxes and labels of prims of the stage, at present.
 
-Lengths in metres. Labels are those of prims: what is added to the stage changes neither pictures nor what
+Lengths in metres. Labels are those of prims: what is added to the stage changes neither images nor what
 `env.runner.objects` finds.
 """
 

@@ -31,12 +31,12 @@ class Orchestrator:
     ) -> None:
         """Let all cameras of all envs show the present when they are read next; physics does not advance.
 
-        Without this, observations hold the picture of the last frame (`SimConfig.rendering_interval`); a camera that is
+        Without this, observations hold the image of the last frame (`SimConfig.rendering_interval`); a camera that is
         read itself (`robot.sensors[name].get_data()`, `ICamera`) shows the present, with the conventions of 2.x the
         last frame, too.
 
         Args:
-            rt_subframes: Accepted: each picture here is complete.
+            rt_subframes: Accepted: each image here is complete.
             pause_timeline: Accepted.
             delta_time: 0 or None.
             **options: Accepted.
@@ -63,7 +63,7 @@ _ANNOTATORS = {  # what an `ICamera` is made with, and its getter
 
 
 class RenderProduct:
-    """Pictures of a camera in an env, of `resolution` (width, height) [pixels]."""
+    """Images of a camera in an env, of `resolution` (width, height) [pixels]."""
 
     def __init__(self, camera: str, resolution: tuple[int, int]):
         outputs: Any = {output: True for output, _ in _ANNOTATORS.values()}
@@ -116,7 +116,7 @@ class _Create:
 
     @staticmethod
     def render_product(camera: str, resolution: tuple[int, int], **options: Any) -> RenderProduct:
-        """Return pictures of the camera at a prim path in an env."""
+        """Return images of the camera at a prim path in an env."""
         return RenderProduct(camera, resolution)
 
     def __getattr__(self, name: str) -> Any:
@@ -136,7 +136,7 @@ def set_global_seed(seed: int) -> None:
 def set_seed(seed: int, torch_deterministic: bool = False) -> int:
     """Seed the generators that Python, numpy and torch (if it is installed) share among all code of this process.
 
-    Physics needs none of them, and what is random in a run has generators of its own: see `Config.seed`.
+    Physics needs none of them, and what is random in a run has its own generators: see `Config.seed`.
 
     Args:
         seed: The seed; -1 draws one, or is 42 with `torch_deterministic`.

@@ -2,7 +2,7 @@
 
 Conventions are those of Isaac Sim: quaternions `(..., 4)` scalar first, matrices `(..., 3, 3)` that act on columns,
 rotation vectors and Euler angles `(..., 3)`, the latter about x, y and z in this order in the array, in radians unless
-`degrees=True`. Extrinsic: turned about the fixed axes x, y, z one after the other, `R = Rz Ry Rx`. Intrinsic
+`degrees=True`. Extrinsic: turned about the fixed axes x, y, z in sequence, `R = Rz Ry Rx`. Intrinsic
 (`extrinsic=False`): about the axes as they have been turned so far, `R = Rx Ry Rz`. Where the angle about y is +-90
 degrees, that about z is 0. `device` has no effect, as in Isaac Sim.
 

@@ -1,7 +1,7 @@
 """Stage shapes: what the stage shows of assets that are not USD, from the compiled model.
 
 A layer has the default prim `Root`, a robot, an object or the scene, with its links or movable bodies by name below it,
-and their shapes, those that pictures show, below these. Infinite planes are left out.
+and their shapes, those that images show, below these. Infinite planes are left out.
 """
 
 from __future__ import annotations

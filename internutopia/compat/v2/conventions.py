@@ -4,7 +4,7 @@
 - An env whose task has no reward reports -1 (`gym_env.Env`: 0.0, as there in 2.x).
 - Unknown robots and controllers in actions, and unknown fields of a `SimConfig`, are ignored with one warning each.
 - A bad env id in `reset` gives None, and no episode is taken for it.
-- A picture that is read directly is that of the last frame, unless something was moved since.
+- An image that is read directly is that of the last frame, unless something was moved since.
 - Metrics are not updated in the step that ends their episode.
 - An env whose physics diverges is truncated, and not terminated.
 - The USD file of a scene, robot or object with a scale other than 1 is read in raw lengths times that scale.

@@ -1,4 +1,4 @@
-"""Configs of 2.x as classes inside an env get them under the switch: what 2.x did at once, or in a form of its own.
+"""Configs of 2.x as classes inside an env get them under the switch: what 2.x did at once, or in its own form.
 
 - Walking policies in the form of 2.x are run as there (`internutopia.compat.v2.walking`), with a warning that they were
   trained for another model. Where one cannot be run, the packaged policy takes its place, with a warning.

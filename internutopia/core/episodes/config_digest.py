@@ -1,4 +1,4 @@
-"""Digest of what decides the results of a run: its config, but for the fields that change no result.
+"""Digest of what decides the results of a run: its config, except for the fields that change no result.
 
 Every field counts that is not named in `NO_EFFECT`, those of extension classes included. Files that a config names
 count by their paths, not by what they hold; paths below the folder of assets, wherever that is on a machine, are the
@@ -82,7 +82,7 @@ class ConfigDigest:
         return '; '.join(found[:_SHOWN] + more)
 
     def save(self, results: str, keep: bool) -> None:
-        """Save the fields of the digest beside a results file; with `keep` those of other digests are kept.
+        """Save the fields of the digest next to a results file; with `keep` those of other digests are kept.
 
         A file that cannot be written costs a warning.
         """
@@ -113,7 +113,7 @@ def saved_config(results: str, digest: str) -> dict[str, Any] | None:
 
 
 def config_file(results: str) -> Path:
-    """Return the path of the file, beside a results file, with the config fields of the digests in its lines."""
+    """Return the path of the file, next to a results file, with the config fields of the digests in its lines."""
     return Path(f'{results}.config.json')
 
 

@@ -1,4 +1,4 @@
-"""Results file: durable whole lines, locked against other runs; the episodes in it, with which a run goes on."""
+"""Results file: durable whole lines, locked against other runs; the episodes in it, with which a run continues."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ResultsFile:
 
         Raises:
             OSError: there is no room, or the disk fails. Nothing of the lines is in the file (if others share it, a
-                part may be left, on a line of its own).
+                part may be left, on its own line).
         """
         size = self._size()
         try:

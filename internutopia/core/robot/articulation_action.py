@@ -33,7 +33,7 @@ class ArticulationAction:
         self.joint_indices = joint_indices
 
     def with_env_axis(self) -> ArticulationAction:
-        """This action of one env as one of several envs, of which there is one: `(k,)` becomes `(1, k)`."""
+        """This action of one env as that of a batch of one env: `(k,)` becomes `(1, k)`."""
         targets = (self.joint_positions, self.joint_velocities, self.joint_efforts)
         rows = (None if target is None else np.asarray(target, np.float64)[None] for target in targets)
         return ArticulationAction(*rows, joint_indices=self.joint_indices)

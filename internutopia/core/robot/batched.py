@@ -67,7 +67,7 @@ class BatchedRobot:
         self.robot.post_reset()
         self.robots: dict[int, BaseRobot] = {}  # each env's own object
         self._rows = ObservedRows({}, np.zeros(0, np.intp))
-        self._unread: set[int] = set()  # envs whose rows nobody has read
+        self._unread: set[int] = set()  # envs whose rows have not been read
 
     def add(self, robot: BaseRobot) -> None:
         """Add the robot of an env where a new episode starts."""
@@ -142,7 +142,7 @@ class BatchedRobot:
         return self._rows
 
     def take_rows(self, env_ids: Sequence[int]) -> ObservedRows:
-        """Return the rows of this step, for the observations of these envs, which nobody has read."""
+        """Return the rows of this step, for the observations of these envs, which have not been read."""
         self._unread.difference_update(env_ids)
         return self._rows
 

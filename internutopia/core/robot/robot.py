@@ -6,7 +6,7 @@ A robot class defines which model it is (`model`), what it observes (`get_obs`) 
 Per env (the default): one object per env, arrays without an env axis, as in InternUtopia 2.x.
 
 Batched (`batched = True` in the class's own body; not inherited): one object for all envs that run the robot, which the
-env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has an object of its own of the same
+env steps; its arrays have a leading env axis `(env_num, ...)`. Each env still has its own object of the same
 class, `task.robots[name]`, to be read and posed; code written with `[..., k]` and `axis=-1` serves both.
 """
 
@@ -166,7 +166,7 @@ class BaseRobot(OrderedKeys):
         """Command controllers of this env's robot: `{controller name: controller action}`, in this order.
 
         A class that overrides this receives whatever the caller of `step` sent for the robot. Names that are no
-        controllers are passed over here: an overriding class may give them a meaning of its own.
+        controllers are passed over here: an overriding class may give them its own meaning.
         """
         known = self.get_controllers()
         action = {name: value for name, value in action.items() if name in known}

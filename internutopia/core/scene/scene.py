@@ -213,7 +213,7 @@ class IScene:
 
         Args:
             target: the object.
-            registry_only: True removes nothing: there is no registry beside the scene.
+            registry_only: True removes nothing: there is no registry besides the scene.
         """
         if not registry_only:
             self.remove_object(target if isinstance(target, str) else target.name)

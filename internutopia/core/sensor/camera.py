@@ -1,6 +1,6 @@
-"""Handle to a camera: pictures, pose, and the projection of points.
+"""Handle to a camera: images, pose, and the projection of points.
 
-Pictures are rendered on request, so they always show the current state of the env, and each only once. A camera that
+Images are rendered on request, so they always show the current state of the env, and each only once. A camera that
 is moved stays where it was put on the link that carries it until the episode ends.
 
 Camera parameters have the names and conventions of Omniverse Replicator's `camera_params`: matrices are flattened and
@@ -36,7 +36,7 @@ def camera_params(positions: Any, orientations: Any, lens: Intrinsics, size: tup
         positions: `(n, 3)` [m], world frame.
         orientations: `(n, 4)`.
         lens: the same for all.
-        size: width and height of the picture [pixels].
+        size: width and height of the image [pixels].
 
     Returns:
         `renderProductResolution` `(n, 2)` [pixels], `cameraFocalLength` `(n,)` [mm], `cameraAperture` `(n, 2)` [mm],
@@ -76,7 +76,7 @@ def intrinsic_matrix(params: Mapping[str, Any]) -> Floats:
 def point_cloud(
     depth: NDArray[np.float32], params: Mapping[str, Any], rays: Floats | None = None
 ) -> NDArray[np.float32]:
-    """Return points `(k, 3)` [m], world frame, of the pixels of a depth picture `(height, width)` that hit a thing.
+    """Return points `(k, 3)` [m], world frame, of the pixels of a depth image `(height, width)` that hit a thing.
 
     `rays` `(height, width, 2)`: of a camera with distortion, see `Lens.rays`.
     """
@@ -85,7 +85,7 @@ def point_cloud(
     view = np.asarray(params['cameraViewTransform']).reshape(4, 4)
     rows, columns = np.nonzero((depth > NEAR) & (depth < FAR))
     ahead = depth[rows, columns].astype(np.float64)
-    scale = 1.0 if projection[3, 3] else ahead  # an orthographic picture is as large everywhere
+    scale = 1.0 if projection[3, 3] else ahead  # an orthographic image is as large everywhere
     x = ((columns + 0.5) * 2.0 / width - 1.0 + projection[2, 0] - projection[3, 0]) / projection[0, 0] * scale
     y = (1.0 - (rows + 0.5) * 2.0 / height + projection[2, 1] - projection[3, 1]) / projection[1, 1] * scale
     if rays is not None:
@@ -109,7 +109,7 @@ def _projection(lens: Intrinsics) -> Floats:
 
 
 DEFAULT_RESOLUTION = (64, 64)
-# the kinds of picture that each output is made of
+# the kinds of image that each output is made of
 _KINDS: dict[str, tuple[PictureKind, ...]] = {
     'rgba': ('rgba',),
     'distance_to_image_plane': ('depth',),
@@ -120,7 +120,7 @@ _KINDS: dict[str, tuple[PictureKind, ...]] = {
 class ICamera(PoseMixin):
     """Camera in one env.
 
-    It looks along its -z axis, +y is up in the picture (USD's convention): orientation `(-0.7071, 0, 0, 0.7071)` looks
+    It looks along its -z axis, +y is up in the image (USD's convention): orientation `(-0.7071, 0, 0, 0.7071)` looks
     straight down. Getters return new arrays, or None for data that was not requested at creation.
     """
 
@@ -198,7 +198,7 @@ class ICamera(PoseMixin):
         return camera
 
     def get_rgba(self) -> NDArray[np.uint8] | None:
-        """Return the current picture `(height, width, 4)`, alpha 255."""
+        """Return the current image `(height, width, 4)`, alpha 255."""
         return self._copy(self._frame.rgba)
 
     def get_distance_to_image_plane(self) -> NDArray[np.float32] | None:
@@ -239,7 +239,7 @@ class ICamera(PoseMixin):
         return to_host(position[self.env_id]), to_host(orientation[self.env_id])
 
     def _copy(self, picture: NDArray[Any] | None) -> Any:
-        """Return a copy of a part of the picture, rendered anew if the env has changed since the last time."""
+        """Return a copy of a part of the image, rendered again if the env has changed since the last time."""
         if picture is None:
             return None
         if self._drawn != self._world.picture_version:

@@ -1,8 +1,8 @@
-"""Segmentation: pictures of labels in the formats of Omniverse Replicator's annotators of the same names.
+"""Segmentation: label images in the formats of Omniverse Replicator's annotators of the same names.
 
 Formats as its documentation has them (docs.omniverse.nvidia.com, Replicator, "Annotators Information", without
 `colorize`): a dict of `data` and `info`, keys of `info` are numbers. The id of a thing's labels (`semanticId`) is the
-same in pictures and boxes, and so is that of the thing itself (in boxes, `bboxIds`). 0 is the background and 1 what has
+same in images and boxes, and so is that of the thing itself (in boxes, `bboxIds`). 0 is the background and 1 what has
 no label. Ids are those of a scene, the same in every process: other scenes have others. They stay as they are while
 objects are added and removed.
 """
@@ -38,17 +38,17 @@ BOX = np.dtype(
 
 
 def semantic_ids(scene: SceneLabels) -> NDArray[np.uint32]:
-    """Return the id of the labels `(k + 2,)` at each number of a picture; negative numbers count from the end."""
+    """Return the id of the labels `(k + 2,)` at each number of an image; negative numbers count from the end."""
     return np.concatenate([scene.semantic_ids, _table_end()])
 
 
 def instance_ids(scene: SceneLabels) -> NDArray[np.uint32]:
-    """Return the id of the thing at each number of a picture, as `semantic_ids` does for labels."""
+    """Return the id of the thing at each number of an image, as `semantic_ids` does for labels."""
     return np.concatenate([scene.instance_ids, _table_end()])
 
 
 def category_ids(scene: SceneLabels, categories: Sequence[str]) -> NDArray[np.uint32]:
-    """Return the index in `categories` at each number of a picture, from 1 on; 0 for things in none of them."""
+    """Return the index in `categories` at each number of an image, from 1 on; 0 for things in none of them."""
     places = [
         next((place for place, each in enumerate(categories, 1) if each in thing.categories), 0)
         for thing in scene.things
@@ -57,7 +57,7 @@ def category_ids(scene: SceneLabels, categories: Sequence[str]) -> NDArray[np.ui
 
 
 class IdTable:
-    """Table of the ids of labelled things in each env, for pictures of labels of all envs.
+    """Table of the ids of labelled things in each env, for label images of all envs.
 
     Args:
         world: the physics world.
@@ -70,7 +70,7 @@ class IdTable:
         self._table: Any = None
 
     def of(self, labels: Any, env_ids: Sequence[int]) -> Any:
-        """Return the ids in pictures of labels `(env_num, height, width)`, arrays of the world's kind, float32.
+        """Return the ids in label images `(env_num, height, width)`, arrays of the world's kind, float32.
 
         Rows of envs that are not among `env_ids` mean nothing.
         """
@@ -87,10 +87,10 @@ class IdTable:
 
 
 def semantic_segmentation(labels: Labels, scene: SceneLabels) -> dict[str, Any]:
-    """Return the labels at each pixel of a picture of labels `(height, width)`.
+    """Return the labels at each pixel of a label image `(height, width)`.
 
     `data` `(height, width)` uint32: ids of labels; `info['idToLabels'][id]`: labels by type, `{'class': 'chair'}`, of
-    the ids in the picture, 0 and 1.
+    the ids in the image, 0 and 1.
     """
     ids = semantic_ids(scene)
     shown = {int(ids[thing]): dict(scene.things[thing].semantics) for thing in _visible(labels)}
@@ -98,10 +98,10 @@ def semantic_segmentation(labels: Labels, scene: SceneLabels) -> dict[str, Any]:
 
 
 def instance_segmentation(labels: Labels, scene: SceneLabels, env_path: str) -> dict[str, Any]:
-    """Return the thing at each pixel of a picture of labels `(height, width)`.
+    """Return the thing at each pixel of a label image `(height, width)`.
 
     `data` `(height, width)` uint32: ids of things; `info['idToLabels'][id]`: the thing's prim path,
-    `info['idToSemantics'][id]`: its labels by type, of the ids in the picture, 0 and 1. `env_path` is the prim path of
+    `info['idToSemantics'][id]`: its labels by type, of the ids in the image, 0 and 1. `env_path` is the prim path of
     the env.
     """
     ids = instance_ids(scene)
@@ -117,9 +117,9 @@ def instance_segmentation(labels: Labels, scene: SceneLabels, env_path: str) -> 
 
 
 def tight_boxes(labels: Labels, occlusion: NDArray[np.float32], scene: SceneLabels, env_path: str) -> dict[str, Any]:
-    """Return the smallest boxes around the visible pixels of each labelled thing in a picture `(height, width)`.
+    """Return the smallest boxes around the visible pixels of each labelled thing in an image `(height, width)`.
 
-    `data`: one row of `BOX` for each thing in the picture; `occlusionRatio` is the share of its pixels that others
+    `data`: one row of `BOX` for each thing in the image; `occlusionRatio` is the share of its pixels that others
     hide, 0 if it is seen as a whole, as `occlusion` `(height, width)` has it (nan where it is not measured);
     `info['idToLabels'][semanticId]`: labels by type; `info['bboxIds']`, `info['primPaths']`: ids and prim paths of the
     things, one for each row. What is hidden altogether has no box.

@@ -2,7 +2,7 @@
 
 Per env by default, batched like controllers (see `internutopia.core.robot.controller`): `batched = True` in the class's
 own body, values `(env_num, ...)`, or lists with one entry per env where their sizes differ. Each env's robot still has
-an object of its own for a batched sensor, `robot.sensors[name]`, without the env axis: its `handle`.
+its own object for a batched sensor, `robot.sensors[name]`, without the env axis: its `handle`.
 
 The noise of a moment is a function of `Config.seed`, the number of the episode, the time in it and what the noise is
 for. So it does not depend on the env id, on other envs or on how often a sensor is read; reading twice gives the same.
@@ -84,7 +84,7 @@ class BaseSensor(OrderedKeys, ABC):
 
     batched: ClassVar[bool] = False
     renders: ClassVar[bool] = False
-    """True if its data are pictures, taken when a frame is due; see `observe`."""
+    """True if its data are images, taken when a frame is due; see `observe`."""
     sensors: ClassVar[dict[str, type[BaseSensor]]] = {}
 
     def __init__(self, config: SensorCfg, robot: RobotContext, scene: IScene):

@@ -48,8 +48,8 @@ class BaseMetric(ABC):
     def update_all(cls, metrics: Sequence[Any], obs: Mapping[str, Mapping[str, Any]]) -> None:
         """Update the metrics of several envs: `update` of each, in one call.
 
-        A class that defines it beside `update` is called once for all envs whose tasks, rewards and other metrics have
-        such forms, too. Both have to give the same, to the bit.
+        A class that has it besides `update` is called once for all envs whose tasks, rewards and other metrics have
+        such forms, too. Both have to give the same, bit for bit.
 
         Args:
             metrics: those of the envs `(n,)`, in which what they keep stays.

@@ -61,9 +61,9 @@ class BaseReward(ABC):
     def calc_all(cls, rewards: Sequence[Any]) -> Any:
         """Compute the rewards of several envs `(n,)`: `calc` of each, in one call.
 
-        A class that defines it beside `calc` is called once for all envs whose tasks and metrics have such forms, too
+        A class that has it besides `calc` is called once for all envs whose tasks and metrics have such forms, too
         (see `BaseMetric.update_all`), and whose robots are batched: the same in all of them. Both have to give the
-        same, to the bit.
+        same, bit for bit.
         """
         raise NotImplementedError
 

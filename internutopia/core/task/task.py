@@ -108,7 +108,7 @@ class BaseTask(ABC):
     def are_done(cls, tasks: Sequence[Any]) -> Any:
         """Return whether the episodes of several envs end with this step, bool `(n,)`: `is_done` of each, in one call.
 
-        A class that defines it beside `is_done` is called once for all envs whose metrics and reward have such forms,
+        A class that has it besides `is_done` is called once for all envs whose metrics and reward have such forms,
         too (see `BaseMetric.update_all`).
         """
         raise NotImplementedError

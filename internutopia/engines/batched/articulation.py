@@ -381,7 +381,7 @@ class MujocoArticulationView(View, ArticulationView):
             )
 
     def _assign_targets(self, target: WriteTarget, ctrl: Any, kind: str, joints: Any, new: Any, kept: Any) -> None:
-        """Set targets but for those that are kept. ValueError if a joint takes none of that kind."""
+        """Set targets except the ones to keep. ValueError if a joint takes none of that kind."""
         view_slice = target.view_slice
         if self._layout.driven:
             target.assign(ctrl, target.joints(kind, joints), new, kept)

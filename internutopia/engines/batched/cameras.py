@@ -1,7 +1,7 @@
-"""Camera views in worlds of MuJoCo models, batched, and pictures of envs.
+"""Camera views in worlds of MuJoCo models, batched, and images of envs.
 
 A camera that was moved keeps its new pose on its link: the pose is a model field of its env (`cam_pos`, `cam_quat`),
-which starts anew with each episode.
+which starts again with each episode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from internutopia.util.rotations import (
 
 @dataclass
 class _CachedFrames:
-    """Pictures of all envs, and read-only views of them; rendered again after every change of the world."""
+    """Images of all envs, and read-only views of them; rendered again after every change of the world."""
 
     frames: Frame
     shown: Mapping[PictureKind, Any] = field(default_factory=dict)

@@ -304,7 +304,7 @@ class EnvBatch(BatchArrays):
 
     @abstractmethod
     def _resize(self, capacity: int) -> None:
-        """Move to a larger batch; every env keeps its slot and its state to the bit."""
+        """Move to a larger batch; every env keeps its slot and its state bit for bit."""
 
     @abstractmethod
     def _reset(self, slot: int, state: Mapping[str, NDArray[Any]]) -> None:

@@ -68,7 +68,7 @@ class ViewContext(Protocol):
         ...
 
     def capture(self, env_ids: EnvIds) -> Callable[[Sequence[RenderRequest]], None]:
-        """Return a function that renders pictures of envs as they are now."""
+        """Return a function that renders images of envs as they are now."""
         ...
 
 

@@ -164,7 +164,7 @@ class BatchedWorld(World):
         return failed
 
     def set_self_collisions(self, robot: str, env_ids: EnvIds, enabled: bool) -> None:
-        """Let links of a robot collide with each other, or not; the state of these envs stays, to the bit."""
+        """Let links of a robot collide with each other, or not; the state of these envs stays, bit for bit."""
         for env_id in np.asarray(env_ids).tolist():
             old, scene = self.scene(env_id), self._variant(env_id, {robot: enabled})
             if scene.digest != old.digest:
@@ -254,7 +254,7 @@ class BatchedWorld(World):
         self._renderers.render(requests, quality, self._snapshot)
 
     def capture(self, env_ids: EnvIds) -> Callable[[Sequence[RenderRequest]], None]:
-        """Return a function that renders pictures of envs as they are now."""
+        """Return a function that renders images of envs as they are now."""
         snapshots: dict[int, EnvSnapshot] = {}
         for env_id in env_ids.tolist():
             model, state, labels = self._snapshot(env_id)

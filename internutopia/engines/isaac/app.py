@@ -70,7 +70,7 @@ class IsaacSim:
         self.names.RenderingManager.render()
 
     def cameras(self, paths: Sequence[str], size: tuple[int, int], annotators: Sequence[str]) -> Any:
-        """Return a sensor for pictures of `size` (width, height) [pixels] by cameras, in the order of the paths.
+        """Return a sensor for images of `size` (width, height) [pixels] by cameras, in the order of the paths.
 
         Its `get_data` returns `(cameras, height, width, channels)` of the last frame.
         """

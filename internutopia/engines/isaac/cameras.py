@@ -1,6 +1,6 @@
-"""Camera views on Isaac Sim: colour and depth by its RTX renderer, all envs in one tiled picture.
+"""Camera views on Isaac Sim: colour and depth by its RTX renderer, all envs in one tiled image.
 
-Labels, and pictures with labels, are those of the host's renderer.
+Labels, and images with labels, are those of the host's renderer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from internutopia.engines.isaac.visuals import Visuals
 from internutopia.engines.views import Capture, EnvIds, copying
 from internutopia.rendering.camera import PictureKind
 
-_FIRST_FRAMES = 8  # that may be rendered before there is a picture of new cameras
-# What Isaac Sim calls a kind of picture
+_FIRST_FRAMES = 8  # that may be rendered before there is an image of new cameras
+# What Isaac Sim calls a kind of image
 _ANNOTATORS: dict[PictureKind, str] = {'rgba': 'rgba', 'depth': 'distance_to_image_plane'}
 
 Kind = tuple[tuple[int, int], tuple[PictureKind, ...]]
@@ -33,7 +33,7 @@ class IsaacCameraView(MujocoCameraView):
 
     @override
     def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
-        """Render pictures at once: the renderer shows the stage as it is."""
+        """Render images at once: the renderer shows the stage as it is."""
         if set(kinds) - _ANNOTATORS.keys():
             return super().capture(env_ids, size, kinds)
         return copying(env_ids, self._take(env_ids, size, kinds))
@@ -41,7 +41,7 @@ class IsaacCameraView(MujocoCameraView):
     def _take(
         self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]
     ) -> dict[PictureKind, NDArray[Any]]:
-        """Return new pictures of some envs, by kind."""
+        """Return new images of some envs, by kind."""
         positions, orientations = (values[env_ids].astype(float) for values in self.get_poses())
         optics = [self.intrinsics(env_id, size) for env_id in env_ids.tolist()]
         paths = self._visuals.place_cameras(

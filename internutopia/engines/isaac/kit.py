@@ -1,7 +1,7 @@
 """Stage of Isaac Sim with the prims of all env batches, in one physics scene.
 
 Isaac Sim has one stage, and steps everything on it. Copies stand on a grid, `/World/physics/p<part>/s<slot>`, and
-groups of colliders keep them apart. A part that is opened is there when the stage has been built anew: then physics of
+groups of colliders keep them apart. A part that is opened is there when the stage has been built again: then physics of
 all parts starts from the stage.
 """
 
@@ -49,7 +49,7 @@ class KitStage:
         return part
 
     def rebuild(self) -> None:
-        """Build the stage anew, and start physics."""
+        """Build the stage again, and start physics."""
         self.stale = False
         self.generation += 1
         self.sim.new_stage()
@@ -150,6 +150,6 @@ class KitPart(TensorAccess):
 
     @override
     def close(self) -> None:
-        """Leave the part out when the stage is built anew."""
+        """Leave the part out when the stage is built again."""
         if self in self._kit.parts:
             self._kit.parts.remove(self)

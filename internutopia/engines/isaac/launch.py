@@ -39,7 +39,7 @@ NAMES: dict[str, dict[str, str]] = {
         **_TENSORS,
     },
 }
-# Names that live in extensions which are loaded only where pictures are taken
+# Names that live in extensions which are loaded only where images are captured
 CAMERAS: dict[str, str] = {
     'experimental': 'isaacsim.sensors.experimental.rtx:TiledCameraSensor',
     'isaacsim': 'isaacsim.sensors.camera:CameraView',
@@ -93,7 +93,7 @@ def _start_app(config: SimConfig) -> Any:
             "pip install 'isaacsim[all]==5.1.0', with NVIDIA's package index as --extra-index-url"
         ) from error
     gpu = int(config.device.partition(':')[2] or 0)
-    # several GPUs in one renderer are not faster for small pictures, and break tiled ones
+    # several GPUs in one renderer are not faster for small images, and break tiled ones
     launch_config = {'multi_gpu': False, 'active_gpu': gpu, 'physics_gpu': gpu}
     launch_config['headless'] = config.headless or config.webrtc
     arguments, sys.argv = sys.argv, sys.argv[:1]  # else Isaac Sim takes those of this program for its own

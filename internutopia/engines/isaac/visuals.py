@@ -1,7 +1,7 @@
 """Visuals on Isaac Sim: what its cameras and window see.
 
 The env `i` is `/World/env_<i>`, at its origin: a prim for each body, with the geoms of the host's model, which are put
-where the host has them before a frame is rendered. So pictures show what a reset or a setter did at once. They are made
+where the host has them before a frame is rendered. So images show what a reset or a setter did at once. They are made
 with the first frame.
 """
 
@@ -36,7 +36,7 @@ uniform token[] xformOpOrder = ["xformOp:rotateXYZ"]
 }
 """
 _CAMERA = f'def Camera "camera"\n{{\nfloat2 clippingRange = ({NEAR}, {FAR})\n}}\n'
-_TENTHS = 10.0  # of the stage's unit, in which USD has films and focal lengths
+_TENTHS = 10.0  # of the stage's unit, in which USD has film sizes and focal lengths
 
 
 class Visuals:

@@ -2,7 +2,7 @@
 
 Everything but what is in this package is shared with `ovphysx`: the prims of envs, states, drives, sensors and views.
 Isaac Sim has one stage, in one physics scene: its envs are stepped together, and where an env gets a scene that none
-had before, the stage is built anew. The states are the host's, so nothing is lost.
+had before, the stage is built again. The states are the host's, so nothing is lost.
 """
 
 from __future__ import annotations

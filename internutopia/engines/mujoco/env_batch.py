@@ -1,6 +1,6 @@
 """Env batch of one `mujoco.batch.Batch`: slots are its simulations, per-slot model fields are `Batch.expand`'s.
 
-MuJoCo places every geom of a model anew in each step, which takes most of the time in a home of thousands of geoms. It
+MuJoCo places every geom of a model again in each step, which takes most of the time in a home of thousands of geoms. It
 leaves out those that are fixed to the world where things may fall asleep (`mjENBL_SLEEP`). So a batch whose model has
 many of them may do that, and nothing in it may: each tree has the policy never to sleep. Results are the same to the
 bit. Such a batch is persistent, which is an `MjData` for each simulation.
@@ -49,7 +49,7 @@ def make_batch(model: mujoco.MjModel, nsim: int, nthread: int, expanded: Abstrac
     sleepless.opt.enableflags |= _SLEEP
     sleepless.tree_sleep_policy[:] = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
     batch = Batch(sleepless, nsim, nthread, persistent=True)
-    batch.model = model  # it has made a copy of its own: there need not be a third one
+    batch.model = model  # it has made its own copy: there need not be a third one
     return batch
 
 
@@ -113,7 +113,7 @@ class MujocoEnvBatch(EnvBatch):
         return self._sensors
 
     def rebuild(self, capacity: int, nthread: int) -> None:
-        """Move to a batch of another size or thread count; every env keeps its slot and its state to the bit."""
+        """Move to a batch of another size or thread count; every env keeps its slot and its state bit for bit."""
         old, n = self.batch, self.capacity
         self._bind(make_batch(self.scene.model, capacity, nthread, self._expanded))
         for name in self._expanded:

@@ -1,11 +1,11 @@
 """CPU world: `mujoco.batch.Batch`, one batch per model structure.
 
-With fewer batches than threads they are stepped one after the other, each on all threads; with more, each runs on one
-thread and the threads share the batches out among themselves. Results do not depend on any of that, to the bit.
+With fewer batches than threads they are stepped in sequence, each on all threads; with more, each runs on one
+thread and the threads share the batches out among themselves. Results do not depend on any of that, bit for bit.
 
 The engine's own object: `world.batch(env_id)` is the live batch with the simulation's index in it.
 
-What both models have keeps its state to the bit. Elements of two models are the same if they have the same name. Those
+What both models have keeps its state bit for bit. Elements of two models are the same if they have the same name. Those
 without a name are the same if they are at the same place among those of the same body (of the model, for actuators,
 sensors and constraints).
 """

@@ -107,7 +107,7 @@ class Movers:
             tree.joints.extend(self.joints(mover))
 
     def _unite(self, joint: int, other: int) -> None:
-        """Put two joints into one articulation. NotImplementedError if they are of trees with roots of their own."""
+        """Put two joints into one articulation. NotImplementedError if they are of trees with their own roots."""
         one, two = (next(tree for tree in self.articulations if i in tree.joints) for i in (joint, other))
         if one is two:
             return

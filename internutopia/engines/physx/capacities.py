@@ -64,7 +64,7 @@ def capacities_of(parts: Parts, spacing: float, chosen: PhysxCfg) -> dict[str, i
 
 
 def envs_around(layout: StageLayout, slots: int, spacing: float) -> int:
-    """Return the number of envs, itself included, that reach into the place of an env or of one beside it."""
+    """Return the number of envs, itself included, that reach into the place of an env or of one next to it."""
     model, movers = layout.movers.model, layout.movers
     own = [geom for geom, path in layout.colliders.items() if not path.startswith(COMMON)]
     if spacing <= 0 or (model.geom_type[own] == _PLANE).any():  # which have no end

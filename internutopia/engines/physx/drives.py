@@ -31,7 +31,7 @@ class Gains:
     Attributes:
         stiffness, damping: of actuators alone.
         spring: stiffness of joint springs.
-        scale, offset: effort of an actuator is `scale * ctrl + offset`, but for stiffness and damping.
+        scale, offset: effort of an actuator is `scale * ctrl + offset`, except for stiffness and damping.
     """
 
     stiffness: Floats

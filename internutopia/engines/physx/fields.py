@@ -13,7 +13,7 @@ CHANGEABLE = MODEL_FIELDS & (
     | {'actuator_gainprm', 'actuator_biasprm', 'body_mass', 'body_inertia', 'body_ipos', 'body_iquat'}
     | {'dof_armature', 'dof_damping', 'dof_frictionloss', 'geom_friction'}
 )
-"""Fields that can have values of their own in each env."""
+"""Fields that can have their own values in each env."""
 STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
 """Arrays of `MjData` that PhysX has, too."""
 MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')

@@ -1,4 +1,4 @@
-"""Collision filters: bodies of a model that pass through each other, and how PhysX is told."""
+"""Collision filters: bodies of a model that pass through each other, and how they are set in PhysX."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""World on `ovphysx`: PhysX on the CPU without Isaac Sim, each env in a physics scene of its own.
+"""World on `ovphysx`: PhysX on the CPU without Isaac Sim, each env in its own physics scene.
 
-A trajectory does not depend on the env id, on the number of envs or on threads, to the bit.
+A trajectory does not depend on the env id, on the number of envs or on threads, bit for bit.
 """
 
 from __future__ import annotations

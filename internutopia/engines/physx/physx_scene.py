@@ -35,7 +35,7 @@ class PhysxScene:
 
     @cached_property
     def layout(self) -> StageLayout:
-        """Stage of one env, with a physics scene of its own."""
+        """Stage of one env, with its own physics scene."""
         return write_stage(self._model)
 
     @cached_property

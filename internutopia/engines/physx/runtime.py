@@ -32,7 +32,7 @@ _NO_COOKING_CACHE = {'/physics/cooking/ujitsoCollisionCooking': False, '/UJITSO/
 SYSTEM_LIBRARIES = {'libGL.so.1': 'libgl1', 'libX11.so.6': 'libx11-6'}
 """Shared libraries that `ovstage` is linked with, which servers may lack, and the Debian packages that bring them."""
 
-_first: list[tuple[int, str, Any]] = []  # the process that PhysX was started in, its device, an instance for ever
+_first: list[tuple[int, str, Any]] = []  # the process that PhysX was started in, its device, an instance forever
 _stages: set[PhysxStage] = set()  # those that are open: a fork may not destroy them
 
 
@@ -244,9 +244,9 @@ class PhysxContactPoints(ContactPoints):
 
 
 class PhysxStage(TensorAccess):
-    """`slots` copies of what a USD text describes, each in a physics scene of its own, in one instance of PhysX.
+    """`slots` copies of what a USD text describes, each in its own physics scene, in one instance of PhysX.
 
-    Copies do not meet, and each is simulated as it would be alone, to the bit.
+    Copies do not meet, and each is simulated as it would be alone, bit for bit.
 
     Args:
         layout: prims of one env.

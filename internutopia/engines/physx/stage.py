@@ -145,7 +145,7 @@ class _Writer:
         return {tree.root, *tree.links} - {0}
 
     def _find_passing(self, selfless: list[bool]) -> None:
-        """Collect the pairs of bodies that pass through each other, but for those that PhysX lets pass anyway."""
+        """Collect the pairs of bodies that pass through each other, except for those that PhysX lets pass anyway."""
         tree_of = {mover: i for i, tree in enumerate(self._movers.articulations) for mover in self._of(tree)}
         for one, other in self._filters.passing():
             first, second = int(self._movers.of[one]), int(self._movers.of[other])

@@ -1,7 +1,7 @@
 """PhysX world: envs on NVIDIA's PhysX, whoever hosts it (`ovphysx_world.py`, `engines/isaac`).
 
 The engine computes with 32-bit floats. What PhysX keeps of contacts from step to step is not part of a state, and
-outlives a reset: an env that goes on from a state, or starts again in the place of another, may differ in the last
+outlives a reset: an env that continues from a state, or starts again in the place of another, may differ in the last
 digits.
 """
 
@@ -26,7 +26,7 @@ from internutopia.model.spec import SceneSpec
 class PhysxWorld(MujocoWorld):
     """Envs on PhysX."""
 
-    _break_joints = BatchedWorld._break_joints  # so joints that break are refused: nobody reads PhysX's forces in them
+    _break_joints = BatchedWorld._break_joints  # so joints that break are refused: PhysX's forces are not read in them
 
     @override
     def prepare(self, scene: SceneSpec) -> CompiledScene:

@@ -26,7 +26,7 @@ def shares_memory(device: wp.Device) -> bool:
 
 
 class HostMirror:
-    """An array and its copy on the host, of which only the side that fell behind is copied.
+    """An array and its copy on the host; only the outdated side is copied.
 
     On the CPU device both are the same memory. `invalidate` is to be called after the device wrote to it, `upload`
     before the device reads it. `tensor` is the array itself, for torch.

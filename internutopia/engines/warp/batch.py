@@ -63,7 +63,7 @@ class WarpBatch:
         self.model = model
         self._logged = 0  # which limits of the engine were logged
         self._model = put_model(model, device)
-        self._batched: dict[str, HostMirror] = {}  # model fields with values of their own in each world
+        self._batched: dict[str, HostMirror] = {}  # model fields with their own values in each world
         self._starts: dict[str, Any] = {}  # how worlds begin: rows of state fields and batched model fields
         self._mirrors: list[HostMirror] = []
         with wp.ScopedDevice(device):
@@ -82,7 +82,7 @@ class WarpBatch:
         return self._fields[name]
 
     def expand(self, name: str) -> HostMirror:
-        """Return a model field `(n, ...)` that has values of its own in each world from now on."""
+        """Return a model field `(n, ...)` that has its own values in each world from now on."""
         if name not in self._batched:
             shared = getattr(self._model, name)
             own = wp.array(np.repeat(shared.numpy(), self.n, axis=0), dtype=shared.dtype, device=self.device)
@@ -96,7 +96,7 @@ class WarpBatch:
 
     @cached_property
     def stream(self) -> wp.Stream:
-        """A CUDA stream on which this batch can be stepped beside others.
+        """A CUDA stream on which this batch can be stepped alongside others.
 
         One of torch's, which never end: what torch frees waits for all streams that used it, also those of a batch
         that is gone.
@@ -322,7 +322,7 @@ class WarpBatch:
                 call()
             else:
                 if calls[key] is None:
-                    # on a stream of its own: torch works on the default stream, which cannot be captured
+                    # on its own stream: torch works on the default stream, which cannot be captured
                     with wp.ScopedStream(self.stream), wp.ScopedCapture(stream=self.stream) as capture:
                         call()
                     calls[key] = capture.graph

@@ -1,13 +1,13 @@
-"""Camera views in worlds on Warp, whose pictures are ray traced: all envs of a batch in one launch.
+"""Camera views in worlds on Warp, whose images are ray traced: all envs of a batch in one launch.
 
-Pictures stay on the device. They are taken on request, at most once per change of the world, of all envs
-at once: one env's picture costs as much as those of all. Scenes of a batch may see the world through different
-intrinsics; then there is one launch for each of them. Pictures that are taken by no camera of a model (of the whole
-grid, or from anywhere) are rendered with OpenGL.
+Images stay on the device. They are rendered on request, at most once per change of the world, for all envs at once: one
+env's image costs as much as the images of all envs. If scenes of a batch have cameras with different intrinsics, there
+is one launch for each of these. Images without a camera in a model (of the whole grid, or from any pose) are rendered
+with OpenGL.
 
-What is computed is a fixed sequence of kernels without access to the host, so that it can be captured in a CUDA graph.
-The engine casts one ray through the centre of each pixel, here by `Intrinsics`, so that pictures cover what OpenGL's
-cover. Geoms and flexible bodies are seen, of the geom groups that OpenGL shows; tendons,
+Rendering is a fixed sequence of kernels without access to the host, so it can be captured in a CUDA graph.
+The engine casts one ray through the centre of each pixel, here by `Intrinsics`, so that images cover what OpenGL's
+cover. Geoms and flexible bodies are rendered, in the geom groups that OpenGL shows; tendons,
 skins and transparency are not.
 """
 
@@ -45,7 +45,7 @@ wp.set_module_options({'enable_backward': False})  # else compiling takes severa
 
 _SEEN = [int(group) for group in np.flatnonzero(SHOWN_GROUPS)]
 # Where in a pixel its rays go through, to the right of its centre and below [pixels]. Depth and labels are those of the
-# first ray; 'full' pictures have the mean colour of all: the centre, and three points around it
+# first ray; 'full' images have the mean colour of all: the centre, and three points around it
 _SAMPLES: dict[Quality, NDArray[np.float64]] = {
     'plain': np.zeros((1, 2)),
     'fast': np.zeros((1, 2)),
@@ -54,7 +54,7 @@ _SAMPLES: dict[Quality, NDArray[np.float64]] = {
 
 
 class FrameBuffers:
-    """Pictures of all envs on a device, `(env_num, ...)`, see `Frame`."""
+    """Images of all envs on a device, `(env_num, ...)`, see `Frame`."""
 
     def __init__(self, env_num: int, size: tuple[int, int], kinds: tuple[PictureKind, ...], device: wp.Device):
         self.size = size
@@ -70,7 +70,7 @@ class FrameBuffers:
         self._tensors: dict[PictureKind, Any] = {}
 
     def read(self, kind: PictureKind) -> NDArray[Any]:
-        """Return pictures of a kind on the host, copied there once."""
+        """Return images of a kind on the host, copied there once."""
         if kind not in self._mirrors:
             self._mirrors[kind] = HostMirror(getattr(self, kind))
         return self._mirrors[kind].read()
@@ -82,13 +82,13 @@ class FrameBuffers:
         return self._tensors[kind]
 
     def invalidate(self) -> None:
-        """Mark the host's copies as outdated, after the device wrote to the pictures."""
+        """Mark the host's copies as outdated, after the device wrote to the images."""
         for mirror in self._mirrors.values():
             mirror.invalidate()
 
 
 class RayTracer:
-    """Ray tracer of a camera's pictures in the worlds of a batch.
+    """Ray tracer of a camera's images in the worlds of a batch.
 
     Args:
         model: of the worlds; textures, meshes and the headlight are those of this one.
@@ -96,7 +96,7 @@ class RayTracer:
         camera: number of the camera in the model.
         intrinsics: how it projects.
         labels: label of each geom, -1 for none.
-        buffers: where the pictures go.
+        buffers: where the images go.
         quality: `'full'` has shadows and smooth edges.
 
     Raises:
@@ -141,11 +141,11 @@ class RayTracer:
             self._envs: Any = wp.array(np.full(worlds, -1), dtype=int)
 
     def assign(self, envs: NDArray[np.intp]) -> None:
-        """Assign the pictures of each world to an env `(worlds,)`, -1 for none."""
+        """Assign the images of each world to an env `(worlds,)`, -1 for none."""
         self._envs.assign(envs.astype(np.int32))
 
     def render(self, model: mjw.Model, data: mjw.Data) -> None:
-        """Take the pictures; the poses of bodies describe the state."""
+        """Capture the images; the poses of bodies describe the state."""
         context, buffers = self._context, self._buffers
         if context.bvh_ngeom + context.bvh_nflexgeom:  # the engine crashes if there is nothing to be seen
             mjw.camlight(model, data)
@@ -194,7 +194,7 @@ def _write_frames(
     depth: wp.array3d[float],
     labels: wp.array3d[int],
 ):
-    """Write what the engine found at each pixel of each world into the pictures of its env."""
+    """Write what the engine found at each pixel of each world into the images of its env."""
     world, pixel = wp.tid()
     env = envs[world]
     if env < 0:
@@ -229,7 +229,7 @@ class WarpCameraView(MujocoCameraView):
 
     @override
     def capture(self, env_ids: EnvIds, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Capture:
-        """Take the pictures at once. MemoryError if they do not fit on the device. Occlusion is nan, not measured."""
+        """Capture the images at once. MemoryError if they do not fit on the device. Occlusion is nan, not measured."""
         traced: tuple[PictureKind, ...] = tuple(kind for kind in kinds if kind != 'occlusion')
         buffers = self._take(size, traced)
         taken: dict[PictureKind, NDArray[Any]] = {kind: buffers.read(kind)[env_ids] for kind in traced}
@@ -239,13 +239,13 @@ class WarpCameraView(MujocoCameraView):
 
     @override
     def pictures(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> Mapping[PictureKind, Any]:
-        """Return the pictures of all envs; MemoryError if they do not fit on the device."""
+        """Return the images of all envs; MemoryError if they do not fit on the device."""
         buffers = self._take(size, kinds)
         show = buffers.tensor if self._world.arrays.on_device else buffers.read
         return {kind: show(kind) for kind in kinds}
 
     def _take(self, size: tuple[int, int], kinds: tuple[PictureKind, ...]) -> FrameBuffers:
-        """Take the pictures of all envs, unless they show them as they are now."""
+        """Capture the images of all envs, unless they show them as they are now."""
         frames = self._raytraced.get((size, kinds))
         if frames is None:
             buffers = FrameBuffers(self._world.env_num, size, kinds, self._device)
@@ -255,7 +255,7 @@ class WarpCameraView(MujocoCameraView):
 
 
 class _RaytracedFrames:
-    """Pictures of one size and of some kinds: the tracers that take them, and when they did last."""
+    """Images of one size and of some kinds: the tracers that take them, and when they did last."""
 
     def __init__(self, camera: str, buffers: FrameBuffers, quality: Quality):
         self.buffers = buffers
@@ -266,7 +266,7 @@ class _RaytracedFrames:
         self._tracers: WeakKeyDictionary[WarpBatch, dict[_SharedView, RayTracer]] = WeakKeyDictionary()
 
     def take(self, world: ViewContext, env_batches: Sequence[WarpEnvBatch]) -> None:
-        """Take the pictures, unless they show the world as it is now."""
+        """Capture the images, unless they show the world as it is now."""
         if self._version == world.version:
             return
         traced = [world.placement, *(env_batch.batch for env_batch in env_batches), *world.scenes]

@@ -1,7 +1,7 @@
 """GPU world whose views return and accept torch tensors: nothing in a step makes the host wait for the device.
 
 What envs read and write are the engine's own arrays. Batches of different structure are stepped side by side, each on
-a CUDA stream of its own. That buffers were too small is found a little later than it happened: contacts can then be
+its own CUDA stream. That buffers were too small is found a little later than it happened: contacts can then be
 missing in a step or two, a warning is logged, and there is more room from then on.
 """
 
@@ -152,7 +152,7 @@ class TensorArrays(BatchArrays):
 
     @property
     def stream(self) -> wp.Stream:
-        """The stream that this batch is stepped on beside others."""
+        """The stream that this batch is stepped on alongside others."""
         return self.batch.stream
 
     @override

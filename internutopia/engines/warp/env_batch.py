@@ -88,7 +88,7 @@ class WarpEnvBatch(EnvBatch):
         return self.expanded(name).write()
 
     def expanded(self, name: str) -> HostMirror:
-        """Return a model field with values of its own in each slot, which are about to be written to."""
+        """Return a model field with its own values in each slot, which are about to be written to."""
         self._expanded.add(name)
         self.model_version += 1
         return self.batch.expand(name)

@@ -26,7 +26,7 @@ from internutopia.model.compiled import CompiledScene
 
 _MIN_FRICTION = 1e-5  # mjMINMU: MuJoCo raises lower coefficients to it in each contact, `mujoco_warp` does not
 
-# Fields of `mjw.Model` that can have values of their own in each world
+# Fields of `mjw.Model` that can have their own values in each world
 BATCHED_FIELDS = frozenset(
     field.name
     for field in dataclasses.fields(mjw.Model)

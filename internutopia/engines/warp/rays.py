@@ -2,7 +2,7 @@
 
 What is computed is a fixed sequence of kernels without access to the host, so that it can be captured in a CUDA graph.
 Rays end where those of MuJoCo's `mj_ray` do, also where they begin inside of something; flexible bodies are not seen.
-The tree of boxes and the intersections are the engine's, those that pictures are traced with. Only what the rays see is
+The tree of boxes and the intersections are the engine's, those that images are traced with. Only what the rays see is
 in the tree, so that nothing else is intersected.
 """
 

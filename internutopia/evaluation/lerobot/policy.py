@@ -67,7 +67,7 @@ class LeRobotPolicy:
 
 
 def _tensor(values: Any) -> Tensor:
-    """Return pictures as LeRobot has them, channels first and from 0 to 1, and numbers as they are."""
+    """Return images as LeRobot has them, channels first and from 0 to 1, and numbers as they are."""
     if values.dtype == np.uint8:
         values = values.astype(np.float32) / 255.0
     if values.ndim == 4 and values.shape[-1] == 3:

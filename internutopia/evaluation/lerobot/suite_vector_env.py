@@ -18,7 +18,7 @@ from internutopia.evaluation.arm_mapper import ArmMapper
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import NONE, EpisodeSpec, Suite
 
-_FILM, _FILM_EVERY = (96, 96), 4  # pixels and steps, of pictures for films if the policy is sent none
+_FILM, _FILM_EVERY = (96, 96), 4  # pixels and steps, of images for videos if the policy is sent none
 _IMAGES, _OTHERS = 'observation.images.', 'observation.'
 
 
@@ -174,7 +174,7 @@ class SuiteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
 
 
 def _nested(values: dict[str, Any], kind: Any) -> Any:
-    """Return values as a mapping of a kind, with those called `pixels/...` in one of their own."""
+    """Return values as a mapping of a kind, with those called `pixels/...` in their own one."""
     nested = {name: value for name, value in values.items() if '/' not in name}
     pixels = {name.partition('/')[2]: value for name, value in values.items() if '/' in name}
     return kind({**nested, 'pixels': kind(pixels)} if pixels else nested)

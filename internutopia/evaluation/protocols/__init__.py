@@ -1,4 +1,4 @@
-"""Protocols by which policies elsewhere are asked; a module for each, imported when one is used."""
+"""Protocols by which external policies are called; a module for each, imported when one is used."""
 
 from __future__ import annotations
 

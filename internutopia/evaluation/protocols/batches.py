@@ -43,7 +43,7 @@ def split(answer: Any, count: int) -> list[dict[str, Any]]:
 
 
 def asked(ask: Callable[[Sequence[Request]], list[Any]], requests: Sequence[Request], batched: bool) -> list[Any]:
-    """Return the answers to requests that are asked in one batch, or one by one with an error for each that fails."""
+    """Return the answers to requests sent in one batch, or one by one with an error for each that fails."""
     if batched:
         return ask(requests)
     answers: list[Any] = []

@@ -39,7 +39,7 @@ class HttpClient:
         self._reached()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Ask the policy; see `Client`."""
+        """Query the policy; see `Client`."""
         return asked(self._asked, requests, self._batched)
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class InternNavClient:
         self._start()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Ask the agent; see `Client`."""
+        """Query the agent; see `Client`."""
         known = [request for request in requests if request.first or request.env_id in self._last]
         try:
             answers = self._asked(known) if known else {}

@@ -5,7 +5,7 @@ msgpack; the answer is a map with `actions` `(steps, k)`, and the server's time 
 `__ndarray__`, `data`, `dtype` and `shape`, keys as bytes. A text instead of bytes is an error of the server, which
 hangs up. (openpi-client 0.1.2 on PyPI: `websocket_client_policy`, `msgpack_numpy`.)
 
-Several envs' observations are sent one after the other without waiting for each answer; a server that takes batches is
+Several envs' observations are sent in sequence without waiting for each answer; a server that takes batches is
 sent them as one (`batched: true` in the mapping).
 """
 
@@ -45,7 +45,7 @@ class WebsocketClient:
         self._connected()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Ask the policy; see `Client`."""
+        """Query the policy; see `Client`."""
         contents = [request.content for request in requests]
         if not self._batched:
             return self._asked(contents)

@@ -37,7 +37,7 @@ class ZmqClient:
         self._connected()
 
     def infer(self, requests: Sequence[Request]) -> list[Any]:
-        """Ask the policy; see `Client`."""
+        """Query the policy; see `Client`."""
         return asked(self._asked, requests, self._batched)
 
     def close(self) -> None:

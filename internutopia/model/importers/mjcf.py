@@ -70,7 +70,7 @@ class MjcfFile:
 
     @cached_property
     def _named(self) -> list[tuple[Element, str]]:
-        """Elements that name files, but for includes, with each name."""
+        """Elements that name files, except for includes, with each name."""
         return [
             (element, value)
             for root in self.documents.values()
@@ -82,7 +82,7 @@ class MjcfFile:
 
     @cached_property
     def references(self) -> list[tuple[Element, Path]]:
-        """Elements that refer to files, but for includes, with each file that may be meant."""
+        """Elements that refer to files, except for includes, with each file that may be meant."""
         return [(element, file) for element, name in self._named for file in _candidates(name, self.folders)]
 
     @property

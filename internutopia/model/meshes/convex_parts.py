@@ -196,7 +196,7 @@ _MANY_FACES = 200  # a piece of more is simplified before it is analysed
 _MANY_PLATES = 12  # flat ones; a sheet of more gets curved ones, within the tolerance
 _FRONT = 0.5  # cosine between the normal of a flat piece and those of the faces on its front
 _LEAST_FILLING = 0.7  # a piece that fills less of its hull's volume is not compared with it
-_THIN = 1e-3  # an open piece that is flat but for this part of its extent is not compared with its hull
+_THIN = 1e-3  # an open piece that is flat except for this part of its extent is not compared with its hull
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Convex decomposition: concave meshes -> convex parts, computed once per machine, then read from a cache.
 
 A mesh falls into its connected pieces first, and each of them into parts by the rules of `convex_parts`. What these
-leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in processes of its own, unless a piece or mesh
+leave over is decomposed by CoACD (https://github.com/SarahWeiii/CoACD) in separate processes, unless a piece or mesh
 is too much work. Such a piece, and a mesh of too many parts, becomes plates along its faces, with a warning: it stays
 hollow. So does, without one, what CoACD cuts into many more parts than it has plates. Where a tolerance is given,
 parts are merged (`merging`).
@@ -62,7 +62,7 @@ MAX_WORK = 55_000
 MAX_MESH_WORK = 110_000
 """The same for all pieces of a mesh; those of least work come first."""
 MAX_SECONDS = 100
-"""Processor time [s] after which CoACD is stopped all the same; its piece is tried again next time."""
+"""Processor time [s] after which CoACD is stopped anyway; its piece is tried again next time."""
 MANY_PARTS = 100
 """Maximum number of CoACD's parts of a concave piece, beyond which, if plates are fewer, it becomes plates."""
 MERGED_SHARE = 0.05

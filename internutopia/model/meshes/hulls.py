@@ -61,7 +61,7 @@ def fills_hull(surface: Surface, around: Surface, slack: float) -> bool:
     """Return True if no point of a surface's convex hull is far from the surface.
 
     Both are compared in cells of `slack` [m]: a point of the hull must have one of the surface in its cell or one
-    beside it, so it may be as far as 1 to 3.5 times `slack` from it, and what is open wider than 7 times stays open.
+    next to it, so it may be as far as 1 to 3.5 times `slack` from it, and what is open wider than 7 times stays open.
     """
     low = around.vertices.min(axis=0)
     shape = tuple(np.ceil(around.extent / slack).astype(int) + 3)

@@ -32,7 +32,7 @@ def plates(sheet: Surface, thickness: float, slack: float = 0.0, few: int = 0) -
     """Return a sheet as convex plates whose fronts are its faces; they grow backwards by `thickness` [m].
 
     Faces in a plane are put together as far as that is convex. Then, with a `slack` [m], if plates are more than a
-    `few`, they are put together as long as their front bulges by no more than that, and its outline is convex but for
+    `few`, they are put together as long as their front bulges by no more than that, and its outline is convex up to
     that. In front of the sheet they stand out by at most a quarter of it, where that is hollow.
     """
     clusters = _Clusters(sheet)
@@ -89,7 +89,7 @@ class _Clusters:
         return bool(normal @ self._normals[right] >= _SAME_PLANE) and _is_convex_loop(self._vertices[loop], normal)
 
     def are_nearly_flat(self, left: int, right: int, loop: list[int], slack: float) -> bool:
-        """Return True if two clusters are a convex polygon but for `slack` [m]."""
+        """Return True if two clusters are a convex polygon except for `slack` [m]."""
         span = self._spans[left] + self._spans[right]
         normal = span / max(float(np.linalg.norm(span)), 1e-300)
         faces = self._faces[left] + self._faces[right]

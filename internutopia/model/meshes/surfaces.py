@@ -40,7 +40,7 @@ class Surface:
         return signed_volume(self.vertices[self.faces])
 
     def is_flat(self, part: float = FLAT) -> bool:
-        """Return True if all of it is in a plane, in any direction, but for a part of its greatest extent."""
+        """Return True if all of it is in a plane, in any direction, except for a part of its greatest extent."""
         _, extents = principal_extents(self.vertices)
         return bool(extents[-1] <= part * extents.max())
 

@@ -1,4 +1,4 @@
-"""Server of `internutopia serve`: sessions of many users, each with envs in a process of its own.
+"""Server of `internutopia serve`: sessions of many users, each with its envs in a separate process.
 
 `serve` runs it, `app` assembles it, `routes` has the routes, `middleware` checks access, `connection` limits
 the time of a client. Behind them `session_manager` holds the sessions; each `session` talks to its `worker`

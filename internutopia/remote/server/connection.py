@@ -20,7 +20,7 @@ from internutopia.remote.server.server_settings import Settings
 
 _MAX_HEADER = 64 << 10  # bytes
 _TOO_LARGE = 'The header is too large.'
-_BETWEEN = 4  # bytes of a field beside its name and value
+_BETWEEN = 4  # bytes of a field in addition to its name and value
 _PROBE_TIMEOUT = 1.0  # s that a connection which is one too many has to request a probe
 
 

@@ -37,7 +37,7 @@ from internutopia.remote.viewer_protocol import GetScene, ScenePart, SeenEnvs, V
 
 @dataclass(frozen=True)
 class _Call:
-    """A request of a user, of which the middleware has checked the token."""
+    """A request of a user, whose token the middleware has checked."""
 
     request: Request
     user: User
@@ -237,9 +237,9 @@ async def picture(
         str, Query(max_length=256, description="Its camera: 'follow', 'top', or one of the session's `cameras`.")
     ] = 'follow',
 ) -> Response:
-    """Get a picture of all envs of a session in their places, or of one of them.
+    """Get an image of all envs of a session in their places, or of one of them.
 
-    It is rendered about once a second; in between the last picture comes again.
+    It is rendered about once a second; in between the last image comes again.
     """
     png = await call.find(session_id, as_admin=True).picture(width, height, env, camera)
     return Response(png, media_type='image/png', headers={'Cache-Control': 'no-store'})
@@ -254,7 +254,7 @@ async def env_at(
     width: Pixels = 640,
     height: Pixels = 480,
 ) -> Response:
-    """Get the env at a point of the picture of all envs, which goes from (0, 0), left and top, to (1, 1)."""
+    """Get the env at a point of the image of all envs, which goes from (0, 0), left and top, to (1, 1)."""
     env = await call.find(session_id, as_admin=True).env_at(x, y, width, height)
     return response(call.reply(protocol.EnvAt(env=env)))
 

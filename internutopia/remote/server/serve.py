@@ -182,7 +182,7 @@ async def _serve(
     scheme = 'http' if certificate is None else 'https'
     print(f'serving on {scheme}://{f"[{host}]" if ":" in host else host}:{port}', flush=True)
     with interrupts() as interruption, interruption.deferred():  # uvicorn handles them, and sends them when all is done
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # but for this one
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # except for this one
             signal.signal(signal.SIGHUP, server.handle_exit)
         await server.serve([sock])
 

@@ -48,7 +48,7 @@ class Settings(BaseModel):
     drain_timeout: PositiveFloat = 25.0
     """Time that calls at work have to finish when the server is stopped [s]."""
     waiting: PositiveInt = 4
-    """Maximum number of waiting calls of a session; also of picture requests, and of repeated requests."""
+    """Maximum number of waiting calls of a session; also of image requests, and of repeated requests."""
     in_flight: PositiveInt = 256
     """Maximum number of requests at work, of all users."""
     user_in_flight: PositiveInt = 64
@@ -68,7 +68,7 @@ class Settings(BaseModel):
     threads: PositiveInt = 1
     """Physics threads of a session; a server runs many sessions at once."""
     picture_interval: PositiveFloat = 1.0
-    """Minimum time between two pictures of a session [s]."""
+    """Minimum time between two images of a session [s]."""
 
     def limits(self) -> Limits:
         """Return the limits that are sent to a client."""

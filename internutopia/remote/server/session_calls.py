@@ -167,7 +167,7 @@ class SessionCalls:
         return file.getvalue()
 
     def env_at(self, x: float, y: float, width: int, height: int) -> int:
-        """Return the env in whose cell a point of the picture of all envs shows the floor.
+        """Return the env in whose cell a point of the image of all envs shows the floor.
 
         `x` and `y` go from 0, left and top, to 1; the picture's width and height are in pixels.
         """

@@ -66,7 +66,7 @@ class SessionManager:
         return any(session.busy for session in self._sessions.values())
 
     async def probe(self) -> None:
-        """Try the config in a worker of its own. ConfigError with the reason if it does not work."""
+        """Try the config in its own worker. ConfigError with the reason if it does not work."""
         process = await self._launcher.start(worker.serve_description)
         try:
             process.send(pickle.dumps(self._session_config(CreateSession(num_envs=1))))

@@ -110,10 +110,10 @@ class Session:
         return body
 
     async def picture(self, width: int, height: int, env_id: int | None = None, camera: str = 'follow') -> bytes:
-        """Return a picture of all envs in their places, or of one of them, as PNG.
+        """Return an image of all envs in their places, or of one of them, as PNG.
 
-        The last one is returned if it is recent, or while many calls wait; a request for another picture waits
-        for a moment. This does not keep a session from expiring. ServiceError as for calls, if there is no picture
+        The last one is returned if it is recent, or while many calls wait; a request for another image waits
+        for a moment. This does not keep a session from expiring. ServiceError as for calls, if there is no image
         yet, and if there is no such env or camera.
         """
         if env_id is not None and env_id >= self.num_envs:
@@ -131,7 +131,7 @@ class Session:
                 return self._picture
 
     async def env_at(self, x: float, y: float, width: int, height: int) -> int:
-        """Return the env at a point of the picture of all envs, from (0, 0), left and top, to (1, 1).
+        """Return the env at a point of the image of all envs, from (0, 0), left and top, to (1, 1).
 
         This does not keep a session from expiring. ServiceError as for calls.
         """

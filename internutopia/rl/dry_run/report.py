@@ -45,7 +45,7 @@ class DryRun:
 
 
 def dry_run(file: Path, robot: RobotCfg, search: bool = True, threads: int | None = None) -> DryRun:
-    """Try the policy that a YAML file describes, on flat ground, in envs of its own.
+    """Try the policy that a YAML file describes, on flat ground, in its own envs.
 
     Args:
         file: the policy.
@@ -83,7 +83,7 @@ def first_faults(file: Path, robot: RobotCfg) -> list[str]:
     if key not in _known:
         try:
             _known[key] = dry_run(file, robot, search=False, threads=1).faults
-        except Exception as error:  # of a robot class that wants other surroundings; its own run goes on
+        except Exception as error:  # of a robot class that needs other surroundings; its own run continues
             _known[key] = [f'it cannot be tried ({type(error).__name__}: {error})']
     return _known[key]
 

@@ -1,6 +1,6 @@
 """Trials of descriptions of a policy: each stands, and walks a curve, on flat ground for two seconds, all side by side.
 
-Each description is a file of its own that a `MoveBySpeedController` walks by, so they run as they will in episodes.
+Each description is its own file that a `MoveBySpeedController` walks by, so they run as they will in episodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trial:
-    """Figures of a robot that was told one command. Means are those of the second half."""
+    """Figures of a robot that was given one command. Means are those of the second half."""
 
     fell_after: float | None
     """Time until it fell [s]; None if it did not."""
@@ -71,7 +71,7 @@ class TrialRun:
 
     Attributes:
         trials: of each description.
-        inputs: of the first description's policy, while it was told to stand, `(T, dim)`.
+        inputs: of the first description's policy, while it was commanded to stand, `(T, dim)`.
         input_sizes: how many of them each term of its observation gives.
         dof_names: names of the robot's joints, as in its model.
         joint_ranges: their limits `(dof, 2)` [rad or m].

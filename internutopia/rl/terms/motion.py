@@ -2,7 +2,7 @@
 
 Rewards have the form of DeepMimic (Peng et al. 2018, arXiv:1804.02717) and BeyondMimic (Liao et al. 2025,
 arXiv:2508.08241): exp(-e / tolerance^2) of the mean squared error e of joints, base ("anchor") and links. An episode
-begins at a random time of the motion, in its pose and with its velocities (`motion_start`), and goes on from there.
+begins at a random time of the motion, in its pose and with its velocities (`motion_start`), and continues from there.
 """
 
 from __future__ import annotations

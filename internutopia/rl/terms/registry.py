@@ -56,7 +56,7 @@ def term(
         name: what it is called.
         mirror: of an observation or command: what it is when left and right are swapped, see `rl.symmetry`. A sign for
             each element, or a function of the state and the term's parameters.
-        marker: of a command: what pictures show of it. `'point'`: (x, y) or (x, y, z) in the env frame [m];
+        marker: of a command: what images show of it. `'point'`: (x, y) or (x, y, z) in the env frame [m];
             `'velocity'`: forward, lateral [m/s] and yaw speed [rad/s] of the base.
         pure: of an observation, reward or termination: whether what it returns follows from what `state` shows and from
             its parameters alone, so that `LearningCfg.compiled` may compile it.
@@ -100,7 +100,7 @@ def look_up_mirror(kind: Kind, name: str) -> TermMirror | None:
 
 
 def look_up_marker(name: str) -> CommandMarker | None:
-    """Return the marker that pictures show for a registered command term; None if it has none."""
+    """Return the marker that images show for a registered command term; None if it has none."""
     return _terms['command'][name].marker
 
 

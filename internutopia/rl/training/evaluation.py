@@ -245,7 +245,7 @@ def _run(
         if test is not None and test.pusher.add(state, running, step) and test.course is not None:
             test.course.pushed()
         on_step(step, steps)
-        if not arrays.on_device and not running.any():  # a device is not queried, it goes on to the end
+        if not arrays.on_device and not running.any():  # a device is not queried, it continues to the end
             break
     columns = [returns, lengths, xp.astype(ended, returns.dtype), xp.astype(failed, returns.dtype), *metrics.values()]
     figures = to_host(xp.stack(columns).mean(axis=-1)).tolist()

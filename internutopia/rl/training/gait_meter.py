@@ -18,7 +18,7 @@ from internutopia.util.arrays import to_host
 from internutopia.util.rotations import length, wrap_angle, yaw_of
 
 GRAVITY = 9.81  # m/s²
-SETTLING = 3.0  # s, after a start or a push, until a robot that is told to stand should
+SETTLING = 3.0  # s, after a start or a push, until a robot that is commanded to stand should
 ACTION = 0.25  # s, of a discrete action of a navigation policy
 STEEP = math.radians(15.0)  # roll at which clients of version 2 take a robot for fallen
 _NO_PERIOD = 1.0  # s, over which lows and highs are taken where there is no gait period
@@ -55,7 +55,7 @@ class Gait:
     """Lowest and highest position of each joint in each gait period [rad or m]."""
     asymmetry: float | None
     """Difference between the ranges of left and right joints by their mean (symmetry index of Robinson et al., 1987);
-    0 if the robot does not limp, None if left and right are not alike."""
+    0 if the robot does not limp, None if the robot is not symmetric."""
     other_contacts: float | None
     """Share of the time in which a link besides the feet touches something; None if that is not measured."""
     touching: dict[str, float]
@@ -256,7 +256,7 @@ class CourseMeter:
         self._worst[-1] = xp.where(counts[:, None], xp.maximum(self._worst[-1], values), self._worst[-1])
 
     def pushed(self) -> None:
-        """Measure anew, from when robots that were pushed should stand again: one figure after all pushes."""
+        """Measure again, from when robots that were pushed should stand again: one figure after all pushes."""
         self._since = 0
         if len(self._worst) == 1:
             self._worst.append(self._state.xp.zeros_like(self._worst[0]))

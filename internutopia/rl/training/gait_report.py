@@ -126,7 +126,7 @@ def gait_report(
 def exceeded(figures: Mapping[str, float], bounds: Mapping[str, float]) -> list[str]:
     """Return what is beyond its bound, or was not measured, a sentence each. KeyError for a bound on what is no figure.
 
-    Bounds are largest absolute values, but for `knee_range` and `arm_range`, which have to be as large.
+    Bounds are largest absolute values, except for `knee_range` and `arm_range`, which have to be as large.
     """
     found = []
     for name, bound in bounds.items():

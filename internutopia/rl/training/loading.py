@@ -22,7 +22,7 @@ from internutopia.rl.vector_env import VectorEnv
 if TYPE_CHECKING:
     import torch
 
-SUBSTEP = 1 / 240  # s, about, of physics under a policy with a rate of its own
+SUBSTEP = 1 / 240  # s, about, of physics under a policy with its own rate
 Arrays = Literal['numpy', 'torch']
 ActFn = Callable[[Any], Any]
 """A policy: observations `(n, dim)` to actions `(n, k)`, float32; of numpy, or tensors on a device."""

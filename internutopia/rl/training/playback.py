@@ -1,6 +1,6 @@
-"""Pictures and videos of a policy, by a camera that follows each robot: a strip of pictures over time, or a video.
+"""Images and videos of a policy, by a camera that follows each robot: a strip of images over time, or a video.
 
-Every env has a tile with the camera that follows its robot. Pictures are rendered by MuJoCo, off screen.
+Every env has a tile with the camera that follows its robot. Images are rendered by MuJoCo, off screen.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def play(
     arrays: Arrays = 'numpy',
     on_frame: Callable[[int, int], None] = lambda frame, frames: None,
 ) -> None:
-    """Run a policy and write a picture or video of it. Episodes that end are followed by the next one.
+    """Run a policy and write an image or video of it. Episodes that end are followed by the next one.
 
-    A PNG file shows every env in a row of pictures over time, a GIF or MP4 file is a video in real time.
+    A PNG file shows every env in a row of images over time, a GIF or MP4 file is a video in real time.
 
     Args:
         policy: observations `(n, dim)` to actions `(n, k)`.
@@ -62,7 +62,7 @@ def play(
         seconds: duration [s].
         command: forward, lateral [m/s] and yaw rate [rad/s]; None means random ones.
         size: width and height of an env [pixels]; None means as fits the kind of file.
-        camera: camera of the pictures, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
+        camera: camera of the images, see `internutopia.core.runner.env_cameras`; None follows the robot that learns.
         arrays: what the policy takes and gives: arrays of numpy, or torch tensors, on the device of the engine if that
             gives them.
         on_frame: called after each frame with its number and their number.
@@ -136,7 +136,7 @@ def run(
 ) -> None:
     """Run a policy in a display such as a viewer: `shown` is entered with the envs, before their reset.
 
-    The other arguments, and what is raised, are those of `play`; without `seconds` it goes on until an exception.
+    The other arguments, and what is raised, are those of `play`; without `seconds` it continues until an exception.
     """
     learning, _ = tested_learning(config, command)
     steps = itertools.count() if seconds is None else range(max(round(seconds / step_length(config)), 1))
@@ -155,7 +155,7 @@ def _tiles(
     arrays: Arrays,
     camera: Camera = None,
 ) -> Iterator[tuple[int, list[Image]]]:
-    """Run; yields the numbers of the steps that are shown and the cameras' pictures.
+    """Run; yields the numbers of the steps that are shown and the cameras' images.
 
     The step in which an episode ends shows its end, the next one how another episode begins.
     """
@@ -178,14 +178,14 @@ def _tiles(
 
 
 def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:
-    """Write a row of pictures for each env."""
+    """Write a row of images for each env."""
     columns = [[(f'{time:.2f} s', tile) for tile in tiles] for time, tiles in frames]
     first, *others = zip(*columns, strict=True)
     _draw(path, [first, *([('', tile) for _, tile in row] for row in others)])
 
 
 def _draw(path: Path, rows: Sequence[Sequence[tuple[str, Image]]]) -> None:
-    """Write rows of pictures with titles. ImportError if matplotlib is missing."""
+    """Write rows of images with titles. ImportError if matplotlib is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -46,7 +46,7 @@ class MirroredSamples(Symmetry):
     rsl_rl would also compute its mirror loss then, even if only to log it, in a quarter of the time of learning.
 
     Args:
-        core: envs of a robot that is alike left and right, after a reset.
+        core: envs of a robot that is symmetric, after a reset.
         device: of the samples.
     """
 

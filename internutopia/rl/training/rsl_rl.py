@@ -59,7 +59,7 @@ class WandbWriter(WandbLogWriter):
         project_name: project that the run is in.
 
     Raises:
-        ValueError: Weights & Biases refuses to log, for want of a login, for example.
+        ValueError: Weights & Biases refuses to log, for lack of a login, for example.
     """
 
     def __init__(self, log_dir: str, project_name: str):

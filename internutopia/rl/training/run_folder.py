@@ -1,6 +1,6 @@
-"""Records of a training run in its folder, beside the checkpoints: its settings and its progress.
+"""Records of a training run in its folder, next to the checkpoints: its settings and its progress.
 
-`run.json` holds the task and its settings, so that a run goes on as it began. `progress.csv` has a line per update.
+`run.json` holds the task and its settings, so that a run continues as it began. `progress.csv` has a line per update.
 Both stay readable whenever the run is killed. The learning curve is drawn from the latter.
 """
 

@@ -98,14 +98,14 @@ def train(
 ) -> TrainingResult:
     """Train, or go on with a run.
 
-    A run that goes on has the same networks, optimizer, counts and times as after its last checkpoint, but new episodes
-    and random numbers: it does not end with the same bits as one that was not stopped.
+    A resumed run has the networks, optimizer, counts and times of its last checkpoint, but new episodes and random
+    numbers: its results differ from those of an uninterrupted run.
 
     Args:
         task: what is trained.
         folder: where everything goes.
         settings: fields of the task's `TrainingCfg` that shall be different.
-        seed: of everything random; None means 0, or that of the run that goes on.
+        seed: of everything random; None means 0, or that of the run that continues.
         threads: threads of the physics engine (of each worker) and of torch, in each process; None means one per core
             of the machine, shared out to the processes.
         workers: processes that the envs are shared out to; None means this one.
@@ -180,7 +180,7 @@ def train_rank(
     report: Callable[[Progress], None],
     stopped: Callable[[], bool],
 ) -> TrainingResult:
-    """Train in one process, or in one of several, of which rank 0 writes; see `train`. `named` is that of the task."""
+    """Train in one process, or in one of several, where rank 0 writes; see `train`. `named` is that of the task."""
     if threads is not None:
         torch.set_num_threads(threads)
     # other random numbers for the rest of a run than for its beginning, and for each rank

@@ -120,7 +120,7 @@ class Runner(OnPolicyRunner):
         self.current_learning_iteration, self._stopped = self.updates, stopped
         self._begin_update(iterations)
         try:
-            # random ages make episodes end at different times, and short ones of the first: not when a run goes on
+            # random ages make episodes end at different times, and short ones of the first: not when a run continues
             self.learn(iterations - self.updates, init_at_random_ep_len=self.updates == 0)
         except _StoppedError:
             if self.updates > first and self._is_first:  # the last one that is whole

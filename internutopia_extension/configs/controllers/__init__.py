@@ -17,7 +17,7 @@ class MoveBySpeedControllerCfg(ControllerCfg):
 
     type: str = 'MoveBySpeedController'
     joint_names: list[str] | None = None
-    """Joints that the controller drives, in the order of its joint targets; None means those of the policy."""
+    """Joints that the controller drives, in the order of its joint targets; None means the policy's."""
     policy_weights_path: PathStr
     """The walking policy: an ONNX or TorchScript file, or a YAML file that describes one."""
     policies: dict[str, PathStr] = {}
@@ -25,10 +25,10 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     policy: str | None = None
     """Name of the policy in `policies` to walk with; None means `policy_weights_path`."""
     check_fit: bool = True
-    """True if problems of the policy are reported as warnings: by its numbers, and, if a YAML file describes it, by a
-    dry run of two seconds when it is first used."""
+    """True if problems of the policy are reported as warnings, based on its numbers and, if a YAML file describes it,
+    on a dry run of two seconds when it is first used."""
     hold_heading: bool = False
-    """True if the heading is kept, in closed loop, while the robot is commanded to walk without a turn."""
+    """True if a closed loop holds the heading while the robot is commanded to walk without turning."""
     hold_position: bool = False
     """True if the robot returns to its position and heading when it drifts while it is commanded to stand, if its
     policy marches in place."""
@@ -43,12 +43,12 @@ class MoveBySpeedControllerCfg(ControllerCfg):
 
     @property
     def policy_file(self) -> str:
-        """File of the policy to walk with, as the config gives it."""
+        """Policy file to walk with, as written in the config."""
         return self.policy_weights_path if self.policy is None else self.policies[self.policy]
 
 
 class LearnedControllerCfg(ControllerCfg):
-    """A policy of any learning task; `sub_controllers` has the one controller that it learned to use."""
+    """A policy of any learning task; `sub_controllers` has the one controller that it was trained with."""
 
     type: str = 'LearnedController'
     policy_weights_path: PathStr
@@ -120,7 +120,7 @@ class MoveToPointBySpeedControllerCfg(ControllerCfg):
 
 
 class MoveAlongPathPointsControllerCfg(ControllerCfg):
-    """Motion through a list of points, one after the other; needs a move-to-point controller below it."""
+    """Motion through a list of points, in sequence; needs a move-to-point controller below it."""
 
     type: str = 'MoveAlongPathPointsController'
     name: str = 'move_along_path'
@@ -131,8 +131,8 @@ class MoveAlongPathPointsControllerCfg(ControllerCfg):
     threshold: NonNegativeFloat | None = None
     """Planar distance below which a point counts as reached, m; None means 0.02."""
     look_ahead: PositiveFloat | None = None
-    """Distance ahead on the path that the robot heads for, m, so that it goes around corners without a stop; None means
-    straight for one point after the other, slowing down at each."""
+    """Look-ahead distance on the path, m, with which the robot takes corners without stopping; None means that it goes
+    straight to each point in sequence, slowing down at each."""
 
 
 class RotateControllerCfg(ControllerCfg):
@@ -169,8 +169,8 @@ class DiscreteMoveControllerCfg(DiscreteControllerCfg):
     patience: PositiveFloat = 3.0
     """Longest duration of a step, as a multiple of the time that it takes at full speed."""
     allow_sliding: bool = True
-    """Effect of a wall that pushes the robot aside during a step forward: True lets it go on along the wall, False ends
-    the step, collided, once it is 5 cm off its line."""
+    """Effect of a wall that pushes the robot aside during a step forward: True lets it slide along the wall, False ends
+    the step as a collision once it is 5 cm off its line."""
 
 
 class FlashControllerCfg(DiscreteControllerCfg):

@@ -11,7 +11,7 @@ class DynamicCubeCfg(ObjectCfg):
     color: Vector | None = None
     """Red, green and blue, 0 to 1; None means the default colour."""
     mass: PositiveFloat | None = None
-    """Mass, kg; None means that of `density` and size."""
+    """Mass, kg; None computes it from `density` and size."""
     density: PositiveFloat | None = None
     """Density, kg/m^3, used when there is no `mass`; None means the default density."""
     collider: bool = True
@@ -19,7 +19,7 @@ class DynamicCubeCfg(ObjectCfg):
 
 
 class StaticCubeCfg(ObjectCfg):
-    """A box that stays where it is put, also in collisions; `scale` holds its edge lengths, m."""
+    """A static box with collisions; `scale` has its edge lengths, m."""
 
     type: str = 'StaticCube'
     color: Vector | None = None
@@ -43,4 +43,4 @@ class UsdObjCfg(ObjectCfg):
     collider: bool = True
     """True if other things collide with it and physics moves it; otherwise it is visual only."""
     fixed: bool = False
-    """True if it stays where it is put, with colliders, and the joints of its file move its parts."""
+    """True if its root is fixed; it has colliders, and the joints of its file move its parts."""

@@ -1,4 +1,4 @@
-"""Unitree H1 with hands. It walks and turns as H1 does, with H1's controllers and a policy of its own."""
+"""Unitree H1 with hands. It walks and turns as H1 does, with H1's controllers and its own policy."""
 
 from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg

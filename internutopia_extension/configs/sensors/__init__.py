@@ -43,7 +43,7 @@ class RepCameraCfg(SensorCfg):
 
 
 class LensCfg(BaseCfg):
-    """Projection of a camera, as calibration tools give it, at the camera's resolution."""
+    """Projection of a camera, as output by calibration tools, at the camera's resolution."""
 
     focal: tuple[PositiveFloat, PositiveFloat]
     """Focal lengths (fx, fy), pixels."""
@@ -51,7 +51,7 @@ class LensCfg(BaseCfg):
     """Principal point (cx, cy), pixels; (0.5, 0.5) is the centre of the upper left one. None is the centre of the
     image."""
     distortion: Literal['brown_conrady', 'kannala_brandt'] | None = None
-    """Kind of distortion: that of most lenses, or that of fisheyes; None is none."""
+    """Distortion model: for most lenses, or for fisheyes; None means no distortion."""
     coefficients: tuple[FiniteFloat, ...] = ()
     """Of the distortion, in the order of OpenCV: k1, k2, p1, p2, k3, or k1 to k4 of a fisheye; 0 where left out."""
 
@@ -71,9 +71,9 @@ class CameraNoiseCfg(BaseCfg):
     color: NonNegativeFloat = 0.0
     """Standard deviation of normal noise on each channel, of 255."""
     depth: NonNegativeFloat = 0.0
-    """Standard deviation of normal noise on the depth at 1 m, m; it grows with its square, as that of stereo."""
+    """Standard deviation of normal noise on the depth at 1 m, m; it grows with the depth squared, as in stereo."""
     depth_step: NonNegativeFloat = 0.0
-    """Step to multiples of which depths are rounded, m; 0 is none."""
+    """Depths are rounded to multiples of this, m; 0 means no rounding."""
     depth_dropout: NonNegativeFloat = Field(default=0.0, lt=1.0)
     """Share of pixels that have no depth: it is infinite there."""
 
@@ -92,7 +92,7 @@ class CameraRandomizationCfg(BaseCfg):
 
 
 class MountedCameraCfg(RepCameraCfg):
-    """A camera that is added to the robot: `prim_path` is a link and a name of its own, such as `panda_hand/wrist`."""
+    """A camera that is added to the robot: `prim_path` is a link and its own name, such as `panda_hand/wrist`."""
 
     type: str = 'MountedCamera'
     translation: Vector = (0.0, 0.0, 0.0)
@@ -100,7 +100,7 @@ class MountedCameraCfg(RepCameraCfg):
     orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     """Orientation (w, x, y, z) relative to the link; the camera looks along -z, and +y is up in the image."""
     mount: Literal['link', 'env', 'follow'] = 'link'
-    """Frame that the pose is relative to: that of the link; that of the env, where the camera stays, such as on a
+    """Frame of the pose: that of the link; that of the env, in which the camera is fixed, such as on a
     ceiling; or the axes of the env at the link, which the camera follows without turning."""
     fovy: PositiveFloat = Field(default=60.0, lt=180.0)
     """Vertical field of view, degrees; `lens` wins over it."""

@@ -15,7 +15,7 @@ from internutopia_extension.configs.metrics import NavigationMetricCfg
 
 
 class SingleInferenceTaskCfg(TaskCfg):
-    """A task without an end of its own."""
+    """A task without its own end."""
 
     type: str | None = 'SingleInferenceTask'
 
@@ -43,7 +43,7 @@ class ManipulationTaskCfg(TaskCfg):
 
 
 class PlacementCfg(BaseCfg):
-    """Goal of a manipulation task: an object rests on another one, or on a mark, and the gripper has let go of it."""
+    """Goal of a manipulation task: an object rests on another one or on a mark, and the gripper has released it."""
 
     object: str
     """Object that is brought there."""
@@ -92,7 +92,7 @@ class TabletopTaskCfg(TaskCfg):
     goals: list[PlacementCfg | JointGoalCfg | NearCfg]
     """Conditions of success: all of them."""
     start_joints: dict[str, FiniteFloat] = {}
-    """Positions at the start of joints of the first robot, rad; others have those of its home pose."""
+    """Initial joint positions of the first robot, rad; other joints start in its home pose."""
     arm_base: str | None = None
     """Link in whose frame objects are observed, of a robot that drives; None means the frame of the robot's start."""
     max_steps: Count
@@ -108,7 +108,7 @@ class NavigationTaskCfg(TaskCfg):
     episode: NavigationEpisode
     """Start, goals and instruction."""
     success_distance: PositiveFloat | None = None
-    """Distance to a goal that counts as reached, m; None means that of the goals, which must have one."""
+    """Distance at which a goal counts as reached, m; None uses the goals' own, which must be set."""
     stop_action: bool = True
     """True if the robot has to end the episode by the stop action of a discrete controller; otherwise it ends where a
     goal is reached."""

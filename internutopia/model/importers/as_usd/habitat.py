@@ -1,10 +1,10 @@
 """Scenes of Habitat (`*.scene_instance.json`, `*.stage_config.json`, `*.object_config.json`) -> a stage with y up.
 
-A scene names a stage and objects by their configs, which are searched where the `*.scene_dataset_config.json` beside or
-above it says, else in the folders beside and above it. What does not move collides as a mesh does in a file of USD, or
-as the convex pieces of its `collision_asset`; a `DYNAMIC` object is a rigid body. Things have their `semantic_id` as
-label, by its name where the data set has a lexicon. Source: "Using JSON Files to configure Attributes", documentation
-of Habitat-Sim.
+A scene names a stage and objects by their configs. These are searched in the folders that the
+`*.scene_dataset_config.json` next to or above the scene lists, else in the folders next to and above it. Static
+things collide as meshes do in a USD file, or as the convex pieces of their `collision_asset`; a `DYNAMIC` object is a
+rigid body. The label of a thing is its `semantic_id`, by name if the data set has a lexicon. Source: "Using JSON Files
+to configure Attributes", documentation of Habitat-Sim.
 
 Objects are placed by the middle of their box, or their `COM`, unless `translation_origin` is `asset_local`.
 """

@@ -157,7 +157,7 @@ class StageWriter:
         return path
 
     def camera(self, parent: str, name: str, fovy: float, aspect: float) -> None:
-        """Add a camera that faces -z with y up; `fovy` [rad], width by height: of the picture that it is made for."""
+        """Add a camera that faces -z with y up; `fovy` [rad], width by height: of the image that it is made for."""
         from pxr import UsdGeom
 
         camera = UsdGeom.Camera.Define(self.stage, self._path(parent, name))

@@ -3,7 +3,7 @@
 The file is read here, not by MuJoCo, whose reader puts all shapes into the masses, confuses meshes of one name, and
 stops at files that others read.
 
-- Every link is a body of its own, fixed ones included. The root link is a body under the world body; whether it
+- Every link is its own body, fixed ones included. The root link is a body under the world body; whether it
   floats is not decided here. A root link called `world` becomes `WORLD_LINK` (unless a floating joint hangs on it: then
   the link below is the root, with a free joint).
 - Joints of all types of URDF, and Bullet's `spherical`. `planar` is two slides and a hinge, called `<joint>_TX`, `_TY`,

@@ -2,7 +2,7 @@
 
 - A path without a scheme is relative to the URDF's folder, or to that with the `meshdir` of a `<mujoco><compiler>`, or
   to a folder above it. With `strippath` only its last part counts.
-- `package://name/...` and `model://name/...`: the folder `name` beside or above the file, or one in `ROS_PACKAGE_PATH`,
+- `package://name/...` and `model://name/...`: the folder `name` next to or above the file, or in `ROS_PACKAGE_PATH`,
   `AMENT_PREFIX_PATH`, `GAZEBO_MODEL_PATH` or `GZ_SIM_RESOURCE_PATH`; at last the folders above the file, as if they
   were the package, which may have been renamed.
 - `file://` is an absolute path.

@@ -6,7 +6,7 @@ What is read:
   payloads and instances, in metres with z up whatever the stage's `metersPerUnit` and `upAxis`. Primitives stay
   primitives as long as the transform allows it (a sphere scaled unevenly is an ellipsoid), else they become meshes.
 - Colliders are the prims with `CollisionAPI` (on the prim itself or on one above it). In a stage without any,
-  everything visible collides. A collider that is invisible collides all the same, in geom group 3. Meshes collide as
+  everything visible collides. A collider that is invisible collides anyway, in geom group 3. Meshes collide as
   their `physics:approximation` requests (`internutopia.model.importers.usd.colliders`). Flat ones are seen as they
   are, and collide as plates behind them.
 - A `Plane` that collides is an infinite plane if it has a `CollisionAPI` or faces up, and does not move; else a
@@ -22,7 +22,7 @@ skinned meshes posed (`stage_opening`).
 
 What is missing, or cannot be represented, costs itself and a warning (`file_warnings`): layers, kinds of geometry,
 shapes, lights, cameras, appearance. Of a mesh only the faces that cannot be are missing, and what cannot collide is
-seen all the same. A body or joint that cannot be is a ValueError that names the file and the prim.
+seen anyway. A body or joint that cannot be is a ValueError that names the file and the prim.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _COORDINATES = ('st', 'st0', 'st_0', 'UVMap', 'map1')  # what exporters call tex
 _SAME_COLOUR = 1 / 255
 DEFAULT_COLOR = (0.7, 0.7, 0.72)  # sRGB
 _PLAIN = Appearance()
-_PALETTE = 'palette'  # name of the texture and material of meshes whose triangles have colours of their own
+_PALETTE = 'palette'  # name of the texture and material of meshes whose triangles have their own colours
 _BLENDED = 0.99  # opacity from which on MuJoCo ignores the opacity of a texture
 
 

@@ -2,7 +2,7 @@
 
 One geom does both where it can, in group 0. Else the visual meshes are in group 2 and collide with nothing, and the
 colliders are in group 3. A geom has the path of its prim as name, one of several materials that of its `GeomSubset`,
-and a collider of its own the path of the prim with `/collider`, or `/part_<i>` for convex parts, behind it, unless the
+and its own collider the path of the prim with `/collider`, or `/part_<i>` for convex parts, behind it, unless the
 prim is invisible and collides as one geom.
 """
 

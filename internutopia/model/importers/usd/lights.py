@@ -4,7 +4,7 @@ USD gives lights a physical intensity, MuJoCo a share of what makes a surface wh
 relation to each other: the strongest distant light and the strongest lamp are as bright as `_SUN` and `_LAMP`, the
 others darker by the square root of the ratio, and all of a kind together are held below a bound. Light does not bounce:
 a glow from all around, that of the sky or of the rooms, shows ceilings and rooms without a lamp. However a stage is
-lit, pictures are neither black nor burnt out.
+lit, images are neither black nor burnt out.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def has_field_of_view(prim: Usd.Prim) -> bool:
 def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float) -> None:
     """Add a `Camera` at a frame on its body; `metres` is the unit of the stage.
 
-    Pictures show the width of its film, whatever their shape, and pixels are square: what Omniverse does, and
+    Images show the width of its film, whatever their shape, and pixels are square: what Omniverse does, and
     `GfCamera` with `CameraUtilMatchHorizontally`. It faces -z, as MuJoCo's do.
     """
     camera = body.add_camera(name=str(prim.GetPath()), pos=frame.position, quat=to_quat(frame.rotation))
@@ -115,7 +115,7 @@ def add_camera(prim: Usd.Prim, body: mujoco.MjsBody, frame: Frame, metres: float
         camera.proj = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
         camera.fovy = film[1]  # what it sees
         return
-    camera.resolution = [1, 1]  # the engine takes a size of the film with one; pictures have their own
+    camera.resolution = [1, 1]  # the engine takes a size of the film with one; images have their own
     camera.sensor_size = film
     camera.focal_length = [metres / 10 * value(prim, 'focalLength')] * 2
     camera.principal_length = metres / 10 * np.array([offsets[0], -offsets[1]])

@@ -4,7 +4,7 @@ A name is searched, as it is written and by its last parts alone,
 
 1. relative to the layer or `.mdl` file that has it,
 2. in each folder of the environment variable `MDL_SYSTEM_PATH`,
-3. in folders `Materials`, `Material` and `mdl` beside that file and up the tree,
+3. in folders `Materials`, `Material` and `mdl` next to that file and up the tree,
 
 first in the case that is written, then in any. Where an archive has made text files of links (a small file with a
 relative path), these are followed.

@@ -1,11 +1,11 @@
 """Appearance of surfaces, in whatever format their materials are written: colours, images and their layout.
 
-MuJoCo repeats textures in all directions. What USD has beside that goes into the pixels: coordinates beyond an image
+MuJoCo repeats textures in all directions. All other USD settings are baked into the pixels: coordinates beyond an image
 that is clamped, mirrored or black there get an image as large as they reach, and opacity is a fourth channel.
 
 Values of colours in USD, displayColor and inputs of materials and lights, are linear, with the primaries of Rec. 709
 (UsdPreviewSurface specification; `color` of MDL is linear, too). Images are in sRGB unless the file marks them as
-raw. MuJoCo's renderer converts neither: the picture has the value of a colour or pixel, but for the light. So a
+raw. MuJoCo's renderer converts neither: the image has the value of a colour or pixel, except for the light. So a
 linear value is encoded, as the pixels of images are. Products, such as a tint times an image, may be taken on either
 side: the sRGB curve (IEC 61966-2-1) is nearly a power.
 """
@@ -37,7 +37,7 @@ _PADDING: dict[str, Any] = {'clamp': 'edge', 'mirror': 'symmetric', 'black': 'co
 _SLACK = 1e-3  # of an image, that coordinates may stick out of it
 _MOST_TILES = 8  # that a texture is extended to along an axis
 GLASS_OPACITY = 0.3
-"""Opacity of glass without a value of its own."""
+"""Opacity of glass without its own value."""
 _GLOW = 0.6  # emission of what glows most; lights add to it
 
 

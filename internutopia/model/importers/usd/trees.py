@@ -42,7 +42,7 @@ def spanning_forest(
 
     What hangs on the world or on a `still` body (moved by nothing) is rooted there. Another tree has its root at one of
     `roots`, else at its first body that is the second one of no joint. Hinges and slides between the same two bodies
-    act one after the other, as in files that come from MJCF.
+    act in sequence, as in files that come from MJCF.
 
     Args:
         bodies: Paths of all bodies.

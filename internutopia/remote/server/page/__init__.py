@@ -22,7 +22,7 @@ _FILES = {
     if file.suffix in _TYPES
 }
 _HEADERS = {
-    # scripts, styles and data come from this server alone; the picture is a blob made of the server's answer
+    # scripts, styles and data come from this server alone; the image is a blob made of the server's answer
     'Content-Security-Policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     'X-Content-Type-Options': 'nosniff',

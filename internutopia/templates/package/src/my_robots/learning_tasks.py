@@ -51,7 +51,7 @@ def config(num_envs: int = 1, seed: int | None = None, *, seconds: float = 4.0, 
         rewards=[RewardTermCfg(term='my_robots_at_height', params={'name': 'height'})],
     )
     task = TaskCfg(
-        type='SingleInferenceTask',  # without an end of its own
+        type='SingleInferenceTask',  # without its own end
         robots=[LiftCfg(controllers=[GlideControllerCfg(step_dt=step_dt)])],
         learning=learning,
         max_episode_steps=round(seconds / step_dt),
