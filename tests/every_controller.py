@@ -111,7 +111,7 @@ def _ready_made() -> Iterator[tuple[str, type[RobotCfg], list[ControllerCfg]]]:
         values = list(vars(module).values())
         own = [v for v in values if isinstance(v, type) and v.__module__ == module.__name__ and issubclass(v, RobotCfg)]
         controllers = [value for value in values if isinstance(value, ControllerCfg) and _runs(value)]
-        for robot in own if controllers and each.name != 'go2' else []:  # which has no policy yet
+        for robot in own if controllers else []:
             yield each.name, robot, controllers
     for name, (robot, controllers) in _ON_OTHER_ROBOTS.items():
         yield name, robot, controllers

@@ -8,10 +8,10 @@ _WALKERS = {  # names in ids, and in `walkers.WALKERS`
     'H1': 'h1',
     'H1WithHand': 'h1_with_hand',
     'Aliengo': 'aliengo',
+    'Go2': 'go2',
     'G1': 'g1',
     'GR1': 'gr1',
 }
-_LEARNERS = _WALKERS | {'Go2': 'go2'}  # those without a policy, too
 _GYMNASIUM = {
     'HalfCheetah': 'half_cheetah',
     'Hopper': 'hopper',
@@ -36,11 +36,11 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f'InternUtopia/{name}-v0': (f'{__name__}.gym_mujoco', {'robot': robot}) for name, robot in _GYMNASIUM.items()},
     **{
         f'InternUtopia/{name}-Velocity-v0': (f'{__name__}.velocity', {'robot': robot})
-        for name, robot in _LEARNERS.items()
+        for name, robot in _WALKERS.items()
     },
     **{
         f'InternUtopia/{name}-Velocity-Rough-v0': (f'{__name__}.velocity', {'robot': robot, 'terrain': 'rough'})
-        for name, robot in (_LEARNERS | {'G1': 'g1_fixed_arms'}).items()
+        for name, robot in (_WALKERS | {'G1': 'g1_fixed_arms'}).items()
     },
     **{
         f'InternUtopia/{name}-Navigation-v0': (f'{__name__}.navigation', {'robot': robot})

@@ -193,8 +193,10 @@ WALKERS = {
         forward=(-0.6, 1.0),
         lateral=(-0.4, 0.4),
     ),
-    'go2': Walker(  # no policy yet
+    'go2': Walker(
         config=go2.Go2RobotCfg(),
+        walking=go2.move_by_speed_cfg,
+        policy='robots/go2/move_by_speed.onnx',
         joints=tuple(ALIENGO_GYM_12),
         straight=tuple(name for name in ALIENGO_GYM_12 if 'hip' in name),
         root_height=0.288,

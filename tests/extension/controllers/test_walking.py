@@ -14,7 +14,7 @@ STAND, WALK, TURN = (0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5)  # m/s, m/
 SECOND = 48  # env steps
 
 
-@pytest.mark.parametrize('robot', [name for name in WALKERS if name != 'go2'])  # it has no policy yet
+@pytest.mark.parametrize('robot', WALKERS)
 def test_stands_walks_and_turns(make_env: Callable[..., Env], robot: str) -> None:
     """Each in an env of its own, for two seconds from its home pose."""
     walker = WALKERS[robot]

@@ -120,9 +120,10 @@ def test_go2_stands_by_its_own_drives(start: Start) -> None:
         assert 0.05 < left < 0.25 and left == pytest.approx(right, abs=0.01)
 
 
-def test_go2_without_a_policy_says_how_to_train_one(run: Callable[..., Env]) -> None:
+def test_a_missing_policy_says_how_to_train_one(run: Callable[..., Env]) -> None:
+    legs = go2.move_by_speed_cfg.update(policy_weights_path='robots/go2/mine.onnx')
     with pytest.raises(FileNotFoundError, match='`internutopia train InternUtopia/Go2-Velocity-v0`') as error:
-        run(CONFIGS['go2'].update(controllers=[go2.move_to_point_cfg]))
+        run(CONFIGS['go2'].update(controllers=[go2.move_to_point_cfg.update(sub_controllers=[legs])]))
     assert "'move_by_speed'" in str(error.value) and 'policy_weights_path' in str(error.value)
 
 
