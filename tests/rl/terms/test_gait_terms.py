@@ -291,6 +291,7 @@ def test_the_error_along_the_commanded_path_adds_up_and_decays(stool: VectorEnv)
     turns = np.array([0.0, 0.0, 0.0, 0.4])  # rad/s
     errors = velocity - np.stack([-command[:, 1], command[:, 0]], axis=-1)
     params, decay = {'name': 'go', 'horizon': 0.5, 'limit': 0.15}, math.exp(-dt / 0.5)
+    expected = np.zeros(4)
     for count in range(1, 31):
         state.articulation.set_world_pose(
             orientation=np.tile([math.cos(math.pi / 4), 0, 0, math.sin(math.pi / 4)], (4, 1))
