@@ -3,8 +3,7 @@
     python tools/make_motions.py        writes internutopia/assets/robots/h1/motions/*.npz
 
 `squat` is a formula: two squats with raised arms, the feet where they are. `walk` is what the shipped walking policy
-`upright` does when it is commanded to stand, to walk ahead, to turn and to stand again; the file that comes with the
-package is from an earlier version of that policy.
+`upright` does when it is commanded to stand, to walk ahead, to turn and to stand again.
 """
 
 from __future__ import annotations

@@ -244,7 +244,6 @@ def _rewards(robot: Walker, rough: bool, curriculum: bool) -> list[RewardTermCfg
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
         terms.append(RewardTermCfg(term='standing', params={'name': COMMAND}, weight=4.0))
         terms.append(RewardTermCfg(term='standing_drift_cost', params={'name': COMMAND}, weight=-2.0))
-        terms.append(RewardTermCfg(term='path_error_cost', params={'name': COMMAND, 'horizon': 2.0}, weight=-4.0))
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms

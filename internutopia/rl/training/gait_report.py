@@ -63,21 +63,22 @@ def gait_report(
     Robots stand for `stand` s, are pushed by `push` m/s, and stand as long again. Then they walk at 1 m/s, or at the
     highest speed that was trained if that is lower, for 10 s. In the end they get a discrete action every 0.25 s for
     30 s, at random: stop, walk ahead as before, turn left or right by 1 rad/s or what was trained. For what is
-    measured, see `gait_meter`. On MuJoCo, contacts are elliptic with an `impratio` of 100, as in scenes with loose
-    boxes, unless `config.simulator.contact` is set.
+    measured, see `gait_meter`. On MuJoCo, contacts of standing robots are elliptic with an `impratio` of 100, as in
+    scenes with loose boxes, unless `config.simulator.contact` is set.
 
     Raises:
         ValueError: the task takes no velocity command, the robot names no feet, or the policy does not fit.
     """
-    if config.simulator.backend in ('mujoco', 'mujoco_warp') and config.simulator.contact == ContactCfg():
-        config = config.update(simulator=config.simulator.update(contact=CONTACT))
     learning, name = tested_learning(config, None)
     if name is None:
         raise ValueError('this task has no velocity command, so its gait cannot be evaluated')
     trained = learning.commands[name].params
     speed, turn = min(SPEED, trained['forward'][1]), min(TURN, trained['yaw_rate'][1])
+    simulator = config.simulator
+    if simulator.backend in ('mujoco', 'mujoco_warp') and simulator.contact == ContactCfg():
+        simulator = simulator.update(contact=CONTACT)
     standing = evaluate(
-        *(policy, config),
+        *(policy, config.update(simulator=simulator)),
         seconds=2 * stand,
         push=push,
         push_every=stand,
