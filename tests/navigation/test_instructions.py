@@ -67,5 +67,7 @@ def test_the_reference_path_is_the_shortest_one_to_the_goal(home: str):
         assert path_length(path) == pytest.approx(episode.geodesic_distance, abs=0.02)
         assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.26
         assert np.linalg.norm(np.subtract(path[0], episode.start_position)[:2]) < 0.1 and ndtw(path, path) == 1.0
-        crosses = (path[0][0] - 4.05) * (path[-1][0] - 4.05) < 0
-        assert episode.instruction is not None and ('go through the doorway' in episode.instruction) == crosses
+        assert episode.instruction is not None
+        if not 4.0 <= path[0][0] <= 4.1:  # some begin in the doorway
+            crosses = (path[0][0] - 4.05) * (path[-1][0] - 4.05) < 0
+            assert ('go through the doorway' in episode.instruction) == crosses
