@@ -18,7 +18,7 @@ from internutopia.cli.commands import app
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia_extension.navigation.nav_mapping import NavMappingCfg
 
-PAGE = (Path(__file__).parents[2] / 'docs' / 'evaluation.md').read_text()
+PAGE = (Path(__file__).parents[2] / 'docs' / 'evaluation.md').read_text().replace('\\\n', '')  # of long commands
 
 
 def blocks(language: str) -> list[str]:

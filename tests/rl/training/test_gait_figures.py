@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from internutopia.config.simulator import ContactCfg
 from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.gait_meter import GRAVITY, SETTLING, CourseMeter, GaitMeter
 from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
@@ -203,6 +204,7 @@ def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -
 @pytest.mark.nightly
 def test_a_policy_that_kneels_fails() -> None:
     config = velocity.config(2, 0, robot='aliengo', randomize=False, threads=1)
+    config.simulator = config.simulator.update(contact=ContactCfg(cone='pyramidal'))  # on others it tips over
     figures = gait_report(at_home, config, stand=8.0)
     assert set(figures) == set(FIGURES) - {'arm_range'}
     assert figures['stand_contacts'] > 0.8 and figures['other_contacts'] > 0.8 and figures['fallen'] == 0.0
