@@ -14,7 +14,7 @@ from internutopia.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
 from internutopia_extension.learning_tasks.walkers import WALKERS
 
 Run = Callable[..., Env]
-ROBOTS = ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo')
+ROBOTS = ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2')
 STAYING = [robot for robot in ROBOTS if robot != 'gr1']  # which strays by 0.13 m once as it arrives
 STOP, FORWARD, LEFT, RIGHT = range(4)
 RATE = 50  # steps per second
