@@ -15,7 +15,6 @@ import numpy as np
 
 from internutopia.config import ObjectCfg, TaskCfg
 from internutopia.evaluation.suites import NONE, EpisodeSpec, Suite
-from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.controllers import ChunkControllerCfg
 from internutopia_extension.configs.joint_names import RIDGEBACK_BASE_3
 from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
@@ -31,7 +30,17 @@ from internutopia_extension.configs.tasks import JointGoalCfg, NearCfg, Placemen
 from internutopia_extension.suites import tabletop
 from internutopia_extension.suites.apartment import FURNITURE, SCENE, SITES, TABLE, Site
 from internutopia_extension.suites.homes_expert import expert
-from internutopia_extension.suites.things import CUBES, PAD, arm_cameras, disturbed_home, free_place, of, things, unseen
+from internutopia_extension.suites.things import (
+    CUBES,
+    PAD,
+    arm_cameras,
+    disturbed_home,
+    free_place,
+    of,
+    things,
+    turned,
+    unseen,
+)
 from internutopia_extension.suites.variants import SuiteTask
 
 _NEAR = 0.9  # of the robot from a piece of furniture, at most
@@ -130,7 +139,7 @@ def _robot(spec: EpisodeSpec, start: tuple[float, float, float]) -> RidgebackFra
     place = of(_CAMERA_MOVED, spec.number) if spec.perturbation == 'camera' else _CAMERA
     return RidgebackFrankaRobotCfg(
         position=(x, y, 0.0),
-        orientation=tuple(quat_from_yaw(np.asarray(heading)).tolist()),
+        orientation=turned(heading),
         controllers=[
             arm_ik_cfg.update(reference='arm_base'),
             arm_joint_controller_cfg,
@@ -148,7 +157,7 @@ def _table(index: int, site: Site, color: tuple[float, float, float]) -> ObjectC
         name=name,
         prim_path=f'/{name}',
         position=(*site.place, TABLE[2] / 2),
-        orientation=tuple(quat_from_yaw(np.asarray(site.heading)).tolist()),
+        orientation=turned(site.heading),
         scale=TABLE,
         color=color,
     )

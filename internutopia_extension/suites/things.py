@@ -88,6 +88,12 @@ KINDS = {
 }
 
 
+def turned(heading: float) -> tuple[float, float, float, float]:
+    """Return the orientation of a thing with a heading [rad]."""
+    w, x, y, z = quat_from_yaw(np.asarray(heading)).tolist()
+    return w, x, y, z
+
+
 def free_place(
     rng: np.random.Generator,
     area: tuple[Sequence[float], Sequence[float]],
@@ -120,7 +126,7 @@ def things(name: str, place: np.ndarray, turn: float, height: float) -> list[Obj
     """
     color, _, kind_name = name.rpartition('_')
     kind = KINDS[kind_name]
-    orientation = tuple(quat_from_yaw(np.asarray(turn)).tolist())
+    orientation = turned(turn)
     made: list[ObjectCfg] = []
     if kind.cfg is not None:
         made.append(

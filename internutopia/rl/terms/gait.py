@@ -111,7 +111,7 @@ def standing(state: RobotState, name: CommandName) -> Array:
 
     It outweighs the costs of standing badly: without it, a robot that cannot stand yet falls at once to escape them.
     """
-    return state.xp.where(_stands(state, name), state.xp.ones_like(state.levels), 0.0)
+    return state.xp.astype(_stands(state, name), state.xp.float32)
 
 
 @term('reward')
@@ -157,19 +157,13 @@ def path_error_cost(
     """
 
     def error() -> Array:
-        xp, command, yaw = state.xp, state.command(name), yaw_of(state.base_orientation)
-        ahead = yaw_rotate(yaw, command[:, :2])
-        rates = {
-            'x': state.base_linear_velocity[:, 0] - ahead[:, 0],
-            'y': state.base_linear_velocity[:, 1] - ahead[:, 1],
-            'yaw': state.base_angular_velocity[:, 2] - command[:, 2],
-        }
-        decay, found = math.exp(-state.step_dt / horizon), {}
-        for axis, rate in rates.items():
-            total = state.episode_value(f'path error of {name!r} over {horizon} s: {axis}')
-            total[:] = found[axis] = decay * total + state.step_dt * rate
-        distance = xp.sqrt(found['x'] * found['x'] + found['y'] * found['y'])
-        return distance.clip(max=limit) + xp.abs(found['yaw']).clip(max=limit)
+        xp, command = state.xp, state.command(name)
+        drift = state.base_linear_velocity[:, :2] - yaw_rotate(yaw_of(state.base_orientation), command[:, :2])
+        rates = drift[:, 0], drift[:, 1], state.base_angular_velocity[:, 2] - command[:, 2]
+        x, y, turn = (state.episode_value(f'path error of {name!r} over {horizon} s: {i}') for i in range(3))
+        for total, rate in zip((x, y, turn), rates, strict=True):
+            total[:] = math.exp(-state.step_dt / horizon) * total + state.step_dt * rate
+        return xp.sqrt(x * x + y * y).clip(max=limit) + xp.abs(turn).clip(max=limit)
 
     return state.once(('path error', name, horizon, limit), error)
 
