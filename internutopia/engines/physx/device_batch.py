@@ -21,9 +21,8 @@ from typing_extensions import override
 from internutopia.engines.physx.contacts import contact_sensors, point_sensors
 from internutopia.engines.physx.device_stage import DeviceStage, body_of
 from internutopia.engines.physx.drives import Drives, Gains
-from internutopia.engines.physx.fields import CHANGEABLE, MASSES, STATE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
-from internutopia.engines.physx.physx_scene import physx_scene
+from internutopia.engines.physx.physx_scene import CHANGEABLE, MASSES, STATE, VISUAL, physx_scene
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.warp.arrays import HostMirror
 from internutopia.engines.warp.batch import WarpBatch

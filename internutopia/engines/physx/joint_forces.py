@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import FORCE_SENSORS, Floats, Movers
-from internutopia.engines.physx.joints import joint_turn
+from internutopia.engines.physx.prims import joint_turn
 from internutopia.util.arrays import ArrayMaker
 from internutopia.util.rotations import cross, quat_rotate, quat_rotate_inverse
 

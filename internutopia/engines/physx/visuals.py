@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.engines.physx.shapes import height_field, shape_scale, shape_text, vector_text
+from internutopia.engines.physx.shapes import height_field, mesh_text, shape_scale, shape_text, vector_text
 from internutopia.rendering.geom_groups import shown_geoms
 
 _GEOM = mujoco.mjtGeom
@@ -74,8 +74,4 @@ def _shape(model: mujoco.MjModel, geom: int) -> tuple[str, str]:
 
 
 def _mesh(points: NDArray[np.floating], faces: NDArray[np.integer]) -> str:
-    return (
-        f'int[] faceVertexCounts = [{", ".join(["3"] * len(faces))}]\n'
-        f'int[] faceVertexIndices = [{", ".join(map(str, faces.ravel().tolist()))}]\n'
-        f'point3f[] points = [{", ".join(map(vector_text, points))}]\nuniform token subdivisionScheme = "none"\n'
-    )
+    return f'{mesh_text(points, faces)}uniform token subdivisionScheme = "none"\n'
