@@ -26,11 +26,6 @@ class FileWarnings:
         path = prim if isinstance(prim, str) else str(prim.GetPath())
         self._prims.setdefault(what, {})[path] = None
 
-    def add_missing(self, what: str, where: str) -> None:
-        """Warn of a part of the file that is not there; `where` names it, and what refers to it."""
-        self.incomplete = True
-        self.add(what, where)
-
     def lines(self) -> list[str]:
         """Return one line for each kind: what, then the prims."""
         return [f'{what}: {listed(list(prims))}' for what, prims in self._prims.items()]

@@ -350,7 +350,8 @@ def _missing_arc(error: Any) -> MissingArc:
 def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:
     """Warn of what could not be composed."""
     for arc in missing_arcs(stage):
-        warnings.add_missing(arc.what, arc.where)
+        warnings.incomplete = True
+        warnings.add(arc.what, arc.where)
 
 
 def layer_files(stage: Usd.Stage) -> set[Path]:
