@@ -261,8 +261,8 @@ class _Scene:
         number = primitive.get('material')
         pbr = {} if number is None else _metallic_roughness(self._content['materials'][number])
         info = pbr.get('baseColorTexture', {})
-        number = _transform(info).get('texCoord', info.get('texCoord', 0))
-        texcoords, colors = read.get(f'TEXCOORD_{number}'), read.get('COLOR_0')
+        layer = _transform(info).get('texCoord', info.get('texCoord', 0))
+        texcoords, colors = read.get(f'TEXCOORD_{layer}'), read.get('COLOR_0')
         if colors is not None and info:
             self._writer.warn('vertex colours are ignored with an image', name)
             colors = None
