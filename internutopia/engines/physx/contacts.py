@@ -53,29 +53,17 @@ def contact_sensors(model: mujoco.MjModel, colliders: dict[int, str]) -> list[Co
     return found
 
 
-@dataclass(frozen=True)
-class PointSensor:
-    """A sensor of the strongest contacts of some colliders: point and normal of each.
+def point_sensors(model: mujoco.MjModel, colliders: dict[int, str]) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Return the sensors of point and normal of single contacts of a model whose colliders are at some paths, by geom.
 
-    Attributes:
-        address: in `sensordata`.
-        most: number of contacts.
-        paths: of the colliders.
+    Of each its address in `sensordata`, the number of contacts, the strongest ones, and the paths of its colliders.
     """
-
-    address: int
-    most: int
-    paths: tuple[str, ...]
-
-
-def point_sensors(model: mujoco.MjModel, colliders: dict[int, str]) -> list[PointSensor]:
-    """Return the sensors of single contacts of a model whose colliders are at some paths, by geom."""
-    found: list[PointSensor] = []
+    found: list[tuple[int, int, tuple[str, ...]]] = []
     for sensor in np.flatnonzero(model.sensor_type == _CONTACT).tolist():
         data, reduction, most = model.sensor_intprm[sensor, :3].tolist()
         paths = _paths(model, colliders, int(model.sensor_objtype[sensor]), int(model.sensor_objid[sensor]))
         if reduction == _STRONGEST and data == _POINTS and model.sensor_refid[sensor] < 0 and paths:
-            found.append(PointSensor(int(model.sensor_adr[sensor]), most, paths))
+            found.append((int(model.sensor_adr[sensor]), most, paths))
     return found
 
 

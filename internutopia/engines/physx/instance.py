@@ -104,8 +104,8 @@ class _Contacts:
             (sensor, stage.contact_forces(sensor.paths, sensor.against)) for sensor in sensors if sensor.against
         ]
         self._points = [
-            (sensor, stage.contact_points(sensor.paths, sensor.most))
-            for sensor in point_sensors(layout.movers.model, layout.colliders)
+            (address, stage.contact_points(paths, most))
+            for address, most, paths in point_sensors(layout.movers.model, layout.colliders)
         ]
 
     def read(self) -> Iterator[tuple[Rows, Floats]]:
@@ -115,10 +115,10 @@ class _Contacts:
                 yield self._measured(sensor, forces[:, places])
         for sensor, filtered in self._filtered:
             yield self._measured(sensor, filtered.read())
-        for sensor, points in self._points:
+        for address, points in self._points:
             values = points.read()
             values = values.reshape(len(values), -1)
-            yield self._arrays.index(sensor.address + np.arange(values.shape[1])), values
+            yield self._arrays.index(address + np.arange(values.shape[1])), values
 
     def _measured(self, sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
         """Return columns of a sensor and its values, from forces on its colliders; MuJoCo's are those on the others."""

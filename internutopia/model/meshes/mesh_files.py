@@ -190,9 +190,9 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
         if faces is None or not 0 < faces <= _MOST_STL_FACES or len(data) != _STL_HEADER + faces * _STL_FACE.itemsize:
             _set_triangles(mesh, *read_stl(data))
     elif suffix == '.dae':
-        collada = read_collada(file)
-        _set_triangles(mesh, collada.vertices, collada.faces)
-        return collada.color
+        vertices, triangles, color = read_collada(file)
+        _set_triangles(mesh, vertices, triangles)
+        return color
     elif suffix != '.msh':
         fill_with_trimesh(mesh, file)
     return None
