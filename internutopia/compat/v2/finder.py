@@ -1,7 +1,9 @@
 """Finder of modules of InternUtopia 2.x that have no file here: it comes after all others.
 
 Those in the table of what moved have the public names of the module that has their classes now. In those of which
-nothing is left, each name of `internutopia.compat.v2.gone` is an ImportError that says what to use instead.
+nothing is left, each name of the table `gone.txt` is an ImportError that says what to use instead. There, what to use
+instead is followed by indented lines with a place and its names; `docs/porting.md` shows the same table
+(`tools/make_porting.py`).
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from itertools import groupby
+from pathlib import Path
 from types import ModuleType
 
 from typing_extensions import override
 
-from internutopia.compat.v2.gone import GONE
-from internutopia.util.conventions import raise_if_gone
+from internutopia.util.conventions import GONE_NAMES, raise_if_gone
 
 _CORE, _V2 = 'internutopia.core', 'internutopia.compat.v2'
 _EXTENSION = 'internutopia_extension'
@@ -76,6 +80,36 @@ MOVED = {
     ),
 }
 """Module here, by module of 2.x."""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Names that 2.x had in one place, a module, a class or a registry (`'controller'`), and what to use instead."""
+
+    place: str
+    names: tuple[str, ...]
+    instead: str
+
+    def message(self, name: str) -> str:
+        """Return the error message for one of the names."""
+        what = f'{self.place}.{name}' if '.' in self.place else f'{self.place} type {name!r}'
+        return f'{what} of InternUtopia 2.x is not available: {self.instead}'
+
+
+def _read(file: Path) -> list[Gone]:
+    table, instead = dict[tuple[str, str], tuple[str, ...]](), ''
+    for indented, lines in groupby(file.read_text(encoding='utf-8').splitlines(), lambda line: line.startswith(' ')):
+        if not indented:
+            instead = ' '.join(lines)
+            continue
+        for line in lines:
+            place, names = line.strip().split(': ')
+            table[place, instead] = (*table.get((place, instead), ()), *names.split())
+    return [Gone(place, names, instead) for (place, instead), names in table.items()]
+
+
+GONE = _read(Path(__file__).with_name('gone.txt'))
+"""All names of the table."""
 _CLASS = 'internutopia.core.datahub.DataHub'
 _MODULES = {*MOVED, *(row.place for row in GONE if '.' in row.place)} - {_CLASS}
 _PACKAGES = {name.rpartition('.')[0] for name in _MODULES}
@@ -107,6 +141,8 @@ _FINDER = _Finder()
 
 
 def install() -> None:
-    """Make the modules importable; may be called again."""
+    """Make the modules importable, and register the messages about names that are gone; may be called again."""
+    for row in GONE:
+        GONE_NAMES[row.place].update({name: row.message(name) for name in row.names})
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)

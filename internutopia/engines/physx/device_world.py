@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config import PhysxCfg
-from internutopia.engines.physx.contacts import contact_sensors, point_sensors
 from internutopia.engines.physx.device_stage import DeviceStage, body_of
 from internutopia.engines.physx.drives import Drives, Gains
+from internutopia.engines.physx.force_sensors import contact_sensors, point_sensors
 from internutopia.engines.physx.instance import PhysxInstance
 from internutopia.engines.physx.ovphysx_world import ENGINE
 from internutopia.engines.physx.physx_scene import CHANGEABLE, MASSES, STATE, VISUAL, physx_scene

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
-from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, point_sensors
-from internutopia.engines.physx.joint_forces import joint_force_sensors
+from internutopia.engines.physx.force_sensors import ContactSensor, contact_sensors, joint_force_sensors, point_sensors
 from internutopia.engines.physx.prims import BALL
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, TensorAccess

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, Movers
-from internutopia.engines.physx.joint_forces import is_link
+from internutopia.engines.physx.force_sensors import is_link
 from internutopia.model.compiled import CompiledScene
 from internutopia.util.rotations import cross
 

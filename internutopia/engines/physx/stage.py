@@ -25,8 +25,8 @@ import mujoco
 import numpy as np
 
 from internutopia.engines.physx.bodies import Articulation, Floats, Movers
-from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.force_sensors import sensed_bodies
 from internutopia.engines.physx.materials import Materials, torsional_radius
 from internutopia.engines.physx.prims import (
     ARTICULATION,

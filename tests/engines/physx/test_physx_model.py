@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from internutopia.engines.physx.bodies import MassSums, Movers
-from internutopia.engines.physx.contacts import contact_sensors
 from internutopia.engines.physx.drives import Drives
 from internutopia.engines.physx.filters import Filters
+from internutopia.engines.physx.force_sensors import contact_sensors
 from internutopia.engines.physx.materials import friction_modes
 from internutopia.engines.physx.prims import joint_turn
 from internutopia.engines.physx.shapes import shape_text

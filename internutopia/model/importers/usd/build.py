@@ -10,8 +10,7 @@ import mujoco
 import numpy as np
 
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
-from internutopia.model.importers import LoadOptions
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings, LoadOptions
 from internutopia.model.importers.transforms import Array, Frame, polar
 from internutopia.model.importers.usd.geoms import Geometry, GeomTarget, Merger
 from internutopia.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view

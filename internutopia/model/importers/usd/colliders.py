@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mujoco import mjtGeom
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.shapes import Shape
 from internutopia.model.importers.usd.values import value

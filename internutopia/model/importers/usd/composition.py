@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from internutopia.model.asset_files import check_bound, check_file, limits
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.as_usd import as_stage, files_of
-from internutopia.model.importers.file_warnings import FileWarnings
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array, Frame, to_quat
 from internutopia.model.importers.usd.values import value
 from internutopia.model.lighting import add_sky

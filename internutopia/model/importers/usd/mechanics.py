@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
 from internutopia.model.importers.usd.engine_schemas import (
