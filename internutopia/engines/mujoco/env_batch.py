@@ -152,10 +152,10 @@ class MujocoEnvBatch(EnvBatch):
         slots = np.flatnonzero(self._unmeasured).astype(np.int32)
         if len(slots):
             self._unmeasured[:] = False
-            if len(self._probed):
+            if len(self.probed):
                 with contextlib.suppress(SimulationError):  # the next step meets and reports it
                     self.batch.forward(slots)
-                self._sensors[np.ix_(slots, self._probed)] = self._step_sensors[np.ix_(slots, self._probed)]
+                self._sensors[np.ix_(slots, self.probed)] = self._step_sensors[np.ix_(slots, self.probed)]
         return self._sensors
 
     @override
