@@ -156,13 +156,9 @@ def _zero_action(env: Env, config: Config, learning: LearningCfg | None) -> dict
     return {robot: {controller: np.zeros(space.shape or (), np.float32)}}
 
 
-def _h1_joints(env_num: int) -> Config:
-    return h1_config(env_num, ['scenes/empty.xml'])
-
-
 # How to configure n envs, and their learner where the task names none
 WORKLOADS: dict[str, tuple[Callable[[int], Config], LearningCfg | None]] = {
-    'H1 joints': (_h1_joints, h1_learning()),
+    'H1 joints': (lambda env_num: h1_config(env_num, ['scenes/empty.xml']), h1_learning()),
     'H1 velocity': (lambda env_num: velocity.config(env_num, 0), None),
     'Ant': (ANT.config, ANT.learning()),
     'cart-pole': (lambda env_num: cart_pole.config(env_num, 0), None),
