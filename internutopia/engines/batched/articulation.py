@@ -335,13 +335,12 @@ class MujocoArticulationView(View, ArticulationView):
         return layout
 
     def _footprint(self, view_slice: ViewSlice, links: tuple[str, ...]) -> tuple[Any, ...]:
-        """The arrays of a `Footprint`, of the kind that the world has."""
+        """The arrays of `footprint_of`, of the kind that the world has."""
 
         def find() -> tuple[Any, ...]:
             arrays = self._world.arrays
-            found = footprint_of(view_slice.batch.scene.model, bodies_of(view_slice, links))
-            places = (arrays.asarray(part, arrays.double) for part in (found.middles, found.offsets, found.halves))
-            return view_slice.index(found.geoms), *places
+            geoms, *places = footprint_of(view_slice.batch.scene.model, bodies_of(view_slice, links))
+            return view_slice.index(geoms), *(arrays.asarray(part, arrays.double) for part in places)
 
         return view_slice.once(('footprint', links), find)
 

@@ -11,7 +11,7 @@ The same code serves numpy arrays and, in a `DeviceWorld`, torch tensors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -291,15 +291,11 @@ class View:
         if targets is None:
             if len(self._targets) >= _SELECTIONS_KEPT:
                 self._targets.clear()
-            targets = self._targets[key] = list(self._find_targets(env_ids))
+            targets = []
+            for part in self._slices:
+                own = world.batch_id[env_ids] == part.batch.id
+                if own.any() or own.all():  # also of no envs
+                    rows = slice(None) if own.all() else part.upload(np.flatnonzero(own))
+                    targets.append(WriteTarget(part, part.batch, part.index(world.slot[env_ids[own]]), rows))
+            self._targets[key] = targets
         return targets
-
-    def _find_targets(self, env_ids: EnvIds) -> Iterator[WriteTarget]:
-        batch_ids = self._world.batch_id[env_ids]
-        for part in self._slices:
-            own = batch_ids == part.batch.id
-            if own.all():
-                yield WriteTarget(part, part.batch, part.index(self._world.slot[env_ids]), slice(None))
-            elif own.any():
-                rows = part.upload(np.flatnonzero(own))
-                yield WriteTarget(part, part.batch, part.index(self._world.slot[env_ids[own]]), rows)

@@ -98,6 +98,11 @@ def load_trained(
     if not source.is_dir():
         if source.suffix in POLICY_SUFFIXES:
             source = resolve(source, POLICY_SUFFIXES)
+        elif not source.exists():
+            raise FileNotFoundError(
+                f'policy {str(source)!r} not found: expected the folder of a run, a policy file or a model (.zip); '
+                '--id selects the learning task'
+            )
         policy = load_policy(source, device, kind=None)
         # described in a YAML file, it is run by its controller, which gets the commands
         act = (lambda commands: commands) if source.suffix == '.yaml' else policy
