@@ -31,7 +31,7 @@ from internutopia.engines.physx.stage import write_stage
 from internutopia.model.spec import ObjectSpec, SceneSpec
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg
-from internutopia_extension.robots.h1 import H1Robot
+from internutopia_extension.robots.legged import H1Robot
 
 DT, SUBSTEPS = 1 / 240, 4
 SPACING = 5.0  # [m]

@@ -23,7 +23,7 @@ from internutopia.engines.physx.runtime import PhysxStage
 from internutopia.model.spec import SceneSpec
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.robots.h1 import H1RobotCfg
-from internutopia_extension.robots.h1 import H1Robot
+from internutopia_extension.robots.legged import H1Robot
 
 DT, SUBSTEPS, STEPS = 1 / 240, 4, 20
 SCENES = tuple(f'scenes/{name}' for name in ('empty.xml', 'warehouse.xml', 'rooms.xml', 'course.xml'))

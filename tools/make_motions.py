@@ -22,7 +22,7 @@ from internutopia_extension.configs.joint_names import H1_19
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks import h1_stand
-from internutopia_extension.robots.h1 import H1Robot
+from internutopia_extension.robots.legged import H1Robot
 
 FOLDER = Path(__file__).resolve().parent.parent / 'internutopia' / 'assets' / 'robots' / 'h1' / 'motions'
 RATE = 50  # frames per second

@@ -3,7 +3,7 @@
 For every `tools/robots/<name>.json` (facts: links, joints, inertias, with their source) there is a
 `tools/robots/<name>.dress.yaml` (what the facts leave open: materials, shapes, cameras, sites, joint parameters; each
 entry is a set of MJCF attributes). Together with the drives of the robot's class, in
-`internutopia_extension/robots/<name>.py`, they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
+`internutopia_extension/robots`, they give `internutopia/assets/robots/<name>/<name>.xml`. A new robot needs
 these files and nothing here. `variants` in the facts are the same robot with other inertials: `<variant>.xml` next to
 it.
 
@@ -23,7 +23,6 @@ Conventions of the models, which the code that composes scenes relies on:
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -36,6 +35,8 @@ import yaml
 
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.spec import Drives
+from internutopia_extension import import_extensions
+from internutopia_extension.navigation.robots import built_in_robot
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTS = ROOT / 'tools' / 'robots'
@@ -192,8 +193,8 @@ def variants_of(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def class_drives(name: str) -> Drives:
     """Returns the drives of the class of a built-in robot."""
-    module = importlib.import_module(f'internutopia_extension.robots.{name}')
-    return next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
+    import_extensions()
+    return BaseRobot.robots[built_in_robot(name).type].drives
 
 
 def add_drives(model: ET.Element, facts: Mapping[str, Any], drives: Drives) -> None:

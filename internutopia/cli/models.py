@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections import Counter
+from contextlib import closing
 from importlib import import_module
 from inspect import cleandoc, signature
 from pathlib import Path
@@ -146,12 +147,9 @@ def show(
     from internutopia.core.vec_env import Env
 
     is_run = Path(source).suffix in ('.yaml', '.yml')
-    env = Env(read_run_file(source).config if is_run else _alone(source))
-    try:
+    with closing(Env(read_run_file(source).config if is_run else _alone(source))) as env:
         env.reset()
         picture = env.render(None, size)
-    finally:
-        env.close()
     file = out or Path('out') / f'{Path(source).stem}.png'
     file.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(picture).save(file)

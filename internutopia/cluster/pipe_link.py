@@ -202,7 +202,8 @@ class PipeServer:
             fds: its file descriptors `requests` and `replies`, and of the memory of both, if there is any, as
                 `request_memory` and `reply_memory`.
         """
-        opened = _open_fds(process, fds)
+        modes = {'requests': os.O_RDONLY, 'replies': os.O_WRONLY}
+        opened = {name: os.open(f'/proc/{process}/fd/{fd}', modes.get(name, os.O_RDWR)) for name, fd in fds.items()}
         memories = (opened['request_memory'], opened['reply_memory']) if 'request_memory' in opened else None
         pipe = MessagePipe(opened['requests'], opened['replies'], memories)
         _yield_to_caller()
@@ -231,12 +232,6 @@ def _yield_to_caller() -> None:
     if hasattr(os, 'SCHED_BATCH'):
         with suppress(OSError):  # a sandbox that forbids it
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
-def _open_fds(process: int, fds: Mapping[str, int]) -> dict[str, int]:
-    """Open file descriptors of another process of this machine in this one. OSError if that fails."""
-    modes = {'requests': os.O_RDONLY, 'replies': os.O_WRONLY}
-    return {name: os.open(f'/proc/{process}/fd/{fd}', modes.get(name, os.O_RDWR)) for name, fd in fds.items()}
 
 
 class PipeLink:

@@ -76,14 +76,6 @@ def _turned(turn: Array, orientation: Array) -> Array:
     return turned
 
 
-def _object(obs: Mapping[str, Any], name: str) -> Array:
-    """Return the pose of an object. ValueError if there is none of that name."""
-    objects = obs['task']['objects']
-    if name not in objects:
-        raise ValueError(f'there is no object {name!r}; {did_you_mean(name, objects)}')
-    return np.asarray(objects[name], np.float64)
-
-
 @dataclass(frozen=True)
 class ArmForm:
     """An arm, and the mapping of a policy that moves it or is to learn from it."""
@@ -265,7 +257,10 @@ class ArmMapper:
 
     def _part(self, obs: Mapping[str, Any], part: str) -> Array:
         if part.startswith(OBJECTS):
-            return _object(obs, part.removeprefix(OBJECTS))
+            name, objects = part.removeprefix(OBJECTS), obs['task']['objects']
+            if name not in objects:
+                raise ValueError(f'there is no object {name!r}; {did_you_mean(name, objects)}')
+            return np.asarray(objects[name], np.float64)
         match part:
             case 'eef_position':
                 return self._pose(obs)[:3]

@@ -23,8 +23,7 @@ from internutopia_extension.learning_tasks.endless import endless
 from internutopia_extension.learning_tasks.navigation import REPEAT
 from internutopia_extension.learning_tasks.velocity import PHYSICS_DT, SUBSTEPS
 from internutopia_extension.learning_tasks.walkers import WALKERS
-from internutopia_extension.robots.generic import both_sides
-from internutopia_extension.robots.h1 import H1Robot
+from internutopia_extension.robots.legged import H1Robot, both_sides
 
 BOX, EDGE, LENGTH = 'box', 0.15, 1.8  # m
 CARRIERS = {'left_h1': 0.6, 'right_h1': -0.6}  # m, along the box and to the left of the origin

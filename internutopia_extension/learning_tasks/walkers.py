@@ -11,9 +11,7 @@ from internutopia.util import did_you_mean
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM, GR1_54, H1_GYM_19
 from internutopia_extension.configs.robots import aliengo, g1, go2, gr1, h1, h1_with_hand
-from internutopia_extension.robots.g1 import G1Robot
-from internutopia_extension.robots.gr1 import GR1Robot
-from internutopia_extension.robots.h1_with_hand import HAND_JOINTS, H1WithHandRobot
+from internutopia_extension.robots.legged import HAND_JOINTS, G1Robot, GR1Robot, H1WithHandRobot
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Franka Emika Panda, an arm of 7 joints with a gripper of two fingers."""
+"""Franka Emika Panda, an arm of 7 joints with a gripper of two fingers; also on a Clearpath Ridgeback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from internutopia.core.robot.rigid_body import IRigidBody
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.spec import Drives, RobotSpec
 from internutopia.util.conventions import ASSET_ROBOTS
-from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS
+from internutopia_extension.configs.joint_names import FRANKA_ARM_7, FRANKA_FINGERS, RIDGEBACK_BASE_3
 
 OPEN, CLOSED, DELTA = 0.05, 0.0, 0.05  # of each finger [m]: InternUtopia 2.2.1 (MIT), class Franka
 
@@ -249,3 +249,24 @@ class MocapControlledFrankaRobot(FrankaRobot):
     """Franka Panda whose ready-made configs use motion-capture controllers, which run on Isaac Sim only."""
 
     batched = True
+
+
+# Velocity drives of the base along x and y [N·s/m] and about z [N·m·s/rad], chosen here: a speed is there after 0.01 s,
+# except for the effort limits. With the 1e5 of Isaac Lab's RIDGEBACK_FRANKA_PANDA_CFG it takes seconds at those limits.
+_BASE_DAMPING = (4e4, 4e4, 2e3)
+
+
+@BaseRobot.register('RidgebackFrankaRobot')
+class RidgebackFrankaRobot(FrankaRobot):
+    """Franka Panda on a Clearpath Ridgeback, a holonomic base with velocity drives; its pose is that of the base.
+
+    `position` is the ground below the base, where it starts. The base stays level, and as high as it started.
+    """
+
+    batched = True
+    drives = Drives(
+        {**dict.fromkeys(RIDGEBACK_BASE_3, 0.0), **FrankaRobot.drives.stiffness},
+        {**dict(zip(RIDGEBACK_BASE_3, _BASE_DAMPING, strict=True)), **FrankaRobot.drives.damping},
+    )
+    home = MappingProxyType({**dict.fromkeys(RIDGEBACK_BASE_3, 0.0), **FrankaRobot.home})
+    base_link = 'base_link'

@@ -21,7 +21,7 @@ from internutopia_extension.configs.joint_names import H1_GYM_19
 from internutopia_extension.configs.robots import h1, jetbot
 from internutopia_extension.configs.robots.generic import GenericRobotCfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
-from internutopia_extension.robots.h1 import H1Robot
+from internutopia_extension.robots.legged import H1Robot
 
 import_extensions()
 

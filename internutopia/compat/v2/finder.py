@@ -68,6 +68,7 @@ MOVED = {
     **_below(f'{_EXTENSION}.metrics', f'{_EXTENSION}.metrics', 'recording_metric', 'traveled_distance_metric'),
     **_below(f'{_EXTENSION}.objects', f'{_EXTENSION}.objects', 'dynamic_cube', 'usd_object', 'visual_cube'),
     f'{_EXTENSION}.robots.mocap_controlled_franka': f'{_EXTENSION}.robots.franka',
+    **_below(f'{_EXTENSION}.robots', f'{_EXTENSION}.robots.legged', *('aliengo', 'g1', 'gr1', 'h1', 'h1_with_hand')),
     **_below(
         f'{_EXTENSION}.sensors',
         f'{_EXTENSION}.sensors.rep_camera',

@@ -51,7 +51,9 @@ class RequestMiddleware:
             return
         request = Request(scope)
         fields = dict(scope['headers'])
-        trace = _RequestTrace(Context.open(scope, _request_id(fields)), fields, receive, send, self._in_flight)
+        given = fields.get(_REQUEST_FIELD)  # the sender's id, if it is fit for the log
+        request_id = given.decode() if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        trace = _RequestTrace(Context.open(scope, request_id), fields, receive, send, self._in_flight)
         try:
             self._check(request)
             if trace.context.user is None:
@@ -166,9 +168,3 @@ class _RequestTrace:
                 await self._send({**message, 'more_body': True})
                 message = {'type': 'http.response.body', 'more_body': message.get('more_body', False)}
         await self._send(message)
-
-
-def _request_id(fields: dict[bytes, bytes]) -> str:
-    """Return the sender's id of a request if it is fit for the log; else a new one."""
-    given = fields.get(_REQUEST_FIELD)
-    return given.decode() if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

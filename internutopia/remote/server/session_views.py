@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from internutopia.remote.server.service_error import ServiceError, invalid
 from internutopia.rl.array_runner import ArrayRunner
 from internutopia.viewer.env_view import EnvView
 from internutopia.viewer.frames import Frame, RobotFacts, ShownScene, ViewRequest
-from internutopia.viewer.robot_controls import RobotCommand, VelocityControl
+from internutopia.viewer.robot_controls import RobotCommand
 from internutopia.viewer.source import CloseCall, FrameCall, FrameReply
 
 _PART = 1 << 22  # bytes of a model in a reply: others wait for the server while it is passed on
@@ -118,6 +119,7 @@ def _episode(frame: Frame) -> dict[str, Any] | None:
 
 
 def _robot(facts: RobotFacts) -> dict[str, Any]:
+    speeds = facts.controls.velocity
     return {
         'robot': facts.name,
         'joints': {
@@ -125,12 +127,6 @@ def _robot(facts: RobotFacts) -> dict[str, Any]:
             for joint, limits in facts.joints.items()
         },
         'held': sorted(facts.held),
-        'speeds': _speeds(facts.controls.velocity),
+        'speeds': None if speeds is None else dataclasses.asdict(speeds),
         'cameras': facts.cameras,
     }
-
-
-def _speeds(control: VelocityControl | None) -> dict[str, Any] | None:
-    if control is None:
-        return None
-    return {'name': control.name, 'labels': control.labels, 'low': control.low, 'high': control.high}

@@ -14,6 +14,7 @@ import socket
 import struct
 import threading
 import traceback
+from contextlib import closing
 from dataclasses import dataclass
 from io import BufferedRWPair
 from typing import Any
@@ -95,14 +96,11 @@ def _answer(calls: SessionCalls, name: str, arguments: dict[str, Any], media_typ
 def _describe(config: Config) -> Description:
     from internutopia.rl.vector_env import VectorEnv
 
-    envs = VectorEnv(config)
-    try:
+    with closing(VectorEnv(config)) as envs:
         envs.reset()
         envs.core.learning.one_group('a server')
         observation_size = spaces.flatdim(envs.single_observation_space)
         return Description(observation_size, envs.action_format, envs.core.step_dt, mujoco.__version__)
-    finally:
-        envs.close()
 
 
 def _failure(error: Exception) -> Failed:

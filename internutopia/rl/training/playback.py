@@ -159,8 +159,7 @@ def _tiles(
 
     The step in which an episode ends shows its end, the next one how another episode begins.
     """
-    envs = VectorEnv(config, learning, autoreset_mode='NextStep', arrays=arrays)
-    try:
+    with closing(VectorEnv(config, learning, autoreset_mode='NextStep', arrays=arrays)) as envs:
         obs = started(policy, envs)
         core = envs.core
         pictures = EnvPictures(
@@ -173,8 +172,6 @@ def _tiles(
                 obs, *_ = envs.step(policy(obs))
             if step in shown:
                 yield step, pictures.render()
-    finally:
-        envs.close()
 
 
 def _write_strip(path: Path, frames: Iterator[tuple[float, list[Image]]], rate: float) -> None:

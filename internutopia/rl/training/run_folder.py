@@ -99,7 +99,9 @@ def read_run(folder: Path) -> RunRecord:
 def write_run(folder: Path, record: RunRecord) -> None:
     """Make the folder, and write the record of the run."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_whole(folder / RUN, record.model_dump_json(indent=2) + '\n')
+    draft = folder / f'{RUN}.part'
+    draft.write_text(record.model_dump_json(indent=2) + '\n')
+    os.replace(draft, folder / RUN)
 
 
 @contextlib.contextmanager
@@ -180,12 +182,6 @@ def _write_rows(file: Any, lines: Iterable[Progress], header: bool) -> None:
     if header:
         writer.writeheader()
     writer.writerows(map(asdict, lines))
-
-
-def _write_whole(path: Path, text: str) -> None:
-    draft = path.with_name(f'{path.name}.part')
-    draft.write_text(text)
-    os.replace(draft, path)
 
 
 _SCALES = ((1.0, 's'), (60.0, 'min'), (3600.0, 'h'))

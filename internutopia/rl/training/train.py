@@ -19,6 +19,7 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,14 +193,15 @@ def train_rank(
     if record.nproc > 1:
         config = Engine.of(config).of_rank(rank).compute(config)
     if workers is not None:
-        config = _distributed(config, workers)
+        if config.env_num % workers:
+            raise ValueError(f'env_num={config.env_num} envs cannot be divided evenly among {workers} workers')
+        config = config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
     engine = Engine.of(config)
     if record.training.compiled != 'auto':
         config = _compiled(config, engine, record.training.compiled)
     if importlib.util.find_spec('llvmlite') is not None:
         record.versions |= _versions(('llvmlite',))
-    envs = RslRlVecEnv(config)
-    try:
+    with closing(RslRlVecEnv(config)) as envs:
         log.info('%s: %d envs of %s', engine, envs.num_envs, record.id)
         record.backend, record.device = engine.backend, engine.device
         record.versions |= _versions(ENGINE_PACKAGES.get(engine.backend, ()))
@@ -225,14 +227,6 @@ def train_rank(
             return TrainingResult(folder, record.training, engine, finished, progress)
         policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')
         return TrainingResult(folder, record.training, engine, True, progress, policy, reason)
-    finally:
-        envs.close()
-
-
-def _distributed(config: Config, workers: int) -> Config:
-    if config.env_num % workers:
-        raise ValueError(f'env_num={config.env_num} envs cannot be divided evenly among {workers} workers')
-    return config.update(env_num=config.env_num // workers).distribute(RayDistributionCfg(proc_num=workers))
 
 
 def _compiled(config: Config, engine: Engine, compiled: bool) -> Config:

@@ -9,7 +9,7 @@ from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import GR1_54, GR1_TELEOP_54
 from internutopia_extension.configs.robots import gr1
-from internutopia_extension.robots.gr1 import GR1Robot
+from internutopia_extension.robots.legged import GR1Robot
 
 Start = Callable[..., Env]
 

@@ -9,8 +9,7 @@ from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import JointControllerCfg
 from internutopia_extension.configs.joint_names import H1_19
 from internutopia_extension.configs.robots import h1_with_hand
-from internutopia_extension.robots.h1 import H1Robot
-from internutopia_extension.robots.h1_with_hand import H1WithHandRobot
+from internutopia_extension.robots.legged import H1Robot, H1WithHandRobot
 
 HEIGHT = 0.981  # m, of the pelvis at home
 HANDS = JointControllerCfg(name='hands', joint_names=['left_hand_joint', 'R_index_proximal_joint'])

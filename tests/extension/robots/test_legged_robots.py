@@ -9,7 +9,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.joint_names import ALIENGO_GYM_12, G1_GYM
 from internutopia_extension.configs.robots import aliengo, g1, go2
-from internutopia_extension.robots.generic import LeggedRobot
+from internutopia_extension.robots.legged import LeggedRobot
 
 Start = Callable[[str], Env]
 

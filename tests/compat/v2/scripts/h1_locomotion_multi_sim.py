@@ -1,5 +1,5 @@
 """Two processes with two envs each go through 9 episodes of 50 steps; robot and task are classes of this script."""
-# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false, reportIncompatibleMethodOverride=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false, reportIncompatibleMethodOverride=false, reportMissingImports=false
 
 from typing import Any
 
