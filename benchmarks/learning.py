@@ -2,10 +2,12 @@
 
 Both sides have the same network, settings, seed and number of envs, and take turns of one rollout and update each on
 the same cores. A side has learned where the mean return of its last 100 episodes has gone 90 % of the way from that of
-its first ones to that of the last tenth of the training. Wall and CPU time are of its own turns, with its processes::
+its first ones to that of the last tenth of the training. Wall and CPU time are of its own turns, with its processes.
+With `--apart`, `AsyncVectorEnv` makes so many steps only; what it would take for those of the other side is in
+proportion, marked by `~`::
 
     python benchmarks/learning.py CartPole Franka-Reach
-    python benchmarks/learning.py H1-Velocity --steps 20000   # too long to learn here: time for equal steps
+    python benchmarks/learning.py H1-Velocity --apart 200000   # few steps of the slower side
 """
 
 from __future__ import annotations
@@ -39,28 +41,37 @@ _ARM: dict[str, Any] = {
     'gamma': 0.95,
     'policy_kwargs': {'net_arch': [128, 64], 'activation_fn': torch.nn.ELU, 'log_std_init': -0.9},
 }
-_LEGS: dict[str, Any] = _ARM | {'n_steps': 24, 'batch_size': 96, 'gamma': 0.99}
+_LEGS: dict[str, Any] = _ARM | {
+    'n_steps': 128,
+    'batch_size': 512,
+    'n_epochs': 5,
+    'learning_rate': 5e-4,
+    'gamma': 0.99,
+    'target_kl': 0.03,
+}
+_CALM = {'curriculum': False, 'randomize': False}  # returns of equal episodes from start to end
 
 
 class Case(NamedTuple):
-    """Task: ids of the envs of both sides, env steps of all envs together, settings of PPO."""
+    """Task: ids of the envs of both sides, env steps of all envs together, settings of PPO, options of our envs."""
 
     ours: str
     theirs: str
     steps: int
     settings: dict[str, Any]
+    options: dict[str, Any] = {}
 
 
-def _same(name: str, steps: int, settings: dict[str, Any]) -> Case:
-    return Case(f'InternUtopia/{name}-v0', f'InternUtopia/{name}-v0', steps, settings)
+def _same(name: str, steps: int, settings: dict[str, Any], options: dict[str, Any] | None = None) -> Case:
+    return Case(f'InternUtopia/{name}-v0', f'InternUtopia/{name}-v0', steps, settings, options or {})
 
 
 CASES = {
     'CartPole': _same('CartPole', 80_000, _SMALL),
     'CartPole-v1': Case('InternUtopia/CartPole-Discrete-v0', 'CartPole-v1', 80_000, _SMALL),
     'Franka-Reach': _same('Franka-Reach', 300_000, _ARM),
-    'Aliengo-Velocity': _same('Aliengo-Velocity', 20_000, _LEGS),
-    'H1-Velocity': _same('H1-Velocity', 20_000, _LEGS),
+    'Aliengo-Velocity': _same('Aliengo-Velocity', 1_000_000, _LEGS, _CALM),
+    'H1-Velocity': _same('H1-Velocity', 3_000_000, _LEGS, _CALM),
 }
 
 
@@ -106,16 +117,24 @@ class Side:
         ended = self._model.ep_info_buffer or [{'r': np.nan}]
         self.returns.append(float(np.mean([episode['r'] for episode in ended])))
 
-    def report(self) -> str:
-        """One line of Markdown: steps, wall and CPU time until it has learned, final return, time of all steps."""
+    @property
+    def learned_after(self) -> int:
+        """Number of turns until it has learned."""
         final = np.nanmean(self.returns[-max(1, len(self.returns) // 10) :])
         first = next(value for value in self.returns if not np.isnan(value))
-        at = next(i for i, value in enumerate(self.returns) if value - first >= 0.9 * (final - first))
-        (wall, cpu), (all_wall, all_cpu) = self.times[at], self.times[-1]
-        steps = len(self.times) * self.turn
+        return 1 + next(i for i, value in enumerate(self.returns) if value - first >= 0.9 * (final - first))
+
+    def report(self, turns: int) -> str:
+        """One line of Markdown: steps, wall and CPU time of so many turns, last return, time of all steps.
+
+        What is in proportion to fewer turns is marked by `~`.
+        """
+        made, all_times = len(self.times), self.times[-1] / 60
+        mark, times = ('~', all_times * turns / made) if made < turns else ('', self.times[turns - 1] / 60)
+        (wall, cpu), (all_wall, all_cpu) = times, all_times
         return (
-            f'{(at + 1) * self.turn:,} | {wall / 60:.2f} | {cpu / 60:.2f} | {final:.2f} | {steps:,} | '
-            f'{all_wall / 60:.2f} | {all_cpu / 60:.2f}'
+            f'{turns * self.turn:,} | {mark}{wall:.2f} | {mark}{cpu:.2f} | {self.returns[-1]:.2f} | '
+            f'{made * self.turn:,} | {all_wall:.2f} | {all_cpu:.2f}'
         )
 
     def close(self) -> None:
@@ -137,19 +156,21 @@ def _one(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     return RecordEpisodeStatistics(gymnasium.make(name, disable_env_checker=True, **options))
 
 
-def race(case: Case, steps: int) -> dict[str, Side]:
-    """Train both sides for so many env steps, by turns."""
-    options = {'threads': 1} if case.theirs.startswith('Inter') else {}
+def race(case: Case, steps: int, apart_steps: int) -> dict[str, Side]:
+    """Train both sides by turns, for `steps` env steps, `AsyncVectorEnv` for `apart_steps` at most."""
+    options = case.options | {'threads': 1} if case.theirs.startswith('Inter') else {}
     makers: list[Callable[[], Any]] = [partial(_one, case.theirs, options)] * ENVS
     apart = AsyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)  # first: its processes are forks of this one
-    batched: Any = gymnasium.make_vec(case.ours, ENVS, seed=0, autoreset_mode='SameStep').unwrapped
+    batched: Any = gymnasium.make_vec(case.ours, ENVS, seed=0, autoreset_mode='SameStep', **case.options).unwrapped
     sides = {
         f'batched, `{case.ours}`': Side(SB3VecEnv(batched), case.settings),
         f'`AsyncVectorEnv`, `{case.theirs}`': Side(_Gymnasium(apart), case.settings),
     }
-    for _ in range(-(-steps // (ENVS * case.settings['n_steps']))):
-        for side in sides.values():
-            side.learn()
+    turn = ENVS * case.settings['n_steps']
+    for start in range(0, steps, turn):
+        for side, most in zip(sides.values(), (steps, apart_steps), strict=True):
+            if start < most:
+                side.learn()
     for side in sides.values():
         side.close()
     return sides
@@ -159,6 +180,7 @@ if __name__ == '__main__':
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('cases', nargs='+', choices=CASES)
     parser.add_argument('--steps', type=int, help='env steps of each side, all envs together')
+    parser.add_argument('--apart', type=int, help='env steps of AsyncVectorEnv, if fewer')
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)
@@ -166,5 +188,10 @@ if __name__ == '__main__':
     print('| task | side | steps to 90 % | wall [min] | CPU [min] | return | steps | wall [min] | CPU [min] |')
     print('|---|---|---|---|---|---|---|---|---|')
     for name in arguments.cases:
-        for side, learner in race(CASES[name], arguments.steps or CASES[name].steps).items():
-            print(f'| {name} | {side} | {learner.report()} |', flush=True)
+        steps = arguments.steps or CASES[name].steps
+        sides = race(CASES[name], steps, arguments.apart or steps)
+        whole = next(iter(sides.values()))
+        for side, learner in sides.items():
+            partly = len(learner.times) < len(whole.times)
+            turns = (whole if partly else learner).learned_after
+            print(f'| {name} | {side} | {learner.report(turns)} |', flush=True)

@@ -19,8 +19,7 @@ from pathlib import Path
 from make_reference import cell, table
 
 import internutopia_extension
-from internutopia.compat.v2.gone import GONE
-from internutopia.compat.v2.moved import MOVED
+from internutopia.compat.v2.finder import GONE, MOVED
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs' / 'porting.md'

@@ -197,7 +197,11 @@ class _Getting:
         missing: dict[str, None] = {}
         while wanted:
             seen.update(wanted)
-            _check_paths(wanted)
+            for path in wanted:
+                if path.startswith('/') or '\\' in path or PureWindowsPath(path).drive or '..' in path.split('/'):
+                    raise ValueError(
+                        f'the archive has a file {path!r}, which is outside its folder; it is not unpacked'
+                    )
             self._read([entries[path] for path in wanted])
             found: dict[str, None] = {}
             for path in wanted:
@@ -321,10 +325,3 @@ def _scene_folders(paths: Iterable[str], root: str) -> dict[str, str]:
     start = f'{root}scenes/'
     names = {path[len(start) :].partition('/')[0] for path in paths if path.startswith(start)}
     return {name.removesuffix(_SUFFIX): f'{start}{name}/' for name in names}
-
-
-def _check_paths(paths: Iterable[str]) -> None:
-    """Raise a ValueError if a path leads out of the folder that an archive is unpacked to."""
-    for path in paths:
-        if path.startswith('/') or '\\' in path or PureWindowsPath(path).drive or '..' in path.split('/'):
-            raise ValueError(f'the archive has a file {path!r}, which is outside its folder; it is not unpacked')

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.usd.composition import missing_arcs, quiet
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_materials import MdlMaterials

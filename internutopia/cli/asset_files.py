@@ -167,7 +167,7 @@ def _bar() -> Iterator[_Report]:
 
 
 def _print_summary(found: SceneFiles) -> None:
-    from internutopia.model.importers.file_warnings import listed
+    from internutopia.model.importers import listed
 
     files, size = found.read
     print(f'{files} files, {size / 1e6:,.1f} MB read' if files else 'all of it was there')
@@ -184,7 +184,7 @@ def _print_summary(found: SceneFiles) -> None:
 
 
 def _lines(found: FileCheck) -> Iterator[str]:
-    from internutopia.model.importers.file_warnings import listed
+    from internutopia.model.importers import listed
 
     yield f'{found.file}: {found.format.upper()}'
     names = ('prims', 'meshes', 'triangles', 'materials', 'bodies', 'joints')

@@ -22,7 +22,7 @@ imported.
 """
 
 from internutopia.compat.omni.finder import announce, install, is_installed, uninstall
-from internutopia.compat.v2 import finder, gone
+from internutopia.compat.v2 import finder
 from internutopia.util.conventions import STAND_INS, VERSIONS, version_of_process
 
 __all__ = ['install', 'is_installed', 'register', 'uninstall']
@@ -32,7 +32,6 @@ def register() -> None:
     """Register at the hooks for other versions; may be called again."""
     VERSIONS['2.x'] = 'internutopia.compat.v2.conventions:Conventions2x'
     STAND_INS[:] = [install]
-    gone.register()
     finder.install()
     announce()
     if version_of_process() == '2.x':

@@ -268,6 +268,8 @@ def _copied(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
         return {key: _copied(item) for key, item in value.items()}
+    if kind is list:
+        return list(map(_copied, value))
     if kind is np.ndarray and not value.dtype.hasobject:
         return value.copy()
     return value if kind in _IMMUTABLE else copy.deepcopy(value)

@@ -145,16 +145,10 @@ def compile_scene(
             f'cannot compile the scene made of {", ".join(str(a) for a in assets if a)}: {error}'
         ) from error
     rebuild_static_tree(model)
-    drop_useless_shadows(model, _own_lights(scene, model))
+    own = () if not scene.asset or is_mjcf(resolve(scene.asset)) else (SCENE_PREFIX,)  # MJCF asks for each shadow
+    lights = [i for i in range(model.nlight) if model.light(i).name.startswith((DEFAULT_PREFIX, *own))]
+    drop_useless_shadows(model, lights)
     return CompiledScene(scene, model)
-
-
-def _own_lights(scene: SceneSpec, model: mujoco.MjModel) -> list[int]:
-    """Return the lights whose shadows no author has requested: default ones, and those of files that are not MJCF."""
-    prefixes = [DEFAULT_PREFIX]
-    if scene.asset and not is_mjcf(resolve(scene.asset)):
-        prefixes.append(SCENE_PREFIX)
-    return [light for light in range(model.nlight) if model.light(light).name.startswith(tuple(prefixes))]
 
 
 def _composed(scene: SceneSpec, timestep: float, contact: ContactCfg | None) -> mujoco.MjSpec:

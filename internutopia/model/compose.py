@@ -73,7 +73,10 @@ def compose(scene: SceneSpec, timestep: float, contact: ContactCfg | None = None
     if scene.asset:
         base = load_scene_asset(resolve(scene.asset), _options(scene, timestep, decompose=scene.decompose))
     robots = [(robot, load_robot(robot, timestep)) for robot in scene.robots]
-    objects = [(obj, _load_object(obj, timestep)) for obj in scene.objects]
+    objects = [
+        (obj, None if obj.asset is None else load_spec(resolve(obj.asset), _options(obj, timestep)))
+        for obj in scene.objects
+    ]
     robot_assets = [RobotAsset(robot.name, child, gets_drives(robot, child)) for robot, child in robots]
     object_assets = [child for _, child in objects if child is not None]
     loose = any(obj.dynamic for obj in scene.objects)
@@ -110,11 +113,6 @@ def _robot_asset(path: Path, _content: str, options: LoadOptions) -> mujoco.MjSp
     return load_spec(path, options)
 
 
-def _load_object(obj: ObjectSpec, timestep: float) -> mujoco.MjSpec | None:
-    """Load the asset of an object; None for a shape, which has none."""
-    return None if obj.asset is None else load_spec(resolve(obj.asset), _options(obj, timestep))
-
-
 def _options(part: SceneSpec | RobotSpec | ObjectSpec, timestep: float, **more: bool) -> LoadOptions:
     return LoadOptions(
         scale=part.scale if isinstance(part.scale, tuple) else (part.scale, part.scale, part.scale),
@@ -133,7 +131,12 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
     _name_elements(child)
     bolted = _is_bolted(child, robot.asset)
     conform(child, robot)
-    _check_contact_links(robot, [body.name for body in child.bodies if body.name != 'world'])
+    links = [body.name for body in child.bodies if body.name != 'world']
+    if (unknown := next((link for link in robot.contact_links if link not in links), None)) is not None:
+        raise ValueError(
+            f'robot {robot.name!r}: there is no link {unknown!r} in {robot.asset} to measure contact forces on; '
+            f'{did_you_mean(unknown, links)}'
+        )
     fixed = _fix_or_free(robot, child)
     frozen = set(robot.frozen)
     if isinstance(robot.joint_order, tuple):
@@ -173,7 +176,12 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
         floats_by_default = is_urdf(path) and all(body.name != WORLD_LINK for body in roots)
         fixed = not free and not floats_by_default
         if fixed and is_mjcf(path) and not any(body.joints for body in roots):
-            _warn_of_fixed_base(path)
+            warn_once(  # a forgotten free joint looks the same
+                '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, set '
+                'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they should move, to '
+                'False, or put a <freejoint/> into the root body',
+                path,
+            )
     if fixed:
         for joint in free:
             child.delete(joint)
@@ -187,16 +195,6 @@ def _fix_or_free(robot: RobotSpec, child: mujoco.MjSpec) -> bool:
     return fixed
 
 
-def _warn_of_fixed_base(path: Path) -> None:
-    """Warn of a fixed base in MJCF, which cannot be distinguished from one whose free joint was forgotten."""
-    warn_once(
-        '%s has no free joint: robots made of it have a base that is fixed to their env. If that is meant, set '
-        'fixed_base=True in their GenericRobotCfg, or as an attribute of their class; if they should move, to False, '
-        'or put a <freejoint/> into the root body',
-        path,
-    )
-
-
 def _name_elements(child: mujoco.MjSpec) -> None:
     """Name each joint, link and actuator that has no name: they are addressed by name."""
     for kind, elements in (('joint', child.joints), ('link', child.bodies), ('actuator', child.actuators)):
@@ -204,15 +202,6 @@ def _name_elements(child: mujoco.MjSpec) -> None:
         for i, element in enumerate(elements):
             if not element.name:
                 element.name = next(n for n in (f'{kind}_{i}', f'{kind}_{i}_') if n not in taken)
-
-
-def _check_contact_links(robot: RobotSpec, links: list[str]) -> None:
-    unknown = next((link for link in robot.contact_links if link not in links), None)
-    if unknown is not None:
-        raise ValueError(
-            f'robot {robot.name!r}: there is no link {unknown!r} in {robot.asset} to measure contact forces on; '
-            f'{did_you_mean(unknown, links)}'
-        )
 
 
 def _add_contact_sensors(spec: mujoco.MjSpec, robot: RobotSpec) -> None:

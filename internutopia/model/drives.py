@@ -62,7 +62,13 @@ def replace_actuators(robot: RobotSpec, child: mujoco.MjSpec) -> dict[str, Drive
     """
     joints = [joint.name for joint in child.joints if joint.type in DRIVEN_JOINTS]
     if not gets_drives(robot, child):
-        _refuse_settings(robot, child)
+        if robot.drives.configured:
+            kept = ', '.join(actuator.name for actuator in child.actuators)
+            raise ValueError(
+                f'robot {robot.name!r}: {" and ".join(robot.drives.configured)} would have no effect: {robot.asset} '
+                f'brings actuators of its own, which are kept ({kept}). Leave it out, or take the actuators out of the '
+                'file'
+            )
         return None
     motors = {actuator.target for actuator in child.actuators if _is_motor(actuator)}
     own = _asset_drives(child) if robot.drives.asset_first else {}
@@ -126,16 +132,6 @@ def check_joints(robot: RobotSpec, joints: Collection[str]) -> None:
                 f'robot {robot.name!r}: {name} is given for a joint {unknown!r} that {robot.asset} does not have; '
                 f'{did_you_mean(unknown, joints)}'
             )
-
-
-def _refuse_settings(robot: RobotSpec, child: mujoco.MjSpec) -> None:
-    """Raise ValueError if the config has gains or limits of drives that the robot does not get."""
-    if robot.drives.configured:
-        kept = ', '.join(actuator.name for actuator in child.actuators)
-        raise ValueError(
-            f'robot {robot.name!r}: {" and ".join(robot.drives.configured)} would have no effect: {robot.asset} brings '
-            f'actuators of its own, which are kept ({kept}). Leave it out, or take the actuators out of the file'
-        )
 
 
 def _limit_efforts(robot: RobotSpec, child: mujoco.MjSpec) -> None:

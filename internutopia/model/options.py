@@ -111,7 +111,11 @@ def set_options(
     others = [robot for robot in robots if robot.spec is not lead]
     for robot in others:
         _strengthen(options, robot.spec.option)
-    _merge_flags(options, [robot.spec.option for robot in others])
+    agreed = int(_NUMERICAL) if others else 0
+    for robot in others:
+        agreed &= robot.spec.option.disableflags
+        options.enableflags |= robot.spec.option.enableflags & _MORE_CONTACTS
+    options.disableflags |= agreed
     assets = [part for part in (scene, *(robot.spec for robot in robots)) if part is not None]
     damped = any(robot.driven for robot in robots) or any(_is_damped(asset) for asset in assets)
     if damped and options.integrator == _Integrator.mjINT_EULER:
@@ -153,14 +157,6 @@ def _strength(name: str, value: Any) -> float:
     if name in _WEAK_TO_STRONG:
         return _WEAK_TO_STRONG[name].index(value)
     return value if name in _GREATER_IS_STRONGER else -value
-
-
-def _merge_flags(options: Any, robots: Sequence[Any]) -> None:
-    agreed = int(_NUMERICAL) if robots else 0
-    for robot in robots:
-        agreed &= robot.disableflags
-        options.enableflags |= robot.enableflags & _MORE_CONTACTS
-    options.disableflags |= agreed
 
 
 def _is_damped(asset: mujoco.MjSpec) -> bool:

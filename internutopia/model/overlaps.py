@@ -37,7 +37,7 @@ def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> 
     """
     excludes = []
     for robot, key in zip(scene.robots, keys, strict=True):
-        lone = _LONE_ROBOTS.get(robot, key, timestep) if robot.self_collisions is not False else None
+        lone = _lone_robot(robot, key, timestep) if robot.self_collisions is not False else None
         excludes.append(lone.contact_excludes(robot.joint_positions) if lone is not None else ())
     if excludes == [robot.contact_excludes for robot in scene.robots]:
         return scene
@@ -64,8 +64,16 @@ class _LoneRobot:
         key = repr(joint_positions)
         if key not in self._known:
             pairs = self._always | (self._overlapping(joint_positions) if joint_positions else frozenset())
-            self._known[key] = tuple(sorted(pairs))
-            _warn_of_overlaps(self._asset, self._known[key])
+            self._known[key] = known = tuple(sorted(pairs))
+            if known:
+                names = [f'{one} and {other}' for one, other in known[:_NAMED]]
+                names += [f'{len(known) - _NAMED} more pairs'] if len(known) > _NAMED else []
+                warn_once(
+                    '%s: links that overlap at the start, or have only weightless links between them, pass through '
+                    'each other: %s',
+                    self._asset,
+                    ', '.join(names),
+                )
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return self._known[key]
@@ -110,37 +118,19 @@ class _LoneRobot:
         return frozenset(pairs())
 
 
-class _LoneRobots:
-    """Robots that were compiled alone, by their files and settings; None for those that need not be."""
-
-    def __init__(self) -> None:
-        self._robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
-
-    def get(self, robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
-        """Return the robot alone; None if its asset defines which links collide, or is invalid (reported elsewhere)."""
-        place = key, timestep
-        if place not in self._robots:
-            try:
-                own = is_mjcf(resolve(robot.asset)) and defines_self_collisions(load_robot(robot, timestep))
-                self._robots[place] = None if own else _LoneRobot(robot, timestep)
-            except ValueError:
-                return None
-            if len(self._robots) > _KEPT:
-                self._robots.popitem(last=False)
-        self._robots.move_to_end(place)
-        return self._robots[place]
+_lone_robots: OrderedDict[tuple[str, float], _LoneRobot | None] = OrderedDict()
 
 
-_LONE_ROBOTS = _LoneRobots()
-
-
-def _warn_of_overlaps(asset: str, pairs: tuple[tuple[str, str], ...]) -> None:
-    if pairs:
-        names = [f'{one} and {other}' for one, other in pairs[:_NAMED]]
-        names += [f'{len(pairs) - _NAMED} more pairs'] if len(pairs) > _NAMED else []
-        warn_once(
-            '%s: links that overlap at the start, or have only weightless links between them, pass through each '
-            'other: %s',
-            asset,
-            ', '.join(names),
-        )
+def _lone_robot(robot: RobotSpec, key: str, timestep: float) -> _LoneRobot | None:
+    """Return the robot alone; None if its asset defines which links collide, or is invalid (reported elsewhere)."""
+    place = key, timestep
+    if place not in _lone_robots:
+        try:
+            own = is_mjcf(resolve(robot.asset)) and defines_self_collisions(load_robot(robot, timestep))
+            _lone_robots[place] = None if own else _LoneRobot(robot, timestep)
+        except ValueError:
+            return None
+        if len(_lone_robots) > _KEPT:
+            _lone_robots.popitem(last=False)
+    _lone_robots.move_to_end(place)
+    return _lone_robots[place]

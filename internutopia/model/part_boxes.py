@@ -85,7 +85,10 @@ def _boxes_of(
     shown = geoms[shown_geoms(model)[geoms] & (_opacities(model, geoms) > 0)]
     by_body: dict[int, list[int]] = {}
     for geom in (shown if len(shown) else geoms).tolist():
-        by_body.setdefault(_carrier(model, bodies, int(model.geom_bodyid[geom])), []).append(geom)
+        body = int(model.geom_bodyid[geom])
+        while body and body not in bodies:  # up to the nearest one with a pose that it is joined to
+            body = int(model.body_parentid[body])
+        by_body.setdefault(body, []).append(geom)
     parts: list[PartBox] = []
     for body, own in sorted(by_body.items()):
         corners = np.array([geom_bounds(model, data, geom, body) for geom in own])
@@ -99,13 +102,6 @@ def _opacities(model: mujoco.MjModel, geoms: NDArray[np.intp]) -> NDArray[np.flo
     rgba, materials = model.geom_rgba[geoms], model.geom_matid[geoms]
     own = (rgba != NO_COLOUR).any(axis=1) | (materials < 0)
     return np.where(own, rgba[:, 3], model.mat_rgba[materials, 3] if model.nmat else 1.0)
-
-
-def _carrier(model: mujoco.MjModel, bodies: Mapping[int, str], body: int) -> int:
-    """Return the nearest body with a pose that a body is or is joined to; 0 if there is none."""
-    while body and body not in bodies:
-        body = int(model.body_parentid[body])
-    return body
 
 
 def geom_bounds(model: mujoco.MjModel, data: mujoco.MjData, geom: int, body: int) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import mujoco
 
-from internutopia.model.custom_texts import custom_texts
+from internutopia.model.groups import custom_texts
 
 Attributes = Mapping[str, float | int | bool | str]
 

@@ -23,7 +23,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.custom_texts import custom_texts
+from internutopia.model.groups import custom_texts
 from internutopia.model.part_boxes import PartBox, part_boxes
 from internutopia.model.spec import OBJECTS_PREFIX, SCENE_PREFIX, ObjectSpec
 from internutopia.util import did_you_mean

@@ -39,18 +39,15 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        'Agent': 'internutopia.navigation.agent',
-        'DistanceField': 'internutopia.navigation.map',
-        'MapPicture': 'internutopia.navigation.picture',
-        'NavigationEpisode': 'internutopia.navigation.episodes',
-        'NavigationGoal': 'internutopia.navigation.episodes',
-        'NavigationMap': 'internutopia.navigation.map',
-        'Ranges': 'internutopia.navigation.sampling',
-        'read_episodes': 'internutopia.navigation.episodes',
-        'sample_instruction_episodes': 'internutopia.navigation.instructions',
-        'sample_object_episodes': 'internutopia.navigation.sampling',
-        'sample_point_episodes': 'internutopia.navigation.sampling',
-        'write_episodes': 'internutopia.navigation.episodes',
+        **dict.fromkeys(
+            ('NavigationEpisode', 'NavigationGoal', 'read_episodes', 'write_episodes'), f'{__name__}.episodes'
+        ),
+        **dict.fromkeys(('Ranges', 'sample_object_episodes', 'sample_point_episodes'), f'{__name__}.sampling'),
+        'Agent': f'{__name__}.agent',
+        'DistanceField': f'{__name__}.map',
+        'MapPicture': f'{__name__}.picture',
+        'NavigationMap': f'{__name__}.map',
+        'sample_instruction_episodes': f'{__name__}.instructions',
     },
     extra='navigation',
 )

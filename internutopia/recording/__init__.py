@@ -35,14 +35,10 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        **dict.fromkeys(('GeomLook', 'Light', 'Looks', 'Replay', 'ReplayCamera'), f'{__name__}.replay'),
         'Dataset': f'{__name__}.dataset',
-        'GeomLook': f'{__name__}.replay',
-        'Light': f'{__name__}.replay',
-        'Looks': f'{__name__}.replay',
         'RecordedEpisode': f'{__name__}.episode_file',
         'Recorder': f'{__name__}.recorder',
-        'Replay': f'{__name__}.replay',
-        'ReplayCamera': f'{__name__}.replay',
         'augment': f'{__name__}.augmentation',
     },
 )

@@ -35,13 +35,10 @@ class Features:
     left_out: dict[str, str] = field(default_factory=dict)
     """Why something that was recorded is in no table."""
 
-    def state_rows(self, episode: RecordedEpisode) -> NDArray[np.float32]:
-        """Return the state at each frame, `(frames, k)`."""
-        return _joined(self.state, episode.observations, len(episode.frame_steps))
-
     def vectors(self, episode: RecordedEpisode) -> dict[str, NDArray[np.float32]]:
         """Return the vectors that are put together at each frame, `(frames, k)` by LeRobot's name of the feature."""
-        return {'observation.state': self.state_rows(episode), 'action': self.action_rows(episode)}
+        state = _joined(self.state, episode.observations, len(episode.frame_steps))
+        return {'observation.state': state, 'action': self.action_rows(episode)}
 
     def key(self, leaf: str) -> str:
         """Return LeRobot's name of the feature of a leaf: `observation.images.h1_camera`, `observation.h1.imu...`.
@@ -87,7 +84,7 @@ def features_of(episodes: Iterable[RecordedEpisode]) -> Features:
                 del forms[leaf]
             left_out |= {leaf: 'not in all episodes' for leaf in own[kind].keys() - forms.keys() - left_out.keys()}
     observations = common.get('observations', {})
-    state = {leaf: form for leaf, form in observations.items() if _is_state(leaf, form)}
+    state = {leaf: form for leaf, form in observations.items() if leaf.count('/') <= _STATE_DEPTH and len(form[0]) <= 1}
     others = {leaf: form for leaf, form in observations.items() if leaf not in state}
     actions = common.get('actions', {})
     return Features(
@@ -115,15 +112,8 @@ def frame_ends(episode: RecordedEpisode) -> NDArray[np.bool_]:
 
 
 def _forms(leaves: Leaves) -> dict[str, Form]:
-    return {leaf: (rows.shape[1:], _table_type(rows.dtype)) for leaf, rows in leaves.items()}
-
-
-def _table_type(dtype: np.dtype[Any]) -> str:
-    return 'float32' if dtype.kind == 'f' else str(dtype)
-
-
-def _is_state(leaf: str, form: Form) -> bool:
-    return leaf.count('/') <= _STATE_DEPTH and len(form[0]) <= 1
+    types = {leaf: 'float32' if rows.dtype.kind == 'f' else str(rows.dtype) for leaf, rows in leaves.items()}
+    return {leaf: (rows.shape[1:], types[leaf]) for leaf, rows in leaves.items()}
 
 
 def _names(leaf: str, form: Form, joints: dict[str, list[str]]) -> list[str]:

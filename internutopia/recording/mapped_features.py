@@ -33,7 +33,20 @@ class MappedFeatures(Features):
 
     @override
     def vectors(self, episode: RecordedEpisode) -> dict[str, NDArray[np.float32]]:
-        return _vectors(episode, self.form)
+        mapper, robot = ArmMapper(self.form.mapping, self.form.arm), f'{self.form.arm.robot}/'
+        objects = _below(f'{robot}task/objects/', episode.observations)
+        seen = _below(robot, episode.observations)
+        seen = {leaf: rows for leaf, rows in seen.items() if not leaf.startswith('task/')}
+        commanded = _below(robot, episode.action_rows())
+        target = None
+        frames: list[dict[str, NDArray[Any]]] = []
+        for frame in range(len(episode.frame_steps)):
+            # flat: a part of one is called as if below it
+            poses = {name: rows[frame] for name, rows in objects.items()}
+            obs = _nested(seen, frame) | {'task': {'objects': poses}}
+            row, target = mapper.row(_nested(commanded, frame), obs, target)
+            frames.append({**mapper.state(obs), ACTION: row})
+        return {_key(name): np.stack([each[name] for each in frames]).astype(np.float32) for name in frames[0]}
 
     @override
     def key(self, leaf: str) -> str:
@@ -60,22 +73,6 @@ def _videos(form: ArmForm) -> dict[str, str]:
     """Return the leaves of images, by the names that they have in tables."""
     cameras = form.mapping.observation.cameras
     return {_key(name): f'{form.arm.robot}/sensors/{each.camera}/rgba' for name, each in cameras.items()}
-
-
-def _vectors(episode: RecordedEpisode, form: ArmForm) -> dict[str, NDArray[np.float32]]:
-    """Return states and actions at each frame, `(frames, k)` by name."""
-    mapper, robot = ArmMapper(form.mapping, form.arm), f'{form.arm.robot}/'
-    objects = _below(f'{robot}task/objects/', episode.observations)
-    seen = {leaf: rows for leaf, rows in _below(robot, episode.observations).items() if not leaf.startswith('task/')}
-    commanded = _below(robot, episode.action_rows())
-    target = None
-    frames: list[dict[str, NDArray[Any]]] = []
-    for frame in range(len(episode.frame_steps)):
-        poses = {name: rows[frame] for name, rows in objects.items()}  # flat: a part of one is called as if below it
-        obs = _nested(seen, frame) | {'task': {'objects': poses}}
-        row, target = mapper.row(_nested(commanded, frame), obs, target)
-        frames.append({**mapper.state(obs), ACTION: row})
-    return {_key(name): np.stack([each[name] for each in frames]).astype(np.float32) for name in frames[0]}
 
 
 def _key(name: str) -> str:

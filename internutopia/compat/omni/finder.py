@@ -34,8 +34,8 @@ _UTILS = {  # below `isaacsim.core.utils`, up to Isaac Sim 5 also called `omni.i
     'xforms': f'{_HERE}.xforms:XFORMS',
     'transformations': f'{_HERE}.xforms:TRANSFORMATIONS',
     'viewports': f'{_HERE}.simulation:VIEWPORTS',
-    'carb': f'{_HERE}.kit:CARB_UTILS',
-    'extensions': f'{_HERE}.kit:EXTENSIONS',
+    'carb': f'{_HERE}.app:CARB_UTILS',
+    'extensions': f'{_HERE}.app:EXTENSIONS',
 }
 _SHAPES = ('', '.cuboid', '.sphere', '.cylinder', '.capsule', '.cone', '.ground_plane')
 _API = {  # below `omni.isaac.core` and `isaacsim.core.api`
@@ -43,7 +43,7 @@ _API = {  # below `omni.isaac.core` and `isaacsim.core.api`
     '.world': f'{_HERE}.simulation:CONTEXTS',
     '.simulation_context': f'{_HERE}.simulation:CONTEXTS',
     **{f'.objects{name}': f'{_HERE}.objects:OBJECTS' for name in _SHAPES},
-    '.materials': f'{_HERE}.shape_materials:MATERIALS',
+    '.materials': f'{_HERE}.objects:MATERIALS',
     '.robots': f'{_HERE}.views:ROBOTS',
     '.robots.robot': f'{_HERE}.views:ROBOTS',
 }
@@ -59,8 +59,8 @@ MODULES = {
     'isaacsim.core.prims': f'{_HERE}.views:VIEWS',
     'omni.isaac.motion_generation': f'{_HERE}.motion_generation:NAMES',
     'isaacsim.robot_motion.motion_generation': f'{_HERE}.motion_generation:NAMES',
-    'carb': f'{_HERE}.kit:LOGGING',
-    'carb.settings': f'{_HERE}.kit:SETTINGS',
+    'carb': f'{_HERE}.app:LOGGING',
+    'carb.settings': f'{_HERE}.app:SETTINGS',
     'pxr.PhysxSchema': f'{_HERE}.physx_schema:SCHEMAS',
     'omni.usd': f'{_HERE}.mirror:USD',
     'omni.timeline': f'{_HERE}.app:TIMELINE',

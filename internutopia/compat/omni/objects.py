@@ -1,7 +1,8 @@
-"""`isaacsim.core.api.objects`: shapes that are added to an env that runs, until its episode ends.
+"""`isaacsim.core.api.objects` and `.materials`: shapes that are added to an env that runs, until its episode ends.
 
 There are 15 classes: `Visual...`, which nothing touches, `Fixed...`, which stand still, and `Dynamic...`, which physics
-moves, of a `...Cuboid`, `...Sphere`, `...Cylinder`, `...Capsule` and `...Cone`; and a `GroundPlane`.
+moves, of a `...Cuboid`, `...Sphere`, `...Cylinder`, `...Capsule` and `...Cone`; and a `GroundPlane`. Of
+materials, color and dynamic friction are used.
 """
 
 from __future__ import annotations
@@ -9,17 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from internutopia.compat.numbers import checks_arguments
+from internutopia.compat.numbers import checked_numbers, checks_arguments
 from internutopia.compat.omni.adding import as_tuple, path_below, place_in_env
 from internutopia.compat.omni.handles import Ready, SingleGeometryPrim, friction_of
 from internutopia.core.scene.scene import IScene
 from internutopia.model.spec import IDENTITY_QUAT, ObjectSpec
 from internutopia.util import did_you_mean
+
+MATERIALS = ('OmniGlass', 'OmniPBR', 'PhysicsMaterial', 'PreviewSurface', 'VisualMaterial')
+"""Names of `isaacsim.core.api.materials`."""
 
 _MASS = 0.02  # of what moves and has none given [kg], as in Isaac Sim
 _SHAPES: dict[str, tuple[str, dict[str, float], Callable[..., Any]]] = {
@@ -224,3 +229,61 @@ def _add(spec: ObjectSpec, prim_path: str, color: Any, visual_material: Any, phy
     if physics_material is not None:
         changes['friction'] = friction_of(physics_material)
     IScene.at(prim_path).add_object(replace(spec, prim_path=path_below(prim_path, spec.name), **changes))
+
+
+class VisualMaterial:
+    """Looks of a shape.
+
+    Args:
+        prim_path: kept.
+        name: its name.
+        color: red, green, blue, 0 to 1.
+        **options: accepted: shapes have one color, without textures and reflections.
+    """
+
+    @checks_arguments
+    def __init__(self, prim_path: str, name: str = 'visual_material', color: Any = None, **options: Any):
+        self.prim_path, self.name = prim_path, name
+        self._color = color
+
+    def get_color(self) -> Any:
+        """Return red, green, blue, None if they were not given."""
+        return self._color
+
+    @checks_arguments
+    def set_color(self, color: Any) -> None:
+        """Set red, green, blue for shapes that are made with it from now on."""
+        self._color = color
+
+
+PreviewSurface = OmniPBR = OmniGlass = VisualMaterial
+
+
+class PhysicsMaterial:
+    """Friction and restitution of a shape; of them, its dynamic friction is used."""
+
+    @checks_arguments
+    def __init__(
+        self,
+        prim_path: str,
+        name: str = 'physics_material',
+        static_friction: float | None = None,
+        dynamic_friction: float | None = None,
+        restitution: float | None = None,
+    ):
+        self.prim_path, self.name = prim_path, name
+        self._values = {
+            'static_friction': static_friction,
+            'dynamic_friction': dynamic_friction,
+            'restitution': restitution,
+        }
+
+    def __getattr__(self, call: str) -> Any:
+        """Return `get_<quantity>`, None if it was not given, or `set_<quantity>`, for shapes that are made later."""
+        verb, _, quantity = call.partition('_')
+        if verb not in ('get', 'set') or quantity not in self._values:
+            raise AttributeError(call)
+        return partial(self._values.get if verb == 'get' else self._set, quantity)
+
+    def _set(self, quantity: str, value: float) -> None:
+        self._values[quantity] = float(checked_numbers(f'PhysicsMaterial: {quantity}', value, 1)[0])

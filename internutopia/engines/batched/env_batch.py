@@ -129,7 +129,7 @@ class EnvBatch(BatchArrays):
         self.used = 0  # slots
         self._free = list(range(capacity))  # slots without an env, a heap: the first one is taken first
         probes = [address for robot in scene.robots.values() for address in robot.probes.values()]
-        self._probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
+        self.probed = np.unique(np.concatenate(probes)) if probes else np.zeros(0, np.intp)  # columns of `sensors`
         self._unmeasured = np.zeros(capacity, bool)  # slots that have made no substep yet
         self._occupied: tuple[Index, Index] | None = None
         self._expanded: set[str] = set()  # model fields with per-slot values
@@ -143,11 +143,6 @@ class EnvBatch(BatchArrays):
     def capacity(self) -> int:
         """Number of slots."""
         return len(self.envs)
-
-    @property
-    def probed(self) -> NDArray[np.intp]:
-        """Columns of `sensors` in which probes are."""
-        return self._probed
 
     @property
     def occupied(self) -> tuple[Index, Index] | None:

@@ -6,7 +6,6 @@ A footprint is what links collide with, and how that shrinks along x and y of ea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -84,26 +83,14 @@ def _motion(axis: Array, amount: float, slides: bool) -> Array:
     return _pose(np.zeros(3), quaternion)
 
 
-@dataclass(frozen=True)
-class Footprint:
-    """Collision geoms of some links, in the links' frames.
+def footprint_of(model: mujoco.MjModel, bodies: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, Array, Array]:
+    """Return the collision geoms of links, in the links' frames and the model's own size.
 
-    Attributes:
-        geoms: their ids in the model `(k,)`.
-        middles: mean place of all geoms of the same link `(k, 3)` [m].
-        offsets: places relative to that `(k, 3)` [m].
-        halves: from the middle of a capsule to the centre of its end; of other geoms, along z, their second size, which
-            stays what it is `(k, 3)` [m].
+    Returns:
+        their ids in the model `(k,)`; the mean place of all geoms of the same link and the place relative to that
+        `(k, 3)` [m]; and from the middle of a capsule to the centre of its end, of other geoms, along z, their second
+        size, which stays what it is `(k, 3)` [m].
     """
-
-    geoms: NDArray[np.intp]
-    middles: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    halves: NDArray[np.float64]
-
-
-def footprint_of(model: mujoco.MjModel, bodies: NDArray[np.intp]) -> Footprint:
-    """Return the footprint of links, in the model's own size."""
     solid = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
     geoms = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & solid)
     positions, links = model.geom_pos[geoms], model.geom_bodyid[geoms]
@@ -112,7 +99,7 @@ def footprint_of(model: mujoco.MjModel, bodies: NDArray[np.intp]) -> Footprint:
     for axis, geom in zip(axes, geoms, strict=True):
         if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
             mujoco.mju_rotVecQuat(axis, axis.copy(), model.geom_quat[geom])
-    return Footprint(geoms, middles, positions - middles, axes * model.geom_size[geoms, 1:2])
+    return geoms, middles, positions - middles, axes * model.geom_size[geoms, 1:2]
 
 
 def bodies_of(view_slice: ViewSlice, links: Sequence[str]) -> NDArray[np.intp]:

@@ -17,11 +17,11 @@ from typing_extensions import override
 
 from internutopia.engines.isaac.app import IsaacSim
 from internutopia.engines.isaac.tensors import PROPERTIES, STATES, KitColumns, KitContactForces, KitContactPoints
+from internutopia.engines.isaac.usd_prims import Floats, Prims, pose
 from internutopia.engines.physx.capacities import capacities_of
 from internutopia.engines.physx.prims import scene_text
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import COMMON, POSES, TensorAccess, slot_places
-from internutopia.engines.physx.usd_prims import Floats, Prims, pose
 
 _MOST_CONTACTS = 16  # of a collider at once
 _ROOT = '/World/physics'

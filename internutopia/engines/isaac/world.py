@@ -20,12 +20,11 @@ from typing_extensions import override
 from internutopia.config import SimConfig
 from internutopia.engines.base import SceneHandle, World
 from internutopia.engines.batched.env_batch import EnvBatch, Slots
-from internutopia.engines.isaac.cameras import IsaacCameraView
 from internutopia.engines.isaac.kit import KitStage
 from internutopia.engines.isaac.launch import start_isaac_sim
-from internutopia.engines.isaac.visuals import Visuals
-from internutopia.engines.physx.contacts import point_sensors
+from internutopia.engines.isaac.visuals import IsaacCameraView, Visuals
 from internutopia.engines.physx.env_batch import PhysxEnvBatch
+from internutopia.engines.physx.force_sensors import point_sensors
 from internutopia.engines.physx.physx_scene import physx_scene
 from internutopia.engines.physx.prims import gravity_of
 from internutopia.engines.physx.stage import StageLayout

@@ -81,9 +81,7 @@ class Movers:
         mujoco.mj_kinematics(model, data)
         self.positions, self.orientations = data.xpos.copy(), data.xquat.copy()
         self.geom_positions = data.geom_xpos.copy()
-        self.geom_orientations = np.zeros((model.ngeom, 4))
-        for geom in range(model.ngeom):
-            mujoco.mju_mat2Quat(self.geom_orientations[geom], data.geom_xmat[geom])
+        self.geom_orientations = _quaternions(data.geom_xmat.reshape(-1, 3, 3))
 
     def _group(self) -> None:
         model, trees = self.model, dict[int, Articulation]()
@@ -179,7 +177,9 @@ class MassSums:
         tensor += mass[..., None, None] * (square[..., None, None] * np.eye(3) - arm[..., :, None] * arm[..., None, :])
         moments, vectors = np.linalg.eigh(self._sum(tensor))
         vectors[..., 2] *= np.sign(np.linalg.det(vectors))[..., None]
-        return MassColumns(total, np.concatenate([middle, _quaternions(vectors)], axis=-1), np.maximum(moments, 0.0))
+        return MassColumns(
+            total, np.concatenate([middle, _quaternions(vectors)[..., [1, 2, 3, 0]]], axis=-1), np.maximum(moments, 0.0)
+        )
 
     def _sum(self, values: Floats) -> Floats:
         sums = np.zeros((len(values), self._count, *values.shape[2:]))
@@ -189,9 +189,9 @@ class MassSums:
 
 
 def _quaternions(matrices: Floats) -> Floats:
-    """Return quaternions `(..., 4)`, x y z w, of rotation matrices."""
+    """Return quaternions `(..., 4)` of rotation matrices `(..., 3, 3)`."""
     flat = np.ascontiguousarray(matrices.reshape(-1, 9))
     found = np.zeros((len(flat), 4))
     for quaternion, matrix in zip(found, flat, strict=True):
         mujoco.mju_mat2Quat(quaternion, matrix)
-    return found[:, [1, 2, 3, 0]].reshape(*matrices.shape[:-2], 4)
+    return found.reshape(*matrices.shape[:-2], 4)

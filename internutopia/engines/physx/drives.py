@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.engines.physx.joints import BALL
+from internutopia.engines.physx.prims import BALL
 from internutopia.util.arrays import ArrayMaker, HostArrays
 
 Floats = Any  # arrays of the kind that the world has

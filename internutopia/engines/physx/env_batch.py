@@ -21,9 +21,8 @@ from typing_extensions import override
 from internutopia.engines.batched.env_batch import Arrays, Index, Slots
 from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
 from internutopia.engines.physx.drives import Drives, Floats, Gains
-from internutopia.engines.physx.fields import CHANGEABLE, MASSES, STATE, VISUAL
 from internutopia.engines.physx.instance import PhysxInstance
-from internutopia.engines.physx.physx_scene import physx_scene
+from internutopia.engines.physx.physx_scene import CHANGEABLE, MASSES, STATE, VISUAL, physx_scene
 from internutopia.engines.physx.sensors import Sensors
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import TensorAccess

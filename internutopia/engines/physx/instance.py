@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, MassColumns, MassSums
-from internutopia.engines.physx.contacts import ContactSensor, contact_sensors, point_sensors
-from internutopia.engines.physx.joint_forces import joint_force_sensors
-from internutopia.engines.physx.joints import BALL
+from internutopia.engines.physx.force_sensors import ContactSensor, contact_sensors, joint_force_sensors, point_sensors
+from internutopia.engines.physx.prims import BALL
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import Columns, TensorAccess
 from internutopia.util.arrays import ArrayMaker, HostArrays, namespace_of, to_host
@@ -38,24 +37,20 @@ class PhysxInstance:
         movers = layout.movers
         self._trees = [_Tree(stage, layout, index, arrays) for index in range(len(movers.articulations))]
         bodies = [*movers.free, *movers.kinematic]
-        self._standalone = _Standalone(stage, layout, bodies, arrays) if bodies else None
+        self._parts = [*self._trees, *([_Standalone(stage, layout, bodies, arrays)] if bodies else [])]
         self._contacts = _Contacts(stage, layout, arrays)
         self._joint_forces = [sensor.on(arrays) for sensor in joint_force_sensors(movers)]
         self._masses: Floats | None = None  # that PhysX has
 
     def write_state(self, rows: Rows, state: Mapping[str, Floats]) -> None:
         """Write `qpos`, `qvel`, `mocap_pos` and `mocap_quat`, `(count, ...)` each, of some slots."""
-        for tree in self._trees:
-            tree.write_state(rows, state)
-        if self._standalone is not None:
-            self._standalone.write_state(rows, state)
+        for part in self._parts:
+            part.write_state(rows, state)
 
     def read_state(self, qpos: Floats, qvel: Floats) -> None:
         """Read positions and velocities into arrays `(count, ...)`."""
-        for tree in self._trees:
-            tree.read_state(qpos, qvel)
-        if self._standalone is not None:
-            self._standalone.read_state(qpos, qvel)
+        for part in self._parts:
+            part.read_state(qpos, qvel)
 
     def write_drives(self, dofs: Mapping[str, Any]) -> None:
         """Write properties of dofs, `(count, nv)` or `(count, nv, k)` each, by the ends of their tensors' names."""
@@ -75,18 +70,15 @@ class PhysxInstance:
         self._masses = packed
         if not len(rows):
             return
-        for tree in self._trees:
-            tree.write_masses(rows, values)
-        if self._standalone is not None:
-            self._standalone.write_masses(rows, values)
+        for part in self._parts:
+            part.write_masses(rows, values)
 
     def write_frictions(self, coefficients: Floats) -> None:
         """Write sliding frictions of the model's geoms, `(count, ngeom)`."""
         coefficients = to_host(coefficients)
-        for tree in self._trees:
-            tree.write_frictions(coefficients)
-        if self._standalone is not None:
-            self._standalone.write_frictions(coefficients)
+        for part in self._parts:
+            if part.shapes is not None:
+                part.shapes.write(coefficients)
 
     def measured(self) -> Iterator[tuple[Rows, Floats]]:
         """Yield columns of `sensordata` and what sensors of contacts and joint forces measure there."""
@@ -111,8 +103,8 @@ class _Contacts:
             (sensor, stage.contact_forces(sensor.paths, sensor.against)) for sensor in sensors if sensor.against
         ]
         self._points = [
-            (sensor, stage.contact_points(sensor.paths, sensor.most))
-            for sensor in point_sensors(layout.movers.model, layout.colliders)
+            (address, stage.contact_points(paths, most))
+            for address, most, paths in point_sensors(layout.movers.model, layout.colliders)
         ]
 
     def read(self) -> Iterator[tuple[Rows, Floats]]:
@@ -122,10 +114,10 @@ class _Contacts:
                 yield self._measured(sensor, forces[:, places])
         for sensor, filtered in self._filtered:
             yield self._measured(sensor, filtered.read())
-        for sensor, points in self._points:
+        for address, points in self._points:
             values = points.read()
             values = values.reshape(len(values), -1)
-            yield self._arrays.index(sensor.address + np.arange(values.shape[1])), values
+            yield self._arrays.index(address + np.arange(values.shape[1])), values
 
     def _measured(self, sensor: ContactSensor, forces: Floats) -> tuple[Rows, Floats]:
         """Return columns of a sensor and its values, from forces on its colliders; MuJoCo's are those on the others."""
@@ -163,7 +155,7 @@ class _Tree:
         if not tree.fixed:
             self._velocity = self._bind('ROOT_VELOCITY')
         geoms = layout.geoms({tree.root, *tree.links})
-        self._shapes = _Shapes(self._bind('SHAPE_FRICTION_AND_RESTITUTION'), model, [geoms]) if geoms else None
+        self.shapes = _Shapes(self._bind('SHAPE_FRICTION_AND_RESTITUTION'), model, [geoms]) if geoms else None
         self._centre = arrays.zeros((stage.slots, 3), arrays.double)
         self._properties: dict[str, Columns] = {}
 
@@ -219,10 +211,6 @@ class _Tree:
         if self._root >= 0:
             self._centre[:] = self._arrays.asarray(sums.frames[:, self._root, :3], self._arrays.double)
 
-    def write_frictions(self, coefficients: Floats) -> None:
-        if self._shapes is not None:
-            self._shapes.write(coefficients)
-
     def joint_forces(self, link: int) -> Floats:
         """Return force and torque that a link takes from its parent, in the frame of its joint, `(slots, 6)`."""
         forces = self._property('LINK_INCOMING_JOINT_FORCE').read()
@@ -251,7 +239,7 @@ class _Standalone:
         self._centre = arrays.zeros((stage.slots, free, 3), arrays.double)
         geoms = [layout.geoms({body}) for body in bodies]
         kind = 'RIGID_BODY_SHAPE_FRICTION_AND_RESTITUTION'
-        self._shapes = _Shapes(stage.columns(kind, self._paths), model, geoms) if any(geoms) else None
+        self.shapes = _Shapes(stage.columns(kind, self._paths), model, geoms) if any(geoms) else None
         self._properties = [
             stage.columns(f'RIGID_BODY_{name}', self._paths[:free]) for name in ('MASS', 'COM_POSE', 'INERTIA') if free
         ]
@@ -282,10 +270,6 @@ class _Standalone:
         for columns in (mass, inertia, centre):  # an inertia resets the axes of the centre
             columns.write(rows)
         self._centre[:] = self._arrays.asarray(sums.frames[..., :3], self._arrays.double)
-
-    def write_frictions(self, coefficients: Floats) -> None:
-        if self._shapes is not None:
-            self._shapes.write(coefficients)
 
 
 class _Shapes:

@@ -1,4 +1,4 @@
-"""Compiled scenes as PhysX takes them: stage, drives and the structure that envs of a batch share."""
+"""Compiled scenes as PhysX takes them: stage, drives, structure that envs of a batch share, changeable fields."""
 
 from __future__ import annotations
 
@@ -12,14 +12,29 @@ import numpy as np
 from mujoco.batch import MODEL_FIELDS
 
 from internutopia.engines.physx.drives import Drives
-from internutopia.engines.physx.fields import CHANGEABLE, VISUAL
-from internutopia.engines.physx.joints import BALL
+from internutopia.engines.physx.prims import BALL
 from internutopia.engines.physx.sensors import check_sensors
 from internutopia.engines.physx.stage import StageLayout, write_stage
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.physx_attributes import MODES, physx_attributes
 from internutopia.util.log import warn_once
 
+_VISUAL_PREFIXES = ('cam_', 'light_', 'mat_', 'site_', 'geom_rgba')
+_DERIVED = frozenset(
+    {'body_subtreemass', 'body_invweight0', 'dof_M0', 'dof_invweight0', 'tendon_invweight0', 'actuator_acc0'}
+)
+CHANGEABLE = MODEL_FIELDS & (
+    _DERIVED
+    | {'actuator_gainprm', 'actuator_biasprm', 'body_mass', 'body_inertia', 'body_ipos', 'body_iquat'}
+    | {'dof_armature', 'dof_damping', 'dof_frictionloss', 'geom_friction'}
+)
+"""Fields that can have their own values in each env."""
+STATE = ('qpos', 'qvel', 'mocap_pos', 'mocap_quat')
+"""Arrays of `MjData` that PhysX has, too."""
+MASSES = ('body_mass', 'body_inertia', 'body_ipos', 'body_iquat')
+"""Fields of masses."""
+VISUAL = frozenset(name for name in MODEL_FIELDS if name.startswith(_VISUAL_PREFIXES))
+"""Fields of what is only seen."""
 _HELD = (MODEL_FIELDS - CHANGEABLE - VISUAL) | {'geom_friction'}  # of shapes, which are known by it
 
 

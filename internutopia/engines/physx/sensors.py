@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.engines.physx.bodies import Floats, Movers
-from internutopia.engines.physx.joint_forces import is_link
+from internutopia.engines.physx.force_sensors import is_link
 from internutopia.model.compiled import CompiledScene
-from internutopia.util.rotations import cross, quat_rotate_inverse
+from internutopia.util.rotations import cross
 
 if TYPE_CHECKING:
     from internutopia.engines.mujoco.env_batch import MujocoEnvBatch
@@ -69,33 +69,28 @@ class Sensors:
     def _accelerations(self, values: Floats, selected: NDArray[np.bool_]) -> None:
         """Measure accelerations by the change of velocities in the last substep."""
         batch, model = self._batch, self._batch.scene.model
-        after, orientations = self._site_velocities()
+        after = self._site_velocities()
         states = batch.read('qpos'), batch.read('qvel')
         now = [state.copy() for state in states]
         for state, before in zip(states, self._before, strict=True):
             state[...] = before
         batch.mark_dirty(slice(None))
-        before, _ = self._site_velocities()
+        before = self._site_velocities()
         for state, kept in zip(states, now, strict=True):
             state[...] = kept
         batch.mark_dirty(slice(None))
         acceleration = (after - before) / model.opt.timestep - model.opt.gravity
-        measured = quat_rotate_inverse(orientations, acceleration)
+        axes = batch.read('site_xmat').reshape(batch.capacity, -1, 3, 3)[:, model.sensor_objid[self._accelerometers]]
+        measured = np.einsum('nkji,nkj->nki', axes, acceleration)
         for k, sensor in enumerate(self._accelerometers.tolist()):
             address = int(model.sensor_adr[sensor])
             values[selected, address : address + 3] = measured[selected, k]
 
-    def _site_velocities(self) -> tuple[Floats, Floats]:
-        """Return velocities `(capacity, k, 3)` of the accelerometers' frames, and their orientations."""
+    def _site_velocities(self) -> Floats:
+        """Return velocities `(capacity, k, 3)` of the accelerometers' frames."""
         batch, model = self._batch, self._batch.scene.model
         sites = model.sensor_objid[self._accelerometers]
         bodies = model.site_bodyid[sites].astype(np.intp)
         velocity, centre = batch.read('cvel')[:, bodies], batch.read('subtree_com')[:, model.body_rootid[bodies]]
         positions = batch.read('site_xpos')[:, sites]  # `cvel` is (angular, linear) at the centre of mass of the tree
-        matrices = batch.read('site_xmat')[:, sites].reshape(-1, 9)
-        quaternions = np.zeros((len(matrices), 4))
-        for quaternion, matrix in zip(quaternions, matrices, strict=True):
-            mujoco.mju_mat2Quat(quaternion, matrix)
-        return velocity[..., 3:] + cross(velocity[..., :3], positions - centre), quaternions.reshape(
-            *positions.shape[:2], 4
-        )
+        return velocity[..., 3:] + cross(velocity[..., :3], positions - centre)

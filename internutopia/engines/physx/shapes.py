@@ -64,13 +64,17 @@ def vector_text(values: Floats) -> str:
     return '(' + ', '.join(f'{float(value):.9g}' for value in values) + ')'
 
 
-def _mesh(points: Floats, faces: NDArray[np.integer], approximation: str) -> tuple[str, str, str]:
-    text = (
+def mesh_text(points: NDArray[np.floating], faces: NDArray[np.integer]) -> str:
+    """Return attributes of a mesh of triangles."""
+    return (
         f'int[] faceVertexCounts = [{", ".join(["3"] * len(faces))}]\n'
         f'int[] faceVertexIndices = [{", ".join(map(str, faces.ravel().tolist()))}]\n'
         f'point3f[] points = [{", ".join(map(vector_text, points))}]\n'
-        f'uniform token physics:approximation = "{approximation}"\n'
     )
+
+
+def _mesh(points: Floats, faces: NDArray[np.integer], approximation: str) -> tuple[str, str, str]:
+    text = f'{mesh_text(points, faces)}uniform token physics:approximation = "{approximation}"\n'
     schemas = '"PhysicsMeshCollisionAPI", '
     if approximation == 'convexHull':
         schemas += '"PhysxConvexHullCollisionAPI", '

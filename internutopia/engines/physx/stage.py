@@ -25,23 +25,21 @@ import mujoco
 import numpy as np
 
 from internutopia.engines.physx.bodies import Articulation, Floats, Movers
-from internutopia.engines.physx.contacts import sensed_bodies
 from internutopia.engines.physx.filters import Filters
-from internutopia.engines.physx.joints import (
+from internutopia.engines.physx.force_sensors import sensed_bodies
+from internutopia.engines.physx.materials import Materials, torsional_radius
+from internutopia.engines.physx.prims import (
+    ARTICULATION,
     BALL,
+    BODY,
+    REPORT,
     SLIDE,
+    attribute_text,
     ball_joint_text,
     drives_text,
     joint_end_text,
     joint_turn,
     joint_unit,
-)
-from internutopia.engines.physx.materials import Materials, torsional_radius
-from internutopia.engines.physx.prims import (
-    ARTICULATION,
-    BODY,
-    REPORT,
-    attribute_text,
     mass_text,
     pose_text,
     prim_text,
@@ -73,13 +71,8 @@ class StageLayout:
     text: str
     common: str
     movers: Movers
-    standalone: tuple[str, ...]  # of free bodies, then of kinematic ones
     roots: tuple[str, ...]  # of the articulations
     colliders: dict[int, str]  # by geom
-
-    def path(self, mover: int) -> str:
-        """Return the path of a body that moves."""
-        return mover_path(self.movers, mover)
 
     def geoms(self, movers: set[int]) -> list[int]:
         """Return the colliders of some bodies that move."""
@@ -87,7 +80,7 @@ class StageLayout:
         return [geom for geom in self.colliders if owner[geom] and owner[geom] in movers]
 
 
-def mover_path(movers: Movers, mover: int) -> str:
+def _path(movers: Movers, mover: int) -> str:
     """Return the path of a mover below its env."""
     for index, tree in enumerate(movers.articulations):
         if mover in tree.links or (mover and mover == tree.root):
@@ -116,7 +109,7 @@ class _Writer:
         self._colliders: dict[int, str] = {}
         self._authored = physx_attributes(model)
         self._materials = Materials(model, self._authored)
-        self._paths = {mover: mover_path(self._movers, mover) for mover in self._movers.parents}
+        self._paths = {mover: _path(self._movers, mover) for mover in self._movers.parents}
 
     def layout(self) -> StageLayout:
         movers = self._movers
@@ -137,8 +130,7 @@ class _Writer:
         roots = tuple(
             f'a{i}/root' if tree.fixed else f'a{i}/b{tree.root}' for i, tree in enumerate(movers.articulations)
         )
-        standalone = tuple(f'r{mover}' for mover in (*movers.free, *movers.kinematic))
-        return StageLayout(''.join(parts), ''.join(common), movers, standalone, roots, self._colliders)
+        return StageLayout(''.join(parts), ''.join(common), movers, roots, self._colliders)
 
     @staticmethod
     def _of(tree: Articulation) -> set[int]:

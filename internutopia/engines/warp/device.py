@@ -113,12 +113,12 @@ class WarpDeviceWorld(WarpWorld, DeviceWorld):
         main = wp.get_stream(self._device)
         begin = main.record_event()
         for arrays in batches:
-            stream = arrays.stream
+            stream = arrays.batch.stream
             stream.wait_event(begin)
             with wp.ScopedStream(stream, sync_enter=False), torch.cuda.stream(wp.stream_to_torch(stream)):
                 yield arrays
         for arrays in batches:
-            main.wait_stream(arrays.stream)
+            main.wait_stream(arrays.batch.stream)
 
 
 class TensorArrays(BatchArrays):
@@ -149,11 +149,6 @@ class TensorArrays(BatchArrays):
     @override
     def sensors(self) -> Any:
         return self.batch.sensors.tensor()
-
-    @property
-    def stream(self) -> wp.Stream:
-        """The stream that this batch is stepped on alongside others."""
-        return self.batch.stream
 
     @override
     def ids(self, slots: Index) -> Any:

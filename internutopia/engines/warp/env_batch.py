@@ -55,10 +55,10 @@ class WarpEnvBatch(EnvBatch):
 
     def measure_fresh(self) -> None:
         """Measure the probes of the slots that have made no substep yet."""
-        if self._unmeasured.any() and len(self._probed):
+        if self._unmeasured.any() and len(self.probed):
             self.batch.forward()
             self._stale = False
-            where = np.ix_(self._unmeasured, self._probed)
+            where = np.ix_(self._unmeasured, self.probed)
             self.batch.sensors.write()[where] = self.batch.field('sensordata').read()[where]
 
     @override

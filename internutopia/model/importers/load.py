@@ -48,8 +48,10 @@ def decompose_static_meshes(spec: mujoco.MjSpec) -> None:
     """Replace the colliders of a spec that are static concave meshes by convex parts, in their present size."""
     twin = spec.copy()  # compiling changes a spec
     model = twin.compile()
-    found = [(geom, twin_geom.id) for geom, twin_geom in zip(spec.geoms, twin.geoms, strict=True)]
-    found = [(geom, number) for geom, number in found if _is_static_collider(model, number)]
+    fixed = (model.body_weldid == 0) & (model.body_mocapid < 0)
+    chosen = (model.geom_type == mjtGeom.mjGEOM_MESH) & fixed[model.geom_bodyid]
+    chosen &= (model.geom_contype | model.geom_conaffinity) != 0
+    found = [(geom, each.id) for geom, each in zip(spec.geoms, twin.geoms, strict=True) if chosen[each.id]]
     used = sorted({int(model.geom_dataid[number]) for _, number in found})
     meshes = [_mesh(model, mesh) for mesh in used]
     names = [f'mesh {model.mesh(mesh).name!r}' for mesh in used]
@@ -78,14 +80,6 @@ def decompose_static_meshes(spec: mujoco.MjSpec) -> None:
                 place = frame @ Frame(part.axes @ ((low + high) / 2), part.axes)
             added.pos, added.quat = place.position, to_quat(place.rotation)
         geom.contype = geom.conaffinity = 0
-
-
-def _is_static_collider(model: mujoco.MjModel, geom: int) -> bool:
-    """Return True for a geom that is a mesh that collides, on a body that is fixed to the world."""
-    body = model.geom_bodyid[geom]
-    collides = model.geom_contype[geom] or model.geom_conaffinity[geom]
-    fixed = model.body_weldid[body] == 0 and model.body_mocapid[body] < 0
-    return bool(model.geom_type[geom] == mjtGeom.mjGEOM_MESH and collides and fixed)
 
 
 def _mesh(model: mujoco.MjModel, mesh: int) -> Mesh:

@@ -8,7 +8,6 @@ RViz, the up axis does not count. The format: COLLADA 1.4.1 Specification, The K
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -26,17 +25,11 @@ Matrix = NDArray[np.float64]
 _INSTANCES = ('instance_geometry', 'instance_controller', 'instance_node')
 
 
-@dataclass(frozen=True)
-class ColladaMesh:
-    """All triangles of a file: `vertices` `(n, 3)` [m] and `faces` `(m, 3)`; `color` is that of most of them."""
+def read_collada(file: Path) -> tuple[NDArray[np.float64], NDArray[np.int32], Color | None]:
+    """Return vertices `(n, 3)` [m] and faces `(m, 3)` of all triangles of a file, and the colour of most of them.
 
-    vertices: NDArray[np.float64]
-    faces: NDArray[np.int32]
-    color: Color | None
-
-
-def read_collada(file: Path) -> ColladaMesh:
-    """Read a file. ValueError if it is broken or has no triangles."""
+    ValueError if it is broken or has no triangles.
+    """
     try:
         return _Collada(file).mesh()
     except (*BROKEN, StopIteration) as error:
@@ -59,7 +52,7 @@ class _Collada:
         self._colors = Counter[Color | None]()
         self._nodes = self._corners = 0  # of the scene, with those that are instanced
 
-    def mesh(self) -> ColladaMesh:
+    def mesh(self) -> tuple[NDArray[np.float64], NDArray[np.int32], Color | None]:
         """Return everything in the scene; without a scene, all geometry."""
         unit = self._root.find('asset/unit')
         metres = float(unit.get('meter', 1.0)) if unit is not None else 1.0
@@ -75,7 +68,7 @@ class _Collada:
         if not self._faces:
             raise ValueError('it has no triangles')
         (color, _), *_ = self._colors.most_common(1)
-        return ColladaMesh(np.concatenate(self._vertices), np.concatenate(self._faces).astype(np.int32), color)
+        return np.concatenate(self._vertices), np.concatenate(self._faces).astype(np.int32), color
 
     def _target(self, element: Element, key: str = 'url', local: dict[str, Element] | None = None) -> Element:
         name = element.attrib[key].removeprefix('#')

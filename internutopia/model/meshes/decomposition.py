@@ -17,7 +17,7 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -133,49 +133,43 @@ class _Job:
         return np.asarray(vertices, float) * self.scale, faces
 
 
-@dataclass
-class _Fallbacks:
-    """Pieces that did not become convex parts of CoACD: warned of at the end, a line for each reason."""
+@dataclass(frozen=True)
+class _Fallback:
+    """A piece that did not become convex parts of CoACD, but plates, or its hull: warned of at the end."""
 
-    hulls: Counter[str] = field(default_factory=Counter)  # pieces by reason
-    plates: dict[str, list[str]] = field(default_factory=dict)  # meshes by reason
-    late: dict[str, list[str]] = field(default_factory=dict)  # likewise, those that are not kept
+    reason: str
+    plates: str = ''  # mesh and piece; empty for a hull
+    late: bool = False  # True if it is not kept
 
     @classmethod
-    def of(cls, all_of: Iterable[_Fallbacks]) -> _Fallbacks:
-        """Return those of several meshes, in their order."""
-        whole = cls()
-        for each in all_of:
-            whole.hulls.update(each.hulls)
-            for mine, own in ((whole.plates, each.plates), (whole.late, each.late)):
-                for reason, meshes in own.items():
-                    mine.setdefault(reason, []).extend(meshes)
-        return whole
-
-    def add_plates(self, reason: str, name: str, surface: Surface, *, late: bool = False) -> None:
+    def to_plates(cls, reason: str, name: str, surface: Surface, *, late: bool = False) -> _Fallback:
         size = ' x '.join(f'{length:.3g}' for length in surface.extent)
-        meshes = (self.late if late else self.plates).setdefault(reason, [])
-        meshes.append(f'{name} ({size} m, {len(surface.faces)} triangles)')
+        return cls(reason, f'{name} ({size} m, {len(surface.faces)} triangles)', late)
 
-    def warn(self) -> None:
-        for reason, count in self.hulls.items():
-            warn('%d concave pieces of meshes collide as their convex hulls: %s', count, reason, lasting=False)
-        for reason, meshes in (*self.plates.items(), *self.late.items()):
-            more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
-            warn(
-                'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
-                'scale; otherwise simplify or split them, or set, for those that need not be hollow, '
-                'physics:approximation = "convexHull"',
-                *(reason, ', '.join(meshes[:_NAMED]), more),
-                lasting=reason in self.plates,
-            )
+
+def _warn_of(fallbacks: Sequence[_Fallback]) -> None:
+    """Warn of fallbacks, once for each reason."""
+    for reason, count in Counter(each.reason for each in fallbacks if not each.plates).items():
+        warn('%d concave pieces of meshes collide as their convex hulls: %s', count, reason, lasting=False)
+    plates: dict[tuple[bool, str], list[str]] = {}
+    for each in sorted((each for each in fallbacks if each.plates), key=lambda each: each.late):
+        plates.setdefault((each.late, each.reason), []).append(each.plates)
+    for (late, reason), meshes in plates.items():
+        more = f' and {len(meshes) - _NAMED} more' if len(meshes) > _NAMED else ''
+        warn(
+            'meshes collide as plates along their faces, as they %s: %s%s. If their size is wrong, change the '
+            'scale; otherwise simplify or split them, or set, for those that need not be hollow, '
+            'physics:approximation = "convexHull"',
+            *(reason, ', '.join(meshes[:_NAMED]), more),
+            lasting=not late,
+        )
 
 
 @dataclass
 class _Result:
     parts: list[ConvexPart] = field(default_factory=list)
     final: bool = True  # False if another attempt may give a better result
-    fallbacks: _Fallbacks = field(default_factory=_Fallbacks)
+    fallbacks: list[_Fallback] = field(default_factory=list)
 
 
 def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
@@ -205,7 +199,7 @@ def _compute(jobs: Mapping[str, _Job]) -> Iterator[tuple[str, _Result]]:
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # a job that still works was interrupted; its result is not used
         workers.close()
-    _Fallbacks.of([result.result().fallbacks for _, result in started]).warn()
+    _warn_of([fallback for _, result in started for fallback in result.result().fallbacks])
     log.info(DECOMPOSED, len(jobs), *workers.seconds.slowest())
 
 
@@ -233,8 +227,8 @@ class _Workers:
         result = _Result()
         with self.seconds.of(job.name):
             pieces, heavy = self._call(_split, job, MAX_WORK, MAX_MESH_WORK)
-        for surface in heavy:
-            result.fallbacks.add_plates('are too much work for CoACD', job.name, surface)
+        why = 'are too much work for CoACD'
+        result.fallbacks = [_Fallback.to_plates(why, job.name, surface) for surface in heavy]
         solids = [piece for piece in pieces if isinstance(piece, Solid)]
         coacd = {id(solid): self._pool.submit(self._run_coacd, job.name, solid) for solid in solids}
         for piece in pieces:
@@ -246,7 +240,8 @@ class _Workers:
             with self.seconds.of(job.name):
                 result.parts, whole = self._call(_finished, job, result.parts, MAX_PARTS)
             if whole is not None:
-                result.fallbacks.add_plates(f'would have more than {MAX_PARTS} convex parts', job.name, whole)
+                why = f'would have more than {MAX_PARTS} convex parts'
+                result.fallbacks.append(_Fallback.to_plates(why, job.name, whole))
         return result
 
     def close(self) -> None:
@@ -308,7 +303,6 @@ class _Seconds:
 
 def _add_decomposed(result: _Result, solid: Solid, parts: Future[list[ConvexPart]], name: str) -> None:
     """Wait for the parts of a piece; what takes too long becomes plates, what cannot be computed its convex hull."""
-    fallbacks = result.fallbacks
     try:
         result.parts += parts.result()
         return
@@ -316,12 +310,12 @@ def _add_decomposed(result: _Result, solid: Solid, parts: Future[list[ConvexPart
         result.parts += sheet_parts(solid.surface, solid.tolerance)
         result.final = False
         reason = f'take CoACD longer than {MAX_SECONDS} s, which is tried again next time'
-        fallbacks.add_plates(reason, name, solid.surface, late=True)
+        result.fallbacks.append(_Fallback.to_plates(reason, name, solid.surface, late=True))
         return
     except ImportError:
-        fallbacks.hulls['coacd is missing; `pip install coacd`'] += 1
+        result.fallbacks.append(_Fallback('coacd is missing; `pip install coacd`'))
     except RuntimeError as error:
-        fallbacks.hulls[str(error)] += 1
+        result.fallbacks.append(_Fallback(str(error)))
     result.parts.append(hull_part(hull(solid.surface.vertices), solid.tolerance))
     result.final = False
 

@@ -44,7 +44,7 @@ def merged(parts: Sequence[ConvexPart], slack: float) -> list[ConvexPart]:
                 if key not in tried and clusters[other].may_join(clusters[number], slack):
                     found.append((other, number))
                 tried.add(key)
-        around = hulls([clusters[i].points_with(clusters[j]) for i, j in found])
+        around = hulls([np.concatenate([clusters[k].hull.vertices for k in pair]) for pair in found])
         for (other, number), common in zip(found, around, strict=True):
             if (pair := clusters[other].joined(clusters[number], common, slack)) is not None:
                 key = min(number, other), max(number, other)
@@ -94,10 +94,6 @@ class _Cluster:
         first, second = (each.hull.vertices[:: len(each.hull.vertices) // _SOME + 1] for each in (self, other))
         middles = ((first[:, None] + second[None]) / 2).reshape(-1, 3)  # between corners of both
         return not len(other._outside(self._outside(middles, slack), slack))
-
-    def points_with(self, other: _Cluster) -> Floats:
-        """Return the corners of both hulls."""
-        return np.concatenate([self.hull.vertices, other.hull.vertices])
 
     def joined(self, other: _Cluster, around: Surface, slack: float) -> _Cluster | None:
         """Return both, given the hull around them; None where its volume shows that they do not fill it."""

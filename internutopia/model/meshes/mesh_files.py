@@ -41,11 +41,6 @@ class ObjMesh:
     face_materials: NDArray[np.intp]
 
 
-def has_groups(data: bytes) -> bool:
-    """Return True if the text of an OBJ file begins more than one group or object."""
-    return len(_GROUP.findall(data)) > 1
-
-
 def read_obj(data: bytes) -> ObjMesh:
     """Read the text of an OBJ file; polygons become fans. ValueError if it is broken or has no faces."""
     points: list[list[bytes]] = []
@@ -182,7 +177,7 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
     mesh.file = str(file)
     if suffix == '.obj':
         data = file.read_bytes()
-        if has_groups(data):
+        if len(_GROUP.findall(data)) > 1:  # more than one group or object
             obj = read_obj(data)
             _set_triangles(mesh, obj.vertices, obj.faces)
             if obj.texcoords is not None and obj.texfaces is not None:
@@ -195,9 +190,9 @@ def fill_mesh(mesh: mujoco.MjsMesh, file: Path) -> Color | None:
         if faces is None or not 0 < faces <= _MOST_STL_FACES or len(data) != _STL_HEADER + faces * _STL_FACE.itemsize:
             _set_triangles(mesh, *read_stl(data))
     elif suffix == '.dae':
-        collada = read_collada(file)
-        _set_triangles(mesh, collada.vertices, collada.faces)
-        return collada.color
+        vertices, triangles, color = read_collada(file)
+        _set_triangles(mesh, vertices, triangles)
+        return color
     elif suffix != '.msh':
         fill_with_trimesh(mesh, file)
     return None

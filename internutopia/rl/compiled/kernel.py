@@ -19,6 +19,14 @@ from internutopia.rl.compiled.nodes import TYPES, Node, Writer
 from internutopia.rl.compiled.traced import Traced, cast, nodes_of
 
 _MEMORY = {'bool': 'i8'}  # a bool takes a byte
+# No row depends on what is written to another one, so several rows may be computed at once
+_OWN_ROW = ', !llvm.access.group !1'
+_ROWS_AT_ONCE = [
+    '!0 = distinct !{!0, !2, !3}',
+    '!1 = distinct !{}',
+    '!2 = !{!"llvm.loop.parallel_accesses", !1}',
+    '!3 = !{!"llvm.loop.vectorize.enable", i1 true}',
+]
 _Store = tuple[int, int, Any]  # of a node, to a source, at an offset in its row
 
 
@@ -64,7 +72,7 @@ class Inputs:
 
 
 class Kernel:
-    """A traced computation as a function.
+    """A traced computation as a function; rows of different envs or slots share no memory that is written.
 
     Args:
         inputs: what was read, and maybe written.
@@ -147,7 +155,7 @@ def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool])
 
     def load(node: Node) -> str:
         kind, memory = TYPES[node.dtype.name], _MEMORY.get(node.dtype.name, TYPES[node.dtype.name])
-        value = writer.line(f'load {memory}, ptr {place(*node.args)}, align 1')
+        value = writer.line(f'load {memory}, ptr {place(*node.args)}, align 1{_OWN_ROW}')
         return value if memory == kind else writer.line(f'icmp ne {memory} {value}, 0')
 
     writer = Writer(load)
@@ -158,7 +166,7 @@ def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool])
         kind = TYPES[node.dtype.name]
         if kind == 'i1':
             kind, name = 'i8', writer.line(f'zext i1 {name} to i8')
-        writer.lines.append(f'store {kind} {name}, ptr {place(source, offset)}, align 1')
+        writer.lines.append(f'store {kind} {name}, ptr {place(source, offset)}, align 1{_OWN_ROW}')
     entry, rows = list[str](), list[str]()
     for source, k in columns.items():
         entry += [
@@ -180,19 +188,20 @@ def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool])
         'body:',
         '%i = phi i64 [0, %0], [%after, %next]',
         '%env.at = getelementptr i64, ptr %envs, i64 %i',
-        '%env = load i64, ptr %env.at',
+        f'%env = load i64, ptr %env.at{_OWN_ROW}',
         '%slot.at = getelementptr i64, ptr %slots, i64 %i',
-        '%slot = load i64, ptr %slot.at',
+        f'%slot = load i64, ptr %slot.at{_OWN_ROW}',
         *rows,
         *writer.lines,
         'br label %next',
         'next:',
         '%after = add i64 %i, 1',
         '%more = icmp slt i64 %after, %n',
-        'br i1 %more, label %body, label %end',
+        'br i1 %more, label %body, label %end, !llvm.loop !0',
         'end:',
         'ret void',
         '}',
+        *_ROWS_AT_ONCE,
         '',
     ]
     return '\n'.join(lines), list(columns)

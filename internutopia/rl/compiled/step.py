@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from internutopia.config.learning import LearningCfg, ObservationTermCfg
@@ -80,8 +79,7 @@ class CompiledStep:
         self._rewarded = np.zeros(n, np.float32)
         # envs that are terminated, truncated, failed; whose reward is invalid; whose timers expired
         self._masks = list(np.zeros((4 + timers, n), bool))
-        self._anywhere = np.zeros(1 + timers, bool)  # whether any reward is invalid, or timers expired
-        self._infinite = np.zeros(1, bool)  # whether a number of an observation is not finite
+        self._infinite = np.zeros((n, 1), bool)  # whether a number of an observation is not finite
 
         def kernels(trace: Callable[..., Kernel], *arguments: Any) -> _Kernels:
             return _Kernels(world, _PlainTerms(state, log), functools.partial(trace, *arguments))
@@ -89,7 +87,7 @@ class CompiledStep:
         self._evaluate = kernels(self._trace_evaluation)
         self._evaluate.outputs = [self._rewarded, *self._masks]
         self._observe = {manager: kernels(self._trace_observer, manager, terms) for manager, terms in observers}
-        self._far = np.zeros(1, bool)  # whether a target is far outside of its joint's limits
+        self._far = np.zeros((n, 1), bool)  # whether a target is far outside of its joint's limits
         self._first_command = self._command = kernels(self._trace_command, True)
         self._repeated_command = kernels(self._trace_command, False)
         self.commands = self._can_command(log)
@@ -103,26 +101,31 @@ class CompiledStep:
         """Apply the actions to the robots of the running envs."""
         self._command.run()
         self._command = self._repeated_command
-        if self._far[0]:  # numpy does it again, and says where
-            self._far[0] = False
+        if np.count_nonzero(self._far):  # numpy does it again, and says where
+            self._far[:] = False
             selection = EnvIdSelection(np.flatnonzero(self._episodes.running))
             command(self._state, self._controller, self._shape, self._learning.action.scale is not None, selection)
 
     def evaluate(self) -> StepEvaluation:
         """See `evaluate_step`."""
-        self._anywhere[:] = False
         self._evaluate.run()
         terminated, truncated, failed, *masks = self._masks
-        invalid, *expired = [mask if any else None for mask, any in zip(masks, self._anywhere.tolist(), strict=True)]
+        invalid, *expired = [mask if np.count_nonzero(mask) else None for mask in masks]
         rewards = self._rewarded.copy()
         return StepEvaluation(rewards, terminated.copy(), truncated.copy(), failed.copy(), invalid, expired)
 
-    def observe(self, manager: ObservationManager) -> bool:
-        """Compute the observations of a manager; returns True if all numbers are finite."""
-        manager.before, manager.last = manager.last, manager.before
-        self._infinite[0] = False
-        self._observe[manager].run()
-        return not self._infinite[0]
+    def observe(self, manager: ObservationManager, started: NDArray[np.intp] | None = None) -> bool:
+        """Compute the observations of a manager; returns True if all numbers are finite.
+
+        Args:
+            manager: the manager.
+            started: envs `(m,)` whose episodes have started, for their first ones; None for all envs.
+        """
+        if started is None:
+            manager.before, manager.last = manager.last, manager.before
+        self._infinite[:] = False
+        self._observe[manager].run(started)
+        return not np.count_nonzero(self._infinite)
 
     def _can_command(self, log: Log) -> bool:
         """Return True if the controller can be compiled; log the reason if not."""
@@ -144,7 +147,7 @@ class CompiledStep:
             last[...] = state.actions
             state.actions[...] = inputs.add(self._actions)
         controller = state.controller(self._controller)
-        far = self._flags(inputs, self._far)
+        far = inputs.add(self._far, written=True)
         view: Any = state.articulation.view
         view.target_check = TracedTargetCheck(view, far)
         scaled = self._learning.action.scale is not None
@@ -165,12 +168,9 @@ class CompiledStep:
             timers=[inputs.add(timer, written=True) for timer in episodes.timers],
         )
         evaluation = evaluate_step(state, traced, terminations, rewards)
-        found: list[Any] = [evaluation.invalid, *evaluation.expired]
-        anywhere = self._flags(inputs, self._anywhere)
-        anywhere |= np.stack(found, axis=-1)
         own = self._rewards.values = self._rewards.values or [np.zeros_like(self._rewarded) for _ in rewards.values]
         ends = evaluation.terminated, evaluation.truncated, evaluation.failed
-        outputs = [evaluation.rewards, *ends, *found, *rewards.values]
+        outputs: list[Any] = [evaluation.rewards, *ends, evaluation.invalid, *evaluation.expired, *rewards.values]
         places = [self._rewarded, *self._masks, *own]
         return Kernel(inputs, list(zip(outputs, places, strict=True)))
 
@@ -192,14 +192,10 @@ class CompiledStep:
         for name in ('last', 'before'):
             if getattr(manager, name).shape != shape:
                 setattr(manager, name, np.zeros(shape, np.float32))
+        outputs: list[Any] = [(observed, lambda: manager.last)]
         if observed.shape[1]:
-            infinite = self._flags(inputs, self._infinite)
-            infinite |= ~np.isfinite(observed).all(axis=-1, keepdims=True)
-        return Kernel(inputs, [(observed, lambda: manager.last)])
-
-    def _flags(self, inputs: Inputs, flags: NDArray[np.bool_]) -> Any:
-        """Return traced flags `(1, k)` that are the same bytes `(k,)` for all envs."""
-        return inputs.add(as_strided(flags, (self._state.env_num, len(flags)), (0, 1)), written=True)
+            outputs.append((~np.isfinite(observed).all(axis=-1, keepdims=True), self._infinite))
+        return Kernel(inputs, outputs)
 
 
 def compile_step(
@@ -246,12 +242,12 @@ class _Kernels:
         self._calls: list[Callable[[], None]] = []
         self._placement = b''  # of the envs when the calls were found
 
-    def run(self) -> None:
-        """Compute for all envs that hold a scene."""
+    def run(self, envs: NDArray[np.intp] | None = None) -> None:
+        """Compute for some envs that hold a scene; None means all."""
         self._plain.compute()
         if self._placement != self._world.placement:
             self.find_calls()
-        for call in self._calls:
+        for call in self._calls if envs is None else self._calls_of(envs):
             call()
 
     def find_calls(self) -> None:
@@ -268,6 +264,13 @@ class _Kernels:
                 slots = np.flatnonzero(batch.envs >= 0)
                 self._calls.append(self._kernels[batch.id].of_rows(batch.envs[slots], slots))
         self._placement = self._world.placement
+
+    def _calls_of(self, envs: NDArray[np.intp]) -> Iterator[Callable[[], None]]:
+        """Yield a call for each batch that some of these envs are in."""
+        batch_ids = self._world.batch_id[envs]
+        for batch_id, kernel in self._kernels.items():
+            if len(own := envs[batch_ids == batch_id]):
+                yield kernel.of_rows(own, self._world.slot[own])
 
     def _compiled(self, batch: EnvBatch) -> Kernel:
         inputs = Inputs()

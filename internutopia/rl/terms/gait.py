@@ -246,7 +246,8 @@ def swing(
         if len(offsets) != len(feet):
             raise ValueError(f'offsets={list(offsets)}: one for each foot is needed, {", ".join(feet)}')
         periods = xp.astype(state.steps, xp.float64) * state.step_dt / period
-        phases = (periods[:, None] + state.constant(tuple(offsets), 'float64')) % 1.0
+        phases = periods[:, None] + state.constant(tuple(offsets), 'float64')
+        phases = phases - xp.floor(phases)  # faster than a remainder
         return xp.astype((phases - stance).clip(min=0.0) / (1.0 - stance), xp.float32)
 
     def commanded() -> Array:

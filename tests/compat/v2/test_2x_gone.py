@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import internutopia
-from internutopia.compat.v2.gone import GONE, Gone
+from internutopia.compat.v2.finder import GONE, Gone
 from internutopia.core.datahub import DataHub
 from internutopia.core.registries import REGISTRIES
 from internutopia.core.registry import look_up

@@ -156,9 +156,9 @@ def test_where_a_node_of_collada_puts_its_triangles(tmp_path):
     """Turned by 90 degrees about z, then moved; faces still look out of a mirrored node."""
     file = tmp_path / 'part.dae'
     file.write_text(dae(transform='<translate>10 0 0</translate><rotate>0 0 2 90</rotate><scale>1 -1 1</scale>'))
-    found = read_collada(file)
-    np.testing.assert_allclose(found.vertices, [[10, 0, 0], [10, 1, 0], [12, 0, 0], [10, 0, 3]], atol=1e-12)
-    a, b, c = found.vertices[found.faces].transpose(1, 0, 2)
+    vertices, faces, _ = read_collada(file)
+    np.testing.assert_allclose(vertices, [[10, 0, 0], [10, 1, 0], [12, 0, 0], [10, 0, 3]], atol=1e-12)
+    a, b, c = vertices[faces].transpose(1, 0, 2)
     assert np.einsum('ij,ij->', a, np.cross(b, c)) / 6 == pytest.approx(1.0)
 
 

@@ -261,7 +261,8 @@ class _Scene:
         number = primitive.get('material')
         pbr = {} if number is None else _metallic_roughness(self._content['materials'][number])
         info = pbr.get('baseColorTexture', {})
-        texcoords, colors = read.get(f'TEXCOORD_{_coordinates_of(info)}'), read.get('COLOR_0')
+        layer = _transform(info).get('texCoord', info.get('texCoord', 0))
+        texcoords, colors = read.get(f'TEXCOORD_{layer}'), read.get('COLOR_0')
         if colors is not None and info:
             self._writer.warn('vertex colours are ignored with an image', name)
             colors = None
@@ -321,10 +322,6 @@ def _metallic_roughness(material: Mapping[str, Any]) -> Mapping[str, Any]:
     names = {'diffuseFactor': 'baseColorFactor', 'diffuseTexture': 'baseColorTexture'}
     shown = {name: older[key] for key, name in names.items() if key in older}
     return {**shown, 'metallicFactor': 0.0, 'roughnessFactor': 1.0 - older.get('glossinessFactor', 1.0)}
-
-
-def _coordinates_of(info: Mapping[str, Any]) -> int:
-    return _transform(info).get('texCoord', info.get('texCoord', 0))
 
 
 def _transform(info: Mapping[str, Any]) -> Mapping[str, Any]:

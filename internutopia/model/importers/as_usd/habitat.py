@@ -118,7 +118,7 @@ class _Scene:
 
     def add(self, config: Path, instance: Mapping[str, Any], *, is_stage: bool) -> None:
         """Add an instance of a stage or object."""
-        from pxr import UsdPhysics
+        from pxr import Sdf, UsdPhysics
 
         writer, stage = self._writer, self._writer.stage
         writer.files.add(config)
@@ -146,7 +146,9 @@ class _Scene:
             mass = values.get('mass', _MASS) * instance.get('mass_scale', 1.0)
             UsdPhysics.MassAPI.Apply(body).CreateMassAttr(float(mass))
         if values.get('semantic_id', 0):
-            self._add_label(path, values['semantic_id'])
+            prim = Sdf.CreatePrimInLayer(self._writer.stage.GetRootLayer(), path)
+            label = Sdf.AttributeSpec(prim, 'semantics:labels:class', Sdf.ValueTypeNames.TokenArray)
+            label.default = [self.files.label(values['semantic_id'])]
 
     def _pose(self, values: Mapping[str, Any], instance: Mapping[str, Any], asset: Path, to_object: Array) -> Array:
         """Return the transform of an asset to its scene."""
@@ -185,13 +187,6 @@ class _Scene:
         )
         UsdGeom.Imageable(collider).MakeInvisible()
         return collider
-
-    def _add_label(self, path: str, semantic_id: int) -> None:
-        from pxr import Sdf
-
-        prim = Sdf.CreatePrimInLayer(self._writer.stage.GetRootLayer(), path)
-        label = Sdf.AttributeSpec(prim, 'semantics:labels:class', Sdf.ValueTypeNames.TokenArray)
-        label.default = [self.files.label(semantic_id)]
 
     def _asset(self, asset: Path) -> Usd.Stage:
         if asset not in self._assets:

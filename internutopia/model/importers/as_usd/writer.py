@@ -94,8 +94,10 @@ class StageWriter:
 
     def finish(self) -> Usd.Stage:
         """Return the stage, with notes of its files and of what is not as in them."""
+        from pxr import Vt
+
         data = {_FILES: sorted(map(str, self.files)), _WARNINGS: [text for pair in self._warnings for text in pair]}
-        self.stage.GetRootLayer().customLayerData = {name: _strings(values) for name, values in data.items()}
+        self.stage.GetRootLayer().customLayerData = {name: Vt.StringArray(values) for name, values in data.items()}
         return self.stage
 
     def warn(self, what: str, where: str) -> None:
@@ -220,12 +222,6 @@ def warnings_of(stage: Usd.Stage) -> list[tuple[str, str]]:
     """Return what in a written stage is not as in its file, and where."""
     texts = list(stage.GetRootLayer().customLayerData.get(_WARNINGS, ()))
     return list(zip(texts[::2], texts[1::2], strict=True))
-
-
-def _strings(values: list[str]) -> Any:
-    from pxr import Vt
-
-    return Vt.StringArray(values)
 
 
 def _vectors(values: Array) -> Any:

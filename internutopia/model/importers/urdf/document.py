@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.asset_files import check_bound
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.util import did_you_mean
 
 Numbers = tuple[float, ...]

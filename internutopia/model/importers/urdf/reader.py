@@ -17,7 +17,7 @@ from xml.parsers import expat
 import mujoco
 
 from internutopia.model.asset_files import NestingBounds, check_file
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.urdf.document import (
     Document,
     Inertial,

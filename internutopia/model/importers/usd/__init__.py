@@ -20,7 +20,7 @@ Bodies and geoms have the path of their prim as name, as in `/World/box`. Geomet
 world body. Time-sampled attributes are taken at their first sample, point instancers are expanded,
 skinned meshes posed (`stage_opening`).
 
-What is missing, or cannot be represented, costs itself and a warning (`file_warnings`): layers, kinds of geometry,
+What is missing, or cannot be represented, costs itself and a warning (`FileWarnings`): layers, kinds of geometry,
 shapes, lights, cameras, appearance. Of a mesh only the faces that cannot be are missing, and what cannot collide is
 seen anyway. A body or joint that cannot be is a ValueError that names the file and the prim.
 """
@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING
 import mujoco
 
 from internutopia.model.asset_files import reading
-from internutopia.model.importers import DEFAULT_OPTIONS, LoadOptions
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import DEFAULT_OPTIONS, FileWarnings, LoadOptions
 from internutopia.model.importers.usd.build import build
 from internutopia.model.importers.usd.composition import layer_files, quiet
 from internutopia.model.importers.usd.materials import material_files

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.importers.file_warnings import FileWarnings, listed
+from internutopia.model.importers import FileWarnings, listed
 from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.materials import read_appearance
 from internutopia.model.importers.usd.mdl_files import SEARCH_PATH

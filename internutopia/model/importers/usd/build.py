@@ -10,8 +10,7 @@ import mujoco
 import numpy as np
 
 from internutopia.model.groups import COLLIDER_GROUP, VISUAL_GROUP
-from internutopia.model.importers import LoadOptions
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings, LoadOptions
 from internutopia.model.importers.transforms import Array, Frame, polar
 from internutopia.model.importers.usd.geoms import Geometry, GeomTarget, Merger
 from internutopia.model.importers.usd.lights import LIGHTS, Lights, add_camera, has_field_of_view
@@ -141,8 +140,10 @@ class _Builder:
             return
         for flaw in shape.flaws:
             self._warnings.add(f'faces are left out, {flaw}', prim)
-        if shape.faces is not None and shown:
-            self._note_subdivision(prim)
+        if shape.faces is not None and shown:  # USD subdivides meshes without a scheme, too
+            scheme = prim.GetAttribute('subdivisionScheme')
+            if scheme.HasAuthoredValue() and scheme.Get() != 'none':
+                self._warnings.add(f'subdivision {scheme.Get()} is not applied', prim)
         body, physics = self._body_of(prim), self._physics  # not `self`: in a circle, the stage would stay open
         merger = physics.merger(prim) if collides and body.prim is None else None
 
@@ -167,12 +168,6 @@ class _Builder:
         """Return the prim that makes a mesh part of one collider, on a body that does not move."""
         matrix = self._transforms.matrix(prim)
         return Merger(str(prim.GetPath()), body.place(matrix), matrix[:3, :3], self._transforms.relative(mesh, prim))
-
-    def _note_subdivision(self, mesh: Usd.Prim) -> None:
-        """Warn of a mesh that its file subdivides; USD does that to meshes without a scheme, too."""
-        scheme = mesh.GetAttribute('subdivisionScheme')
-        if scheme.HasAuthoredValue() and scheme.Get() != 'none':
-            self._warnings.add(f'subdivision {scheme.Get()} is not applied', mesh)
 
     def _place_of(self, prim: Usd.Prim) -> tuple[mujoco.MjsBody, Frame]:
         """Return the body that a light or camera is part of, and its pose on that, without its scale."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mujoco import mjtGeom
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array
 from internutopia.model.importers.usd.shapes import Shape
 from internutopia.model.importers.usd.values import value
@@ -56,9 +56,14 @@ _SPHERE_ROUNDS = 200
 
 def collider_of(prim: Usd.Prim, shape: Shape, *, moves: bool, warnings: FileWarnings) -> Collider:
     """Return the collider of a shape of a prim; `moves`: under forces. An unknown name is warned of."""
+    from pxr import UsdPhysics
+
     if shape.faces is None:
         return Collider.HULL  # a primitive
-    requested = _approximation(prim)
+    above = prim
+    while above and not above.HasAPI(UsdPhysics.MeshCollisionAPI):
+        above = above.GetParent()
+    requested = str(value(above, 'physics:approximation')) if above else 'none'
     if requested not in _ALWAYS and requested not in _SURFACES:
         warnings.add(f'approximation {requested!r} is unknown; none is assumed', prim)
     kind = _ALWAYS.get(requested, Collider.FALLBACK if moves else Collider.COARSE_PARTS)
@@ -98,15 +103,6 @@ def _box(shape: Shape, axes: Array, spread: Array) -> Shape:
     size = np.maximum((high - low) / 2, 1e-4)
     centre = shape.rotation @ axes @ ((low + high) / 2)
     return Shape(mjtGeom.mjGEOM_BOX, shape.rotation @ axes, tuple(size), shape.offset + centre)
-
-
-def _approximation(prim: Usd.Prim) -> str:
-    """Return the approximation of the prim, or of the first one above it that has any."""
-    from pxr import UsdPhysics
-
-    while prim and not prim.HasAPI(UsdPhysics.MeshCollisionAPI):
-        prim = prim.GetParent()
-    return str(value(prim, 'physics:approximation')) if prim else 'none'
 
 
 def _is_convex(shape: Shape) -> bool:

@@ -32,7 +32,7 @@ from internutopia.model.contacts import (
     make_bouncy,
     make_rigid,
 )
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.usd.values import bound_material, value
 from internutopia.model.physx_attributes import COMBINE_MODES
 

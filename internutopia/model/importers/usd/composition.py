@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from internutopia.model.asset_files import check_bound, check_file, limits
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.as_usd import as_stage, files_of
-from internutopia.model.importers.file_warnings import FileWarnings
 
 if TYPE_CHECKING:
     from pxr import Sdf, Usd
@@ -350,7 +350,8 @@ def _missing_arc(error: Any) -> MissingArc:
 def warn_of_missing(stage: Usd.Stage, warnings: FileWarnings) -> None:
     """Warn of what could not be composed."""
     for arc in missing_arcs(stage):
-        warnings.add_missing(arc.what, arc.where)
+        warnings.incomplete = True
+        warnings.add(arc.what, arc.where)
 
 
 def layer_files(stage: Usd.Stage) -> set[Path]:

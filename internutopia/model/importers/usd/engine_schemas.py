@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.usd.values import bound_material, named_by_prim, value
 from internutopia.model.physx_attributes import COMBINE_MODES, LENGTHS, MODES, TAG
 

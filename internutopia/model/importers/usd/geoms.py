@@ -18,7 +18,7 @@ from mujoco import mjtGeom, mjtMeshInertia
 from numpy.typing import NDArray
 
 from internutopia.model.groups import BOTH_GROUP, COLLIDER_GROUP, VISUAL_GROUP
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array, Frame, polar, to_quat
 from internutopia.model.importers.usd.appearance import Visual, VisualBuilder
 from internutopia.model.importers.usd.colliders import (

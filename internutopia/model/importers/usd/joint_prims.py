@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Frame, from_quat, polar
 from internutopia.model.importers.usd.engine_schemas import Passive, passive
 from internutopia.model.importers.usd.values import named_by_prim, value

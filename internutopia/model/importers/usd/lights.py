@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array, Frame, to_quat
 from internutopia.model.importers.usd.values import value
 from internutopia.model.lighting import add_sky
@@ -66,7 +66,11 @@ class Lights:
             light.ambient = 0.05 / len(suns) * _tint(prim)
         dome = next((prim for prim, *_ in self._found if str(prim.GetTypeName()).startswith('DomeLight')), None)
         if dome is not None:
-            self._add_dome(dome)
+            image = value(dome, 'inputs:texture:file')
+            if image is not None and image.path:
+                self._warnings.add('the image of a dome light is replaced by a plain sky', dome)
+            self._add_glow(str(dome.GetPath()), _tint(dome))
+            add_sky(self._spec, str(dome.GetPath()), _tint(dome))
         elif suns or lamps:
             self._add_glow('/glow', np.ones(3))
         for number, ((prim, body, frame, _), share) in enumerate(
@@ -79,14 +83,6 @@ class Lights:
             light.ambient = 0.1 / len(lamps) * _tint(prim)
             if prim.GetTypeName() in ('SphereLight', 'CylinderLight') and not _is_shaped(prim):
                 light.dir = [0, 0, -1]  # shines everywhere; what it lights most is below it
-
-    def _add_dome(self, prim: Usd.Prim) -> None:
-        """Add the sky and its glow."""
-        image = value(prim, 'inputs:texture:file')
-        if image is not None and image.path:
-            self._warnings.add('the image of a dome light is replaced by a plain sky', prim)
-        self._add_glow(str(prim.GetPath()), _tint(prim))
-        add_sky(self._spec, str(prim.GetPath()), _tint(prim))
 
     def _add_glow(self, name: str, tint: Array) -> None:
         """Add the light that comes from all around."""

@@ -101,13 +101,10 @@ def material_files(stage: Usd.Stage) -> set[Path]:
             except ValueError:  # `VisualBuilder` warns of it
                 continue
             files |= found.texture.files if found and found.texture else set()
-    files |= {str(file) for file in mdl.files.files if _may_be_hashed(file)}
+    for file in mdl.files.files:  # the reader of materials warns of what is there and cannot be read
+        if not os.path.exists(file) or (os.path.isfile(file) and os.access(file, os.R_OK)):
+            files.add(str(file))
     return {Path(Ar.SplitPackageRelativePathOuter(file)[0]) for file in files}
-
-
-def _may_be_hashed(file: Path) -> bool:
-    """Return True if there is nothing or a readable file; for all else the reader of materials warns."""
-    return not os.path.exists(file) or (os.path.isfile(file) and os.access(file, os.R_OK))
 
 
 def _colour(shader: Any, warnings: list[str], missing: list[str]) -> tuple[Any, Texture | None]:

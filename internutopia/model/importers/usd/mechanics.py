@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Frame, polar
 from internutopia.model.importers.usd.collisions import CollisionFilter, apply_materials
 from internutopia.model.importers.usd.engine_schemas import (
@@ -122,11 +122,14 @@ class Mechanics:
 
         `model`: the spec compiled as it is now, without masses that bodies are given.
         """
+        from pxr import UsdPhysics
+
         for link in self._links:
             given = self._given(link.body)
             if given and _has_weight(self.elements[link.body]):
                 weigh(self.elements[link.body], given, model)
-        articulations = self._articulations()
+        roots = [str(prim.GetPath()) for prim in self._found if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+        articulations = {root: self._articulated(root) for root in roots}
         self._filter(colliders, articulations)
         apply_materials(self._spec, colliders, self._warnings)
         in_tree = {joint.path for link in self._links for joint in link.joints}
@@ -188,16 +191,6 @@ class Mechanics:
         for (path, _, turns), (name, _) in self._builder.joints.items():
             attributes.read(stage.GetPrimAtPath(path), 'physxJoint', name, lengths=not turns)
         attributes.add_to(self._spec)
-
-    def _articulations(self) -> dict[str, Trees]:
-        """Return the trees of each articulation, by the path of its root."""
-        from pxr import UsdPhysics
-
-        return {
-            str(prim.GetPath()): self._articulated(str(prim.GetPath()))
-            for prim in self._found
-            if prim.HasAPI(UsdPhysics.ArticulationRootAPI)
-        }
 
     def _filter(self, colliders: Sequence[Collider], articulations: Mapping[str, Trees]) -> None:
         bodies = {path: self._names[path] for path in (*self._prims, *self.holders)}

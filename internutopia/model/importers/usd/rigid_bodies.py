@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array, Frame, from_quat, principal, to_quat
 from internutopia.model.importers.usd.values import bound_material, named_by_prim, value
 

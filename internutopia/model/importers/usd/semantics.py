@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.semantics import PREFIX
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from internutopia.model.asset_files import check_bound
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.as_usd import warnings_of
-from internutopia.model.importers.file_warnings import FileWarnings
 from internutopia.model.importers.usd.composition import compose, warn_of_missing
 from internutopia.model.importers.usd.stage_transforms import UP_AXES
 from internutopia.model.importers.usd.values import array

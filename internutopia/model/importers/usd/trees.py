@@ -16,7 +16,7 @@ import numpy as np
 
 from internutopia.model.drives import add_actuator
 from internutopia.model.groups import HINGE_ARM, add_frame_site
-from internutopia.model.importers.file_warnings import FileWarnings
+from internutopia.model.importers import FileWarnings
 from internutopia.model.importers.transforms import Array, Frame, about, euler_xyz, to_quat, twist
 from internutopia.model.importers.usd.joint_prims import WORLD, Dof, Joint, unwrapped
 from internutopia.model.importers.usd.values import value
