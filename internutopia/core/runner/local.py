@@ -205,18 +205,27 @@ class LocalRunner:
             self._grouped = healthy, *group_envs(simulator.slots(healthy))
         _, groups, single = self._grouped
         stuck = simulator.batches.find_stuck()
+        mistakes: list[Exception] = []  # those in one env's class must not cost the results of others
         try:
             for group in groups:
                 frame_due, metrics_see_end = simulator.world.frame_due, self._conventions.metrics_see_end
-                ended += group.evaluate(simulator.last, simulator.steps, frame_due, metrics_see_end)
+                try:
+                    ended += group.evaluate(simulator.last, simulator.steps, frame_due, metrics_see_end)
+                except Exception as mistake:
+                    mistakes.append(mistake)
             if single or failures.errors or ended or stuck:
                 for i in sorted({*single, *failures.errors, *ended, *stuck} & set(env_ids)):
                     slot, error, robots = simulator.slot(i), failures.errors.get(i), stuck.get(i, [])
                     alone = slot.kind is None or error is not None
-                    result = self._result(slot, error, robots) if alone else slot.last
-                    results[i] = self._finish(slot, result, robots, error)
-        finally:  # an error in one env's class must not cost the results of others
+                    try:
+                        result = self._result(slot, error, robots) if alone else slot.last
+                        results[i] = self._finish(slot, result, robots, error)
+                    except Exception as mistake:
+                        mistakes.append(mistake)
+        finally:
             simulator.results.flush()
+        if mistakes:
+            raise mistakes[0]
         return results
 
     def _validated(self, env_ids: Sequence[int], actions: Any) -> BatchedActions:

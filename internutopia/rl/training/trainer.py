@@ -49,8 +49,15 @@ class Runner(OnPolicyRunner):
     """
 
     def __init__(self, envs: RslRlVecEnv, settings: TrainingCfg, folder: Path, report: Callable[[Progress], None]):
+        options, groups = settings.rsl_rl(), list(envs.get_observations().keys())
+        if set(groups) == {'policy'}:
+            options['obs_groups']['critic'] = ['policy']
+        elif set(groups) != {'policy', 'critic'}:
+            raise ValueError(
+                f"observations: training takes the groups 'policy' and (optionally) 'critic', got {groups}"
+            )
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
-            super().__init__(envs, settings.rsl_rl(), str(folder), str(envs.device))
+            super().__init__(envs, options, str(folder), str(envs.device))
         self._folder, self._report = folder, report
         self._core = envs.envs.core
         if settings.start_from is not None:

@@ -1,5 +1,6 @@
 """Failures of envs: a file is missing, a class raises, physics diverges."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -380,3 +381,22 @@ def test_a_mistake_in_user_code_says_where(make_env, monkeypatch):
     with pytest.raises(ZeroDivisionError) as raised:
         env.step([None] * 2)
     assert raised.value.__notes__ == ['in env 1, step 1 of episode 1']
+
+
+@pytest.mark.parametrize('fails', ['is_done', 'metric'])
+def test_a_mistake_in_one_env_costs_no_result_of_others(make_env, make_task, monkeypatch, tmp_path, fails):
+    tasks = [make_task(metrics=[{'type': 'ToyMetric', 'name': 'updates'}], max_steps=1)] * 3
+    env = make_env(tasks=tasks, env_num=3, metrics_save_path=str(tmp_path / 'results.jsonl'))
+    env.reset()
+    task = env.runner.current_tasks['0']
+    with monkeypatch.context() as patch:
+        patch.setattr(*((task, 'is_done') if fails == 'is_done' else (task.metrics['updates'], 'calc')), lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            env.step([None] * 3)
+    lines = [json.loads(line) for line in (tmp_path / 'results.jsonl').read_text().splitlines()]
+    assert [(line['env_id'], line['steps'], line['metrics']) for line in lines] == [
+        (1, 1, {'updates': 1}),
+        (2, 1, {'updates': 1}),
+    ]
+    _, _, terminated, _, info = env.step([None] * 3)
+    assert terminated[1:] == [True, True] and [each['step'] for each in info[1:]] == [1, 1]

@@ -6,16 +6,24 @@ import importlib.util
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from cart_poles import carts
 from toy_walker import ID
 from typer.testing import CliRunner, Result
 
 from internutopia.cli.commands import app
+from internutopia.config.learning import ObservationGroupCfg, ObservationTermCfg
 from internutopia.rl.compiled.step import CompiledStep
 from internutopia.rl.managers import StepEvaluation
+from internutopia.rl.rsl_rl import RslRlVecEnv
+from internutopia.rl.task_envs import with_learning
+from internutopia.rl.training.checkpoints import network_in, newest_checkpoint, read_checkpoint
 from internutopia.rl.training.run_folder import read_progress, read_run
+from internutopia.rl.training.settings import TrainingCfg
+from internutopia.rl.training.trainer import Runner
 
 
 def train(*arguments: object) -> Result:
@@ -139,3 +147,28 @@ def test_without_wandb_nothing_starts(tmp_path: Path, monkeypatch: pytest.Monkey
     result = train('--setting', 'logger=wandb', '--out', tmp_path / 'run')
     assert result.exit_code == 2 and "pip install -e '.[wandb]'" in result.stderr, result.output
     assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize(
+    ('names', 'sizes'), [(['policy'], (6, 6)), (['policy', 'critic'], (6, 2)), (['policy', 'more'], None)]
+)
+def test_groups_of_observations(tmp_path: Path, names: list[str], sizes: tuple[int, int] | None) -> None:
+    import torch
+
+    positions = [ObservationTermCfg(term='joint_positions')]
+    history = ObservationGroupCfg(terms=positions, history_length=3)
+    groups = {name: history if name == 'policy' else positions for name in names}
+    envs = RslRlVecEnv(with_learning(carts(2), observations=groups))
+    settings = TrainingCfg(env_num=2, iterations=1, num_steps=4, mini_batches=1, epochs=1, hidden_dims=(4,))
+    with closing(envs):
+        if sizes is None:
+            with pytest.raises(ValueError, match=r"takes the groups 'policy' and \(optionally\) 'critic', got"):
+                Runner(envs, settings, tmp_path, lambda progress: None)
+            return
+        runner = Runner(envs, settings, tmp_path, lambda progress: None)
+        assert runner.learn_until(1, lambda: False)
+    checkpoint = newest_checkpoint(tmp_path)
+    assert checkpoint is not None
+    weights = read_checkpoint(checkpoint)
+    assert tuple(weights[f'{name}_state_dict']['mlp.0.weight'].shape[1] for name in ('actor', 'critic')) == sizes
+    assert network_in(checkpoint, settings)(torch.zeros(5, 6)).shape == (5, 1)
