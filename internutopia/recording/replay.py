@@ -317,12 +317,10 @@ class Replay:
         self.close()
 
     def _start(self) -> None:
-        """Load the episode."""
         self.env.reset()
         self._world.noise_keys[0] = self.episode.facts['noise_key']
 
     def _positions(self) -> NDArray[np.float64]:
-        """Return all position coordinates."""
         return self._world.full_state(0)[1 : 1 + self._world.scene(0).model.nq]
 
 
