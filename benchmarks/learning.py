@@ -71,7 +71,7 @@ CASES = {
     'CartPole-v1': Case('InternUtopia/CartPole-Discrete-v0', 'CartPole-v1', 80_000, _SMALL),
     'Franka-Reach': _same('Franka-Reach', 300_000, _ARM),
     'Aliengo-Velocity': _same('Aliengo-Velocity', 1_000_000, _LEGS, _CALM),
-    'H1-Velocity': _same('H1-Velocity', 2_000_000, _LEGS, _CALM),
+    'H1-Velocity': _same('H1-Velocity', 3_000_000, _LEGS, _CALM),
 }
 
 

@@ -84,7 +84,6 @@ def machine_facts() -> dict[str, str | int]:
 
 
 def _print_table(rows: Sequence[Row], console: Console) -> None:
-    """Print the rows."""
     table = Table(*_HEADERS)
     for row in rows:
         style = _STYLES.get(row.verdict, '')

@@ -150,7 +150,6 @@ def _find_subject(
 
 
 def _with_robot(robot: Mapping[str, Any]) -> Config:
-    """Return a config of one robot."""
     from internutopia.config import Config, SimConfig, TaskCfg
 
     task = TaskCfg.model_validate({'type': 'SingleInferenceTask', 'robots': [robot]})

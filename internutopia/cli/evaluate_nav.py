@@ -68,7 +68,7 @@ def evaluate_nav(
             'http://... (our protocol), ws://... (openpi), zmq://... (GR00T) or internnav://... (InternNav).'
         ),
     ] = 'expert',
-    robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, gr1, h1 or jetbot.')] = 'h1',
+    robot: Annotated[str, typer.Option(help='Robot: aliengo, g1, go2, gr1, h1, h1_with_hand or jetbot.')] = 'h1',
     scenes: Annotated[
         Path | None,
         typer.Option(help='Folder of the scenes that a file of VLN-CE or Habitat names.', metavar='FOLDER'),

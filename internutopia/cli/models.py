@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         ActuatorFacts,
         BodyFacts,
         ColliderFacts,
-        Description,
         JointFacts,
     )
     from internutopia.config import Config
@@ -63,20 +62,16 @@ def inspect(
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 1000  # a file has room for whole lines
-    console.print(_tree(description))
+    counts = f'{description.body_count} bodies, {description.joint_count} joints, {description.dof} degrees of freedom'
+    tree = Tree(f'[bold]{escape(description.file)}[/]: {counts}, {description.mass:.6g} kg')
+    _add_body(tree, description.world)
+    console.print(tree)
     actuators = [_actuator_text(actuator) for actuator in description.actuators]
     listed = {'actuators': actuators, 'constraints': description.constraints, 'dropped': description.dropped}
     for title, lines in listed.items():
         if lines:
             console.print(f'\n[bold]{title}[/]', *(f'- {escape(line)}' for line in lines), sep='\n')
     return 0
-
-
-def _tree(description: Description) -> Tree:
-    counts = f'{description.body_count} bodies, {description.joint_count} joints, {description.dof} degrees of freedom'
-    tree = Tree(f'[bold]{escape(description.file)}[/]: {counts}, {description.mass:.6g} kg')
-    _add_body(tree, description.world)
-    return tree
 
 
 def _add_body(parent: Tree, body: BodyFacts) -> None:

@@ -53,7 +53,7 @@ def play(
     ] = None,
     velocity: Velocity = None,
     out: Annotated[
-        Path | None, typer.Option(help='Image (.png) or video (.mp4, .gif); default: play.png next to the policy.')
+        Path | None, typer.Option(help='Image (.png) or video (.mp4, .gif); default: play.png next to your policy.')
     ] = None,
     size: Annotated[
         tuple[int, int] | None,
@@ -82,7 +82,8 @@ def play(
         show = functools.partial(open_viewer, address=viewer_address or LOOPBACK)
         run(trained.act, config, show, seconds=seconds, command=speeds, arrays=trained.arrays)
         return 0
-    file = out or trained.file.parent / 'play.png'
+    # a packaged policy is not yours to write next to
+    file = out or (trained.file.parent if policy.source.exists() else Path()) / 'play.png'
     duration = _SECONDS if seconds is None else seconds
     looks = {'size': size, 'camera': camera, 'arrays': trained.arrays}
     with progress_bar('drawing frames', None) as drawn:

@@ -14,7 +14,7 @@ from rich.text import Text
 from internutopia.cli.loop import Result, RunStats
 
 
-class ProgressBar:
+class ProgressBar(Progress):
     """Progress bar on the terminal of stderr: episodes, steps/s and real-time factor; nothing if there is none.
 
     Args:
@@ -24,7 +24,7 @@ class ProgressBar:
 
     def __init__(self, total: int | None, quiet: bool):
         console = Console(stderr=True)
-        self._progress = Progress(
+        super().__init__(
             TextColumn('episodes'),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
@@ -34,26 +34,19 @@ class ProgressBar:
             transient=True,
             disable=quiet or not console.is_terminal,
         )
-        self._task = self._progress.add_task('', total=total, speed='')
+        self._task = self.add_task('', total=total, speed='')
         self._shown: tuple[float, int] = (0.0, 0)
 
-    def __enter__(self) -> ProgressBar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def update(self, stats: RunStats) -> None:
+    def show(self, stats: RunStats) -> None:
         """Update the bar after a step."""
-        if self._progress.disable:
+        if self.disable:
             return
         wall, before = stats.wall_seconds, self._shown
         if wall - before[0] > 0.5:
             self._shown = (wall, stats.env_steps)
             rate = (stats.env_steps - before[1]) / (wall - before[0])
             speed = f'{rate:,.0f} steps/s, {rate * stats.step_seconds:.1f} x real time'
-            self._progress.update(self._task, completed=stats.done + len(stats.results), speed=speed)
+            self.update(self._task, completed=stats.done + len(stats.results), speed=speed)
 
 
 def print_summary(stats: RunStats, files: Iterable[Path]) -> None:
@@ -94,7 +87,6 @@ def _episode_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
 
 
 def _metric_table(groups: Mapping[tuple[str, str], list[Result]]) -> Table:
-    """Return a table of the metrics that are numbers."""
     table = make_table('task', 'scene', 'metric', numbers=('mean', 'min', 'max'))
     for group, results in groups.items():
         values: dict[str, list[float]] = {}

@@ -186,7 +186,7 @@ def _run(
         progress = stack.enter_context(ProgressBar(total, quiet))
 
         def on_step(stats: RunStats) -> None:
-            progress.update(stats)
+            progress.show(stats)
             if film is not None:
                 film.on_step()
 

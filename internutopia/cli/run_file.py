@@ -228,7 +228,10 @@ def read_run_file(path: str | os.PathLike[str], **overrides: Any) -> RunFile:
             raise ValueError(f'task_configs: {sum(repeats)} episodes, with their `repeat`; there may be {MAX_EPISODES}')
         for index, entry in enumerate(entries):
             _warn_of_near_names(entry, index)
-        values['task_configs'] = [_without(entry, 'repeat') for entry in entries]
+        values['task_configs'] = [  # copies: YAML anchors make entries share mappings
+            {name: value for name, value in entry.items() if name != 'repeat'} if isinstance(entry, Mapping) else entry
+            for entry in entries
+        ]
     config = Config.model_validate({**values, **overrides})
     actions = [
         parse_actions(task, defaults, getattr(task, 'actions', None), index)
@@ -258,8 +261,3 @@ def _warn_of_near_names(entry: Any, index: int) -> None:
     for name in map(str, entry.keys() - TaskCfg.model_fields.keys() if isinstance(entry, Mapping) else ()):
         if (meant := near_name(name, _OF_TASKS)) not in (None, name):
             log.warning('task_configs[%d] has no field %r, it is kept as data; did you mean %r?', index, name, meant)
-
-
-def _without(entry: Any, key: str) -> Any:
-    # YAML anchors make entries share mappings: a copy
-    return {name: value for name, value in entry.items() if name != key} if isinstance(entry, Mapping) else entry

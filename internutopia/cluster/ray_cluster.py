@@ -355,7 +355,6 @@ def _make_folder() -> str:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Return the first cause of an exception."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -148,7 +148,6 @@ class WorkerPool:
         worker_class: type[Any],
         make_spec: Callable[[DistributedConfig], Any],
     ) -> None:
-        """Make the specifications of workers."""
         import ray
 
         resources = worker_resources(config, distribution)

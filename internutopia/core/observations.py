@@ -38,6 +38,9 @@ class ReadRows(Sequence[Any]):
         kept = self._kept[index]
         return ReadRows(kept, self._make) if isinstance(index, slice) else self._make(kept)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ReadRows:
+        return self
+
     def take(self, env_ids: Sequence[int]) -> ReadRows:
         """Return those of some envs."""
         return ReadRows(list(map(self._kept.__getitem__, env_ids)), self._make)
@@ -57,6 +60,11 @@ class ObservedRows:
     def _index(self) -> dict[int, int]:
         return {env_id: index for index, env_id in enumerate(self._env_ids.tolist())}
 
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        """Copy of the rows that no user has views of."""
+        return _copied(self._rows)
+
     def columns(self, env_ids: Sequence[int]) -> Mapping[str, Any]:
         """Return the rows of envs, which users have views of: arrays `(n, ...)` to be read, lists of plain values."""
         if list(self._index) == env_ids:
@@ -64,8 +72,13 @@ class ObservedRows:
         return _rows_of(self._rows, np.array([self._index[env_id] for env_id in env_ids], np.intp))
 
     def of(self, env_id: int) -> dict[str, Any]:
-        """Return the observation of an env: its rows, which are no copies once more, and plain Python values."""
+        """Return the observation of an env: views of its rows, which its user may change, and plain Python values."""
+        _ = self._kept  # before they are changed
         return _row_at(self._rows, self._index[env_id])
+
+    def original(self, env_id: int) -> dict[str, Any]:
+        """Return a copy of the observation of an env as it was, whatever its user has done to it."""
+        return _row_at(_rows_of(self._kept, np.array([self._index[env_id]])), 0)
 
 
 class LazyDict(dict[str, Any]):
@@ -99,10 +112,10 @@ class Observation(LazyDict):
     in its memory, which it refuses.
     """
 
-    __slots__ = ('_env_id', '_frame_due')
+    __slots__ = ('_env_id', '_source')
 
     _env_id: int
-    _frame_due: bool
+    _source: tuple[Mapping[str, ObservedRows], bool]
 
     @classmethod
     def of_envs(cls, rows: Mapping[str, ObservedRows], env_ids: Sequence[int], frame_due: bool) -> list[Observation]:
@@ -116,16 +129,22 @@ class Observation(LazyDict):
         observations: list[Observation] = list(
             map(cls, repeat(rows, len(env_ids)))
         )  # an `__init__` would take half as long again
+        source = rows, frame_due
         for observation, env_id in zip(observations, env_ids, strict=True):
             observation._env_id = env_id
-            observation._frame_due = frame_due
+            observation._source = source
         return observations
+
+    def original(self) -> dict[str, Any]:
+        """Return a copy of the observation as it was, whatever was done to this one."""
+        rows, frame_due = self._source
+        return {name: {**each.original(self._env_id), 'render': frame_due} for name, each in rows.items()}
 
     def _open(self) -> None:
         for name, rows in dict.items(self):
             if isinstance(rows, ObservedRows):  # else another thread was here
                 row = rows.of(self._env_id)
-                row['render'] = self._frame_due
+                row['render'] = self._source[1]
                 dict.__setitem__(self, name, row)
         object.__setattr__(self, '__class__', OpenedObservation)
 
@@ -221,7 +240,13 @@ class StepResult(NamedTuple):
     info: dict[str, Any] | None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StepResult:
-        return StepResult(*map(_copied, self))
+        observation, *rest = self
+        return StepResult(original(observation), *map(_copied, rest))
+
+
+def original(observation: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a copy of an observation as it was, whatever the user who has it did to it; of a plain dict as it is."""
+    return observation.original() if isinstance(observation, Observation) else _copied(observation)
 
 
 EMPTY_RESULT = StepResult(None, None, None, None, None)
@@ -241,8 +266,10 @@ def repeat_result(result: StepResult) -> StepResult:
 def _copied(value: Any) -> Any:
     """Return a deep copy, in a quarter of the time for common types; near the end of a run most envs have ended."""
     kind = type(value)
-    if kind is dict or isinstance(value, Observation):
+    if kind is dict:
         return {key: _copied(item) for key, item in value.items()}
+    if kind is list:
+        return list(map(_copied, value))
     if kind is np.ndarray and not value.dtype.hasobject:
         return value.copy()
     return value if kind in _IMMUTABLE else copy.deepcopy(value)

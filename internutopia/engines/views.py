@@ -36,12 +36,18 @@ class BodyView(ABC):
     name: str
 
     @abstractmethod
-    def get_poses(self) -> tuple[Array, Array]:
-        """Return the position `(env_num, 3)` [m] and orientation `(env_num, 4)` of the body frame, env frame."""
+    def get_poses(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        """Return position `(env_num, 3)` [m] and orientation `(env_num, 4)` of the body frame, env frame.
+
+        Of some envs, `(m, ...)`: faster for few of many, where those of all are not read anyway.
+        """
 
     @abstractmethod
-    def get_velocities(self) -> tuple[Array, Array]:
-        """Return linear velocity of the frame's origin [m/s] and angular velocity [rad/s], `(env_num, 3)`, env axes."""
+    def get_velocities(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        """Return linear velocity of the frame's origin [m/s] and angular velocity [rad/s], env axes.
+
+        `(env_num, 3)`, or `(m, 3)` of some envs.
+        """
 
     @abstractmethod
     def get_masses(self) -> Array:
@@ -126,8 +132,8 @@ class ArticulationView(ABC):
     contact_links: tuple[str, ...]
 
     @abstractmethod
-    def get_joint_positions(self) -> Array:
-        """Return joint positions `(env_num, dof)` [rad or m]."""
+    def get_joint_positions(self, env_ids: EnvIds | None = None) -> Array:
+        """Return joint positions `(env_num, dof)` [rad or m], or `(m, dof)` of some envs."""
 
     @abstractmethod
     def get_joint_velocities(self) -> Array:
@@ -169,12 +175,12 @@ class ArticulationView(ABC):
         """
 
     @abstractmethod
-    def get_root_poses(self) -> tuple[Array, Array]:
-        """Return the position `(env_num, 3)` and orientation `(env_num, 4)` of the root body."""
+    def get_root_poses(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        """Return position `(env_num, 3)`, orientation `(env_num, 4)` of the root body, or `(m, ...)` of some envs."""
 
     @abstractmethod
-    def get_root_velocities(self) -> tuple[Array, Array]:
-        """Return the linear and angular velocity of the root body, `(env_num, 3)` each, env axes."""
+    def get_root_velocities(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        """Return linear and angular velocity of the root body, `(env_num, 3)` or `(m, 3)` of some envs, env axes."""
 
     @abstractmethod
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
@@ -215,8 +221,8 @@ class ArticulationView(ABC):
         """
 
     @abstractmethod
-    def get_gains(self) -> tuple[Array, Array]:
-        """Return the stiffness and damping of the drives, `(env_num, dof)` each."""
+    def get_gains(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        """Return the stiffness and damping of the drives, `(env_num, dof)` each, or `(m, dof)` of some envs."""
 
     @abstractmethod
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:

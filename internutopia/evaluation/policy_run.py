@@ -248,10 +248,7 @@ def _text(error: Exception) -> str:
     """Format an error, with the line of code that raised it unless it says what is wrong with an answer."""
     if isinstance(error, PolicyError):
         return str(error)
-    place = '' if isinstance(error, EnvValueError | EnvKeyError) else _place(error)
-    return f'{type(error).__name__}: {error}{place}'
-
-
-def _place(error: Exception) -> str:
+    if isinstance(error, EnvValueError | EnvKeyError):
+        return f'{type(error).__name__}: {error}'
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return f' ({place.filename}:{place.lineno})'
+    return f'{type(error).__name__}: {error} ({place.filename}:{place.lineno})'

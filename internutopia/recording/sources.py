@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from internutopia.config import Config
 from internutopia.core.gym_env import GymEnv
+from internutopia.core.observations import original
 from internutopia.core.runner.simulator import SimulatorRunner
 from internutopia.core.vec_env import Env
 from internutopia.engines.base import DeviceWorld
@@ -83,7 +84,7 @@ class ListSource(StepSource):
     @override
     def observations(self, env_ids: Sequence[int]) -> Iterable[Gathered]:
         observations, *_ = self.runner.last
-        return gathered_leaves([observations[env_id] for env_id in env_ids])
+        return gathered_leaves([original(observations[env_id]) for env_id in env_ids])
 
     @override
     def actions(self, env_ids: Sequence[int]) -> list[Any]:

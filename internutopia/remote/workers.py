@@ -19,7 +19,6 @@ from internutopia.remote.viewer_protocol import (
     RobotCamera,
     ScenePart,
     SeenEnvs,
-    SeenEpisode,
     SeenRobot,
     ViewEnvs,
 )
@@ -96,7 +95,8 @@ class RemoteWorkers:
             report = Report(reply.figures, {(each.robot, each.camera): each.rgb for each in reply.pictures})
         if reply.episode is None:
             return FrameReply(Frame(report=report), envs, scenes)
-        return FrameReply(Frame((), _episode(reply.episode), reply.episode.time, report), envs, scenes)
+        facts = EpisodeFacts(reply.episode.env, reply.episode.title, tuple(map(_robot, reply.episode.robots)))
+        return FrameReply(Frame((), facts, reply.episode.time, report), envs, scenes)
 
     def _scene(self, digest: bytes) -> ShownScene:
         """Fetch a scene, part by part. InvalidRequestError if no env runs it any more."""
@@ -139,10 +139,6 @@ def _commands(view: ViewRequest) -> list[CommandedRobot]:
         joints = dict(view.joints.get((env_id, robot), {}))
         commanded.append(CommandedRobot(env=env_id, robot=robot, joints=joints, speeds=speeds))
     return commanded
-
-
-def _episode(episode: SeenEpisode) -> EpisodeFacts:
-    return EpisodeFacts(episode.env, episode.title, tuple(_robot(robot) for robot in episode.robots))
 
 
 def _robot(robot: SeenRobot) -> RobotFacts:

@@ -53,12 +53,17 @@ def checked_mask(options: Mapping[str, Any] | None, num_envs: int) -> NDArray[np
 
 
 def checked_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> int | list[int] | None:
-    """Return the seed, or the given ones of one per env; None for none. ValueError for another number of them."""
-    if seed is None or isinstance(seed, int | np.integer):
-        return None if seed is None else int(seed)
-    if len(seed) != num_envs:
-        raise ValueError(f'seed must be one number or {num_envs}, got {len(seed)}')
-    return [int(value) for value in seed if value is not None] or None
+    """Return the seed, or the given ones of one per env; None for none. ValueError for anything else."""
+    several = isinstance(seed, Sequence | np.ndarray)
+    seeds = list(seed) if several else [seed]
+    if (several and len(seeds) != num_envs) or not all(_is_seed(each) for each in seeds):
+        raise ValueError(f'seed must be an integer from 0, or {num_envs} of them, got {seed!r}')
+    numbers = [int(each) for each in seeds if each is not None]
+    return (numbers or None) if several else next(iter(numbers), None)
+
+
+def _is_seed(value: Any) -> bool:
+    return value is None or (isinstance(value, int | np.integer) and int(value) >= 0)
 
 
 def combined_seed(seed: int | Sequence[int]) -> int:

@@ -19,6 +19,7 @@ from internutopia.util.arrays import STEP, mix
 
 Floats = NDArray[np.float32]
 _UNIT = np.float32(2.0**-24)
+_STEPS = np.arange(1, 65, dtype=np.uint64) * STEP  # of few numbers, as most are drawn
 
 
 class EnvRandom:
@@ -78,6 +79,8 @@ class EnvRandom:
         if not shape or shape[0] != len(counters):
             raise ValueError(f'random numbers have a row for each of {len(counters)} envs, got size={size!r}')
         count = math.prod(shape[1:])
-        steps = np.arange(1, (count + 1) // 2 + 1, dtype=np.uint64) * STEP  # two numbers of each 64 bits
+        steps = _STEPS[: (count + 1) // 2]  # two numbers of each 64 bits
+        if count > 2 * len(_STEPS):
+            steps = np.arange(1, (count + 1) // 2 + 1, dtype=np.uint64) * STEP
         self.counters[self._env_ids] = counters + steps[-1] if count else counters
         return mix(counters[:, None] + steps).view(np.uint32)[:, :count].reshape(shape)

@@ -45,8 +45,8 @@ class Observer:
         critic: manager of what a critic sees beyond it.
         groups: named groups of what a learner sees; None where it sees one array.
         critic_groups: named groups of what a critic sees beyond them; None likewise.
-        compiled: computes the observations of a manager in its place, and returns True if all numbers are finite; None
-            without compiled terms.
+        compiled: computes the observations of a manager in its place, of all envs (None) or of those that have started,
+            and returns True if all numbers are finite; None without compiled terms.
     """
 
     def __init__(self, learning: LearningCfg, state: RobotState, episode_ids: Any, faults: Faults):
@@ -56,7 +56,7 @@ class Observer:
         self.groups = GroupedObservations(learning.groups(privileged=False), state) if named else None
         self.critic_groups = GroupedObservations(learning.groups(privileged=True), state) if named else None
         self._delaying = [manager for manager in (self.policy, self.critic) if manager.delayed]
-        self.compiled: Callable[[ObservationManager], bool] | None = None
+        self.compiled: Callable[[ObservationManager, NDArray[np.intp] | None], bool] | None = None
         self._state, self._episode_ids, self._faults = state, episode_ids, faults
         self._current = self._critic_current = False  # computed since the last step
         self._started: EnvSelection | None = None  # envs that started since the critic's were computed
@@ -173,7 +173,7 @@ class Observer:
             manager.compute()
             finite = not on_device and np.isfinite(manager.last).all()
         else:
-            finite = self.compiled(manager)
+            finite = self.compiled(manager, None)
         before = manager.before if manager.before.shape == manager.last.shape else 0.0
         if on_device or np.count_nonzero(self._failed):
             masked_assign(manager.last, self._failed, before)
@@ -182,9 +182,13 @@ class Observer:
         return self._replace_invalid(manager, before, self._episode_ids >= 0)
 
     def _first(self, manager: ObservationManager, envs: EnvSelection) -> Array:
-        rows = manager.first(envs)
-        if not self._state.arrays.on_device and np.isfinite(rows).all():
-            return rows
+        if self.compiled is not None and manager.sizes:
+            if self.compiled(manager, envs.ids):
+                return envs.take(manager.last)
+        else:
+            rows = manager.first(envs)
+            if not self._state.arrays.on_device and np.isfinite(rows).all():
+                return rows
         started = self._state.xp.zeros_like(self._failed)
         envs.put(started, True)
         self._fail(self._replace_invalid(manager, 0.0, started & (self._episode_ids >= 0)))

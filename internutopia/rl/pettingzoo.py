@@ -82,10 +82,14 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
         """Advance by one step with an action of each agent.
 
         Raises:
-            ValueError: an action is missing or wrong, or the episode is over; nothing has moved.
-            RuntimeError: the env was not reset yet, or is closed.
+            ValueError: an action is missing or wrong; nothing has moved.
+            RuntimeError: the env was not reset yet, the episode is over, or the env is closed.
         """
-        batched = {agent: np.asarray(action)[None] for agent, action in actions.items()}
+        if not self.agents:
+            raise RuntimeError('no episode is running: reset the env first')
+        batched: Any = actions
+        if isinstance(actions, Mapping):
+            batched = {agent: np.asarray(action)[None] for agent, action in actions.items()}
         observations, rewards, terminated, truncated, infos = self._envs.step(batched)
         if terminated[self.possible_agents[0]][0] or truncated[self.possible_agents[0]][0]:
             self.agents = []

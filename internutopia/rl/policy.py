@@ -240,7 +240,6 @@ def _carrying(
 
 
 def _described(file: Path, device: str | None) -> Policy:
-    """Return a policy that a YAML file describes."""
     values = read_mapping(file)
     network = _network_in(file, values)
     try:

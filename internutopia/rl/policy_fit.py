@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from internutopia.model.kinematics import LIMIT_TOLERANCE, outside_limits
-from internutopia.rl.joint_orders import common_orders
 from internutopia.rl.policy import PolicyMetadata
 from internutopia.rl.state import RobotState
 from internutopia.util.arrays import to_host
@@ -80,6 +79,40 @@ def _in_degrees(metadata: PolicyMetadata, state: RobotState) -> str:
     if are_angles or outside_limits(metadata.joint_names, radians, _ranges(metadata.joint_names, state)):
         return ''
     return f'; they would fit as degrees: give radians, [{", ".join(f"{angle:.4g}" for angle in radians)}]'
+
+
+def legs_of(joints: Sequence[str], dof_names: Sequence[str]) -> list[list[str]]:
+    """Return these joints leg by leg, in the order of the model; a leg is what a name has before its first `_`."""
+    legs: dict[str, list[str]] = {}
+    for name in dof_names:
+        if name in joints:
+            legs.setdefault(_leg(name), []).append(name)
+    return list(legs.values())
+
+
+def leg_by_leg(legs: Sequence[Sequence[str]]) -> list[str]:
+    """Return the joints of one leg after the other."""
+    return [name for leg in legs for name in leg]
+
+
+def joint_by_joint(legs: Sequence[Sequence[str]]) -> list[str]:
+    """Return the first joint of every leg, then the second of every leg, and so on."""
+    longest = max(len(leg) for leg in legs)
+    return [leg[i] for i in range(longest) for leg in legs if i < len(leg)]
+
+
+def common_orders(joints: Sequence[str], dof_names: Sequence[str]) -> dict[str, list[str]]:
+    """Return common orders of these joints, by what they are; `dof_names` are those of the robot, as in its model."""
+    legs = legs_of(joints, dof_names)
+    return {
+        'in the order of the model': [name for name in dof_names if name in joints],
+        'joint by joint over the legs, as Isaac Sim lists them': joint_by_joint(legs),
+        'leg by leg, left before right': leg_by_leg(sorted(legs, key=lambda leg: _leg(leg[0]))),
+    }
+
+
+def _leg(joint: str) -> str:
+    return joint.partition('_')[0]
 
 
 def _home(joints: Sequence[str], state: RobotState) -> NDArray[np.float64]:

@@ -103,8 +103,12 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
         self.core: ArrayRunner
         if distributed:
             self.core = load_entry_point('internutopia.array_runners', 'ray')(config, learning, probe)
+        elif on_device:
+            from internutopia.rl.device_array_runner import DeviceArrayRunner
+
+            self.core = DeviceArrayRunner(config, learning)
         else:
-            self.core = _device_core(config, learning) if on_device else ArrayRunner(config, learning)
+            self.core = ArrayRunner(config, learning)
         self.num_envs = self.env_num = self.core.env_num
         self.arrays: Literal['numpy', 'torch'] = arrays
         self._wraps = arrays == 'torch' and not on_device  # arrays of numpy in tensors
@@ -307,12 +311,6 @@ class VectorEnv(GymnasiumVectorEnv[Array, NDArray[Any], Any]):
             info['error'] = np.array([outcome.errors.get(i, '') for i in range(self.num_envs)], object)
             info['_error'] = np.isin(np.arange(self.num_envs), list(outcome.errors))
         return info
-
-
-def _device_core(config: Config, learning: LearningCfg | None) -> ArrayRunner:
-    from internutopia.rl.device_array_runner import DeviceArrayRunner
-
-    return DeviceArrayRunner(config, learning)
 
 
 def check_endless(config: Config) -> None:

@@ -104,7 +104,6 @@ class Steering:
         return tuple(float(part * high if part > 0.0 else -part * low) for part, low, high in limits)
 
     def _move(self, name: str, twist: Twist, dt: float, arm: ArmPose, heading: NDArray[np.float64]) -> None:
-        """Move the target of an arm."""
         position, orientation = arm.end_effector
         pose = self._poses.setdefault(name, _as_row(arm))
         axes = quat_multiply(quat_conjugate(arm.frame[1]), heading)  # of the twist, in the frame of the targets

@@ -7,7 +7,6 @@ fields; other shapes have the mean colour of their texture. Not shown: skins, fl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -129,7 +128,8 @@ def _surface(model: mujoco.MjModel, geom: int) -> _Surface | None:
             return _flat(creation.cylinder(radius=size[0], height=2.0 * size[1], sections=32))
         case mujoco.mjtGeom.mjGEOM_CAPSULE:
             capsule = creation.capsule(radius=size[0], height=2.0 * size[1], count=(24, 24))
-            return _smooth(capsule, capsule.vertices - capsule.bounds.mean(axis=0))
+            vertices = capsule.vertices - capsule.bounds.mean(axis=0)
+            return _Surface(vertices, capsule.vertex_normals, np.zeros((len(vertices), 2)), capsule.faces)
         case mujoco.mjtGeom.mjGEOM_SPHERE | mujoco.mjtGeom.mjGEOM_ELLIPSOID:
             radii = size if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID else np.full(3, size[0])
             sphere = creation.icosphere(subdivisions=3)
@@ -144,10 +144,6 @@ def _flat(mesh: Trimesh) -> _Surface:
     vertices = mesh.triangles.reshape(-1, 3)
     normals = np.repeat(mesh.face_normals, 3, axis=0)
     return _Surface(vertices, normals, np.zeros((len(vertices), 2)), np.arange(len(vertices)).reshape(-1, 3))
-
-
-def _smooth(mesh: Trimesh, vertices: Floats) -> _Surface:
-    return _Surface(vertices, mesh.vertex_normals, np.zeros((len(vertices), 2)), mesh.faces)
 
 
 def _mesh(model: mujoco.MjModel, mesh: int) -> _Surface:
@@ -225,6 +221,7 @@ def _height_field(model: mujoco.MjModel, geom: int) -> _Surface:
 def _glb(model: mujoco.MjModel, surfaces_by_material: dict[tuple[int, tuple[float, ...]], list[_Surface]]) -> bytes:
     from PIL import Image
     from trimesh import Scene, Trimesh
+    from trimesh.util import append_faces
     from trimesh.visual import TextureVisuals
     from trimesh.visual.material import PBRMaterial
 
@@ -240,8 +237,7 @@ def _glb(model: mujoco.MjModel, surfaces_by_material: dict[tuple[int, tuple[floa
         )
         scene.add_geometry(
             Trimesh(
-                np.concatenate([each.vertices for each in surfaces]),
-                _stacked_faces(surfaces),
+                *append_faces([each.vertices for each in surfaces], [each.faces for each in surfaces]),
                 vertex_normals=np.concatenate([each.normals for each in surfaces]),
                 visual=TextureVisuals(uv=np.concatenate([each.uv for each in surfaces]), material=material),
                 process=False,
@@ -250,8 +246,3 @@ def _glb(model: mujoco.MjModel, surfaces_by_material: dict[tuple[int, tuple[floa
     data = scene.export(file_type='glb', include_normals=True)
     assert isinstance(data, bytes)
     return data
-
-
-def _stacked_faces(surfaces: Sequence[_Surface]) -> NDArray[np.intp]:
-    starts = np.cumsum([0, *(len(each.vertices) for each in surfaces[:-1])])
-    return np.concatenate([each.faces + start for each, start in zip(surfaces, starts, strict=True)])

@@ -139,7 +139,6 @@ class WorkerSource:
 
 
 def _shown(view: ViewRequest, env_num: int) -> range:
-    """Return the ids of the envs that are shown."""
     return range(min(env_num, MOST_SHOWN)) if view.all_envs else range(view.env_id, view.env_id + 1)
 
 

@@ -1,7 +1,6 @@
 """Built-in controllers; importing this package registers them."""
 
 from internutopia_extension.controllers import (
-    chunk_controller,
     discrete_controllers,
     ground_controllers,
     inverse_kinematics_controller,
@@ -14,7 +13,6 @@ from internutopia_extension.controllers import (
 )
 
 __all__ = [
-    'chunk_controller',
     'discrete_controllers',
     'ground_controllers',
     'inverse_kinematics_controller',

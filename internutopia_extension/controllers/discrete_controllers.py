@@ -1,4 +1,4 @@
-"""Discrete actions: stop, a step forward, a turn to the left, a turn to the right; walked, driven or teleported."""
+"""Discrete actions (stop, a step forward, a turn; walked, driven or teleported), and a counter of actions to come."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from internutopia.model.groups import BOTH_GROUP, COLLIDER_GROUP
 from internutopia.navigation.agent import Agent
 from internutopia.util.rotations import quat_from_yaw, quat_multiply, unit_quat, wrap_angle, yaw_of, yaw_rotate
 from internutopia_extension.configs.controllers import (
+    ChunkControllerCfg,
     DiscreteControllerCfg,
     DiscreteMoveControllerCfg,
     FlashControllerCfg,
 )
-from internutopia_extension.controllers.batch_values import observed
+from internutopia_extension.controllers.batch_values import BoxActionController, observed
 from internutopia_extension.controllers.ground_controllers import walks_sideways
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
@@ -129,7 +130,8 @@ class DiscreteMoveController(DiscreteController):
         """Compute speeds of the action that is under way, or of a new one."""
         action = self.numbers_of(self.parsed(action, env_ids))
         fresh = self.finished()[env_ids] | (self.action[env_ids] < 0)
-        stays = (action == STOP) & (self.action[env_ids] == STOP) & (self._left_spot()[env_ids] < _ELSEWHERE)
+        away = np.linalg.norm(self._pose()[env_ids][..., :2] - self.start[env_ids][..., :2], axis=-1)
+        stays = (action == STOP) & (self.action[env_ids] == STOP) & (away < _ELSEWHERE)
         self.action[env_ids] = np.where(fresh, action, self.action[env_ids])
         self.actions[env_ids] += fresh
         begins = (fresh & ~stays)[..., None]
@@ -176,10 +178,6 @@ class DiscreteMoveController(DiscreteController):
         due = heading + TURNS[np.maximum(self.action, 0)] * self.turn_angle
         return self.start[..., :2] + ahead - pose[..., :2], wrap_angle(due - pose[..., 2])
 
-    def _left_spot(self) -> NDArray[np.float64]:
-        """Return the distance from where each action began [m]."""
-        return np.linalg.norm(self._pose()[..., :2] - self.start[..., :2], axis=-1)
-
     @override
     def finished(self) -> NDArray[np.bool_]:
         """Return True if the robot has arrived, or the time of the action is over."""
@@ -187,7 +185,8 @@ class DiscreteMoveController(DiscreteController):
             way, turn = self._rest()
             arrived = (np.linalg.norm(way, axis=-1) <= _WALKED[0]) & (np.abs(turn) <= _WALKED[1])
         else:
-            arrived = self._left()[0] <= self._tolerance()
+            tolerance = np.where(self.action == FORWARD, self.cfg.distance_tolerance, self.cfg.angle_tolerance)
+            arrived = self._left()[0] <= tolerance
         return (self.action >= 0) & ((self.action == STOP) | arrived | self._late() | self._pushed_aside())
 
     @override
@@ -219,9 +218,6 @@ class DiscreteMoveController(DiscreteController):
         """Return position seen from above and yaw `(..., 3)` [m, rad]."""
         position, orientation = self.robot.get_pose()
         return np.concatenate([position[..., :2], yaw_of(orientation)[..., None]], axis=-1).astype(np.float64)
-
-    def _tolerance(self) -> NDArray[np.float64]:
-        return np.where(self.action == FORWARD, self.cfg.distance_tolerance, self.cfg.angle_tolerance)
 
     def _late(self) -> NDArray[np.bool_]:
         return self._times() >= self.end_time
@@ -363,3 +359,31 @@ class FlashController(DiscreteController):
         if isinstance(env_id, int):
             return np.array([0]), np.array([env_id])
         return np.arange(len(self._place)), np.arange(len(self._place))
+
+
+@BaseController.register('ChunkController')
+class ChunkController(BoxActionController):
+    """Counter of the steps of a chunk of actions that are still to come, `[count]`; it moves nothing.
+
+    It is commanded by a policy that acts without looking: a camera with `after_actions` captures no images until the
+    count is 0. Without a command, it is.
+    """
+
+    batched = True
+    action_shape = (1,)
+    action_meaning = 'number of steps to come'
+    action_limits = 1.0
+
+    def __init__(self, config: ChunkControllerCfg, robot: RobotContext, scene: IScene):
+        super().__init__(config, robot, scene)
+        self._left = self.state()
+
+    @override
+    def action_to_control(self, action: Any, env_ids: Any = ...) -> ArticulationAction:
+        """Set the counts of some envs."""
+        self._left[env_ids] = self.parsed(action, env_ids)[..., 0]
+        return ArticulationAction()
+
+    def finished(self) -> NDArray[np.bool_]:
+        """Return True where a chunk has ended `batch_shape`."""
+        return self._left <= 0.0

@@ -180,7 +180,10 @@ class MoveBySpeedController(PlanarSpeedController):
             selection = self._robot_state.select(env_ids) if self._on_device else EnvIdSelection(rows)
             with selection.masked_writes():
                 self._robot_state.articulation.set_gains(
-                    *(self._per_joint(gains) for gains in (metadata.stiffness, metadata.damping)),
+                    *(
+                        None if gains is None else np.broadcast_to(np.array(gains, np.float64), len(self._driven_dofs))
+                        for gains in (metadata.stiffness, metadata.damping)
+                    ),
                     joint_indices=self._driven_dofs,
                     env_ids=selection.ids,
                 )
@@ -227,10 +230,6 @@ class MoveBySpeedController(PlanarSpeedController):
                 raise ValueError(f'{self._where}: it {does} joint {joint!r}, which is not in joint_names; {hint}')
         return np.array([names.index(joint) for joint in joints], np.intp)
 
-    def _per_joint(self, gains: float | list[float] | None) -> Any:
-        """Return gains of the policy's joints `(k,)`; None if the policy has none."""
-        return None if gains is None else np.broadcast_to(np.array(gains, np.float64), len(self._driven_dofs))
-
     def _bind(self, base_link: str | None = None) -> None:
         """Bind the policy to the robot; the policy's offset is the home pose, also if the robot's class has none."""
         metadata = self.policy.metadata
@@ -258,7 +257,9 @@ class MoveBySpeedController(PlanarSpeedController):
         observations = selection.take(self._observations.compute())
         if self._clock is not None:
             observations = self._with_last_stride(self._clock, selection, clamped, observations)
-        actions = self._remembering(selection, observations) if self._recurrent else self.policy(observations)
+        actions, after = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
+        for rows, state_rows in zip(self._recurrent, after, strict=True):
+            selection.put(rows, state_rows)
         if metadata.action_clip is not None:
             actions = actions.clip(-metadata.action_clip, metadata.action_clip)
         selection.put(state.actions, actions)
@@ -284,13 +285,6 @@ class MoveBySpeedController(PlanarSpeedController):
         scaled = xp.astype(now * state.arrays.asarray(clock.scale), inputs.dtype)
         stride = xp.where(goes_on[:, None], scaled, inputs[:, end - 2 : end])
         return xp.concat([inputs[:, : end - 2], stride, inputs[:, end:]], axis=-1)
-
-    def _remembering(self, selection: EnvSelection, observations: Any) -> Any:
-        """Run a recurrent policy, with a state for each env."""
-        actions, state = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
-        for rows, after in zip(self._recurrent, state, strict=True):
-            selection.put(rows, after)
-        return actions
 
     def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
         """Return commands `(m, 3)` that also turn back to the heading that is held."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -13,8 +12,8 @@ from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.controller import BaseController, box_action
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
-from internutopia.util import log
 from internutopia.util.arrays import to_host
+from internutopia.util.log import warn_once
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.configs.joint_names import (
     ALIENGO_12,
@@ -94,18 +93,16 @@ class UpperBodyMoveBySpeedController(MoveBySpeedController):
             and not self._on_device
             and np.any(np.abs(np.asarray(height) - self.default_height) > 1e-3)
         ):
-            _warn_of_height(type(self).__name__, self.default_height)
+            warn_once(
+                '%s: the policy walks at a fixed height of %g m; other heights are ignored',
+                *(type(self).__name__, self.default_height),
+            )
         rows = self._rows(env_ids)
         upper = self._upper_default if upper is None else self._robot_state.arrays.asarray(upper)
         super().forward(forward_speed, rotation_speed, lateral_speed, env_ids)
         xp, places, wanted = self._robot_state.xp, (rows[:, None], self._upper), upper[..., self._free]
         self._targets[places] = xp.where(xp.isnan(wanted), self._targets[places], wanted)
         return self._held_targets(rows)
-
-
-@functools.cache
-def _warn_of_height(controller: str, height: float) -> None:
-    log.warning('%s: the policy walks at a fixed height of %g m; other heights are ignored', controller, height)
 
 
 @BaseController.register('H1MoveBySpeedController')

@@ -118,7 +118,7 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
     if walker.symmetric:  # twice the samples show the way for twice as far
         settings = settings.update(mirror_samples=True, desired_kl=0.02)
     if terrain != 'rough' or walker.policy is None:
-        return settings
+        return settings.update(entropy=walker.entropy)
     # explore to the end: a precise policy goes faster, and lifts its feet less, than ground that it has not seen allows
     return settings.update(
         iterations=walker.rough_updates, explore=1.0, start_from=walker.policy, critic_first=20, init_std=0.35

@@ -49,6 +49,7 @@ class Walker:
         feet_apart: for a biped, minimum lateral distance between its feet [m].
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
             small robot has less to lose, and crouches if it costs little.
+        entropy: weight of the entropy bonus on flat ground: a robot that noise topples explores less.
         updates: number of updates that it needs to learn to walk on flat ground.
         rough_updates: number of further ones that it needs on rough ground.
         sole_ends: where the soles end behind and ahead of the origins of its feet links [m], for a robot whose
@@ -86,6 +87,7 @@ class Walker:
     foot_size: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     feet_apart: float | None = None
     height_cost: float = 10.0
+    entropy: float = 0.003
     updates: int = 1400
     rough_updates: int = 1000
     sole_ends: tuple[float, float] | None = None
@@ -227,7 +229,8 @@ WALKERS = {
         sole=0.0358,
         arms=_arms(_both('elbow_joint', 1.1) | _outwards('shoulder_roll_joint', 0.2)),
         period=0.6,
-        updates=800,
+        entropy=0.001,
+        updates=1000,
         sole_ends=(-0.05, 0.125),  # too short to stand on the edge of a step
     ),
     'gr1': Walker(
@@ -245,6 +248,7 @@ WALKERS = {
         sole=0.0547,
         arms=_arms({}),
         period=0.65,
+        entropy=0.001,
         updates=1000,
         # between the straight arms of the model and the bent ones of its walking controller
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},

@@ -128,13 +128,11 @@ def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     lines.sort(key=lambda line: line['episode_id'])
     ended = [line for line in lines if line['metrics'].get('navigation')]
     return [
-        line['metrics']['navigation'] | ({} if line['error'] is None else {'end': _end_of_error(line['error'])})
+        line['metrics']['navigation']
+        | ({} if error is None else {'end': 'policy' if error.startswith(POLICY_ERROR) else 'error'})
         for line in ended
+        for error in [line['error']]
     ]
-
-
-def _end_of_error(error: str) -> str:
-    return 'policy' if error.startswith(POLICY_ERROR) else 'error'
 
 
 def report(results: Sequence[Mapping[str, Any]], conditions: Mapping[str, Any]) -> dict[str, Any]:

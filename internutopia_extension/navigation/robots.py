@@ -23,10 +23,11 @@ from internutopia_extension.navigation.nav_mapping import DRIVE, FOLLOW, TURN, N
 Moves = Literal['discrete', 'flash']
 
 _FLASH_DT = 1 / 200  # s, of a step in which nothing but the pose is set
-_HEIGHTS = {'jetbot': 0.03} | {name: WALKERS[name].root_height for name in ('h1', 'g1', 'gr1', 'aliengo')}
-_BASES = {'jetbot': 'chassis', 'h1': 'pelvis', 'g1': 'pelvis', 'gr1': 'base_link', 'aliengo': 'base'}
+_BASES = {'aliengo': 'base', 'g1': 'pelvis', 'go2': 'base', 'gr1': 'base_link', 'h1': 'pelvis'}
+_BASES |= {'h1_with_hand': 'pelvis', 'jetbot': 'chassis'}
+_HEIGHTS = {'jetbot': 0.03} | {name: each.root_height for name, each in WALKERS.items()}
 
-ROBOTS = tuple(sorted(_HEIGHTS))
+ROBOTS = tuple(_BASES)
 """Names of the robots."""
 
 
@@ -50,7 +51,7 @@ def navigation_robot(
     Raises:
         ValueError: there is no robot of that name.
     """
-    if name not in _HEIGHTS:
+    if name not in ROBOTS:
         raise ValueError(f'no robot {name!r} is available for navigation; {did_you_mean(name, ROBOTS)}')
     config = built_in_robot(name)
     ready = vars(sys.modules[type(config).__module__])

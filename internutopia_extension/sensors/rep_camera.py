@@ -37,8 +37,7 @@ from internutopia.rendering.camera import PictureKind
 from internutopia.util import did_you_mean
 from internutopia.util.arrays import is_tensor, to_host
 from internutopia.util.log import warn_once
-from internutopia_extension.controllers.chunk_controller import ChunkController
-from internutopia_extension.controllers.discrete_controllers import DiscreteController
+from internutopia_extension.controllers.discrete_controllers import ChunkController, DiscreteController
 from internutopia_extension.sensors.camera_frames import Exposure, Picture
 from internutopia_extension.sensors.camera_optics import OpticsView, widest
 
@@ -277,7 +276,7 @@ class MountedCamera(RepCamera):
         super().reset(env_ids)
         if not is_tensor(env_ids):
             envs = np.arange(len(self._frames))[env_ids]
-            self._optics.begin(envs)
+            cast(OpticsView, self._view).begin(envs)
             for env_id in envs.tolist():
                 self._late.pop(env_id, None)
 
@@ -315,18 +314,13 @@ class MountedCamera(RepCamera):
                 acted &= controller.finished()
         return acted
 
-    @property
-    def _optics(self) -> OpticsView:
-        return cast(OpticsView, self._view)
-
     def _make_view(self) -> CameraView:
         batch, world = self._robot.batch, self._scene.world
         if batch is not None and not self._serves_all:  # what is random is sampled once
             return cast(MountedCamera, batch.robot.sensors[self.name])._view
         view = super()._make_view()
-        return OpticsView(view, world, self.config, self.resolution, lambda: self._env_ids)
+        return OpticsView(view, world, self.config, self.resolution, self._env_ids)
 
-    @property
     def _env_ids(self) -> EnvIds:
         batch = self._robot.batch
         return np.array([self._scene.env_id] if batch is None else sorted(batch.robots), np.intp)

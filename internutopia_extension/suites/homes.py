@@ -33,6 +33,7 @@ from internutopia_extension.suites.homes_expert import expert
 from internutopia_extension.suites.things import (
     CUBES,
     PAD,
+    SuiteTask,
     arm_cameras,
     disturbed_home,
     free_place,
@@ -41,7 +42,6 @@ from internutopia_extension.suites.things import (
     turned,
     unseen,
 )
-from internutopia_extension.suites.variants import SuiteTask
 
 _NEAR = 0.9  # of the robot from a piece of furniture, at most
 

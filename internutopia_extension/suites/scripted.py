@@ -88,7 +88,8 @@ class Following:
 
     def _is_done(self, obs: Mapping[str, Any]) -> bool:
         command = self._command
-        way = float(np.linalg.norm(_gripper(obs) - command.position))
+        gripper = np.asarray(obs['controllers'][arm_ik_cfg.name]['eef_position'], np.float64)
+        way = float(np.linalg.norm(gripper - command.position))
         return self._steps >= command.steps and (
             not command.waits or way < _REACHED or self._steps >= command.steps + _PATIENCE
         )
@@ -190,10 +191,7 @@ def _move_part(goal: JointGoalCfg, obs: Mapping[str, Any]) -> Part:
         turned = heading - np.linspace(0.0, way, int(abs(way) * np.linalg.norm(hinge) / _STRIDE) + 2)
         points = np.stack([anchor + quat_rotate(quat_from_yaw(each - heading), handle - anchor) for each in turned])
     yield from along(points, turned)
-    end, heading = points[-1], float(turned[-1])
-    yield Command(end, heading, 'close', steps=6)
-    yield Command(end, heading, 'open', steps=6)
-    return (yield Command(end + [0.0, 0.0, ABOVE], heading))
+    return (yield from _let_go(points[-1], float(turned[-1])))
 
 
 def line(start: Vector, end: Vector) -> Vector:
@@ -211,7 +209,3 @@ def pose_of(obs: Mapping[str, Any], name: str) -> tuple[Vector, float]:
     """Return the position of an object `(3,)` and its heading, the smallest of the four that look the same."""
     pose = np.array(obs['task']['objects'][name], np.float64)
     return pose[:3], float(wrap_angle(yaw_of(pose[3:]) * 4) / 4)
-
-
-def _gripper(obs: Mapping[str, Any]) -> Vector:
-    return np.asarray(obs['controllers'][arm_ik_cfg.name]['eef_position'], np.float64)

@@ -8,7 +8,7 @@ perturbed axis, an episode is the same under all axes.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from internutopia_extension.configs.metrics import TaskSuccessMetricCfg
 from internutopia_extension.configs.objects import StaticCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
 from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg, TabletopTaskCfg
-from internutopia_extension.suites.tabletop_expert import expert
+from internutopia_extension.suites.scripted import Following, Plan, handle
 from internutopia_extension.suites.things import (
     CUBES,
     EDGE,
@@ -30,6 +30,7 @@ from internutopia_extension.suites.things import (
     PAD,
     REACH,
     TRIES,
+    SuiteTask,
     arm_cameras,
     disturbed_home,
     free_place,
@@ -37,7 +38,6 @@ from internutopia_extension.suites.things import (
     things,
     unseen,
 )
-from internutopia_extension.suites.variants import SuiteTask
 
 TABLE_HEIGHT = 0.4
 DISTRACTORS = 'orange_cube', 'white_cube', 'black_cube'
@@ -274,6 +274,16 @@ def _distractors(objects: Sequence[ObjectCfg], rng: np.random.Generator) -> list
         found += things(name, place, rng.uniform(-0.3, 0.3), TABLE_HEIGHT)
         others.append((place, 0.11))
     return found
+
+
+def expert(task: TabletopTaskCfg) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return the actions of an episode by the scripted expert, which is shown where the objects are."""
+
+    def plan(task: TabletopTaskCfg, obs: Mapping[str, Any]) -> Plan:
+        for index in range(len(task.goals)):
+            obs = yield from handle(task, index, obs)
+
+    return Following(task, plan)
 
 
 SUITE = Suite(

@@ -1,4 +1,4 @@
-"""Things of suites: cubes, pegs, pads, bins and furniture by name, the kind of which ends the name.
+"""Tasks of suites in words, and their things: cubes, pegs, pads, bins and furniture by name, which ends in the kind.
 
 Lengths in metres.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension.configs.joint_names import FRANKA_ARM_7
 from internutopia_extension.configs.objects import DynamicCubeCfg, UsdObjCfg, VisualCubeCfg
 from internutopia_extension.configs.sensors import MountedCameraCfg
+from internutopia_extension.configs.tasks import JointGoalCfg, PlacementCfg
 from internutopia_extension.robots.franka import FrankaRobot
 
 ChoiceT = TypeVar('ChoiceT')
@@ -204,3 +205,34 @@ def disturbed_home(rng: np.random.Generator) -> dict[str, float]:
 def of(choices: Sequence[ChoiceT], number: int) -> ChoiceT:
     """Return the choice that falls to an episode."""
     return choices[number % len(choices)]
+
+
+@dataclass(frozen=True)
+class SuiteTask:
+    """Task, or one of several between which episodes choose; names in braces are those of `roles`.
+
+    Attributes:
+        objects: names, which end in their kinds and begin with their colours.
+        phrases: instructions, the usual one first.
+        goals: conditions of success.
+        roles: what stands for a name, of which episodes choose one that no other role has.
+    """
+
+    objects: Sequence[str]
+    phrases: Sequence[str]
+    goals: Sequence[PlacementCfg | JointGoalCfg]
+    roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def chosen(self, rng: np.random.Generator | None) -> SuiteTask:
+        """Return the task with a choice for each role; None chooses the first ones."""
+        names: dict[str, str] = {}
+        for role, choices in self.roles.items():
+            free = [each for each in choices if each not in names.values()]
+            names[role] = free[0] if rng is None else str(rng.choice(free))
+        goals = []
+        for goal in self.goals:
+            fields = goal.model_dump()
+            named = {key: value.format(**names) if isinstance(value, str) else value for key, value in fields.items()}
+            goals.append(type(goal).model_validate(named))
+        phrases = [phrase.format(**names) for phrase in self.phrases]
+        return SuiteTask([name.format(**names) for name in self.objects], phrases, goals)

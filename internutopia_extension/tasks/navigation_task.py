@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.config.task import TaskCfg
-from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.scene.scene import IScene
 from internutopia.core.task import BaseTask
 from internutopia.navigation.agent import Agent
@@ -103,7 +102,7 @@ class NavigationTask(BaseTask):
     def post_reset(self) -> None:
         """Save the robot's upright direction at the start."""
         super().post_reset()
-        position, orientation = self._robot.get_pose()
+        position, orientation = next(iter(self.robots.values())).get_pose()
         self._base_height = float(position[2]) - self.config.episode.start_position[2]
         self._start_up = quat_rotate_inverse(orientation.astype(np.float64), _UP)
         self._anchor[:] = *position[:2], yaw_of(orientation), 0.0
@@ -123,9 +122,9 @@ class NavigationTask(BaseTask):
         distance = float(self._distance(position[None])[0])
         parts = [*obs[name].get('controllers', {}).values(), *obs[name].get('sensors', {}).values()]
         actions = sum(int(part.get('actions', 0)) for part in parts)
-        self._end = self._find_end(
-            distance, parts, actions, self._fallen(orientation), self._stuck(position, yaw, time)
-        )
+        fall_angle = self.config.fall_angle
+        fallen = fall_angle is not None and quat_rotate(orientation, self._start_up)[2] < math.cos(fall_angle)
+        self._end = self._find_end(distance, parts, actions, fallen, self._stuck(position, yaw, time))
         goals = self.config.episode.goals
         obs[name]['navigation'] = {
             'instruction': self.config.episode.instruction,
@@ -145,10 +144,6 @@ class NavigationTask(BaseTask):
     def is_done(self) -> bool:
         return self._end is not None
 
-    @property
-    def _robot(self) -> BaseRobot:
-        return next(iter(self.robots.values()))
-
     def _find_end(
         self, distance: float, parts: list[dict[str, Any]], actions: int, fallen: bool, stuck: bool
     ) -> str | None:
@@ -163,12 +158,6 @@ class NavigationTask(BaseTask):
             'actions': most is not None and actions >= most and finished,
         }
         return next((end for end, holds in ends.items() if holds), None)
-
-    def _fallen(self, orientation: NDArray[np.float64]) -> bool:
-        """Return True if the robot's upright direction at the start is too far from the vertical."""
-        if self.config.fall_angle is None:
-            return False
-        return quat_rotate(orientation, self._start_up)[2] < math.cos(self.config.fall_angle)
 
     def _stuck(self, position: NDArray[np.float64], yaw: float, time: float) -> bool:
         """Return True if the robot has neither moved nor turned for too long."""

@@ -62,12 +62,9 @@ class TabletopTask(BaseTask):
             arm.apply_action(ArticulationAction(joint_positions=positions, joint_indices=joints))
         for goal in self.config.goals:
             if isinstance(goal, JointGoalCfg):
-                jointed = self._scene.articulation_at(self._path(goal.object))
+                jointed = self._scene.articulation_at(self.objects[goal.object].config.prim_path)
                 jointed.set_joint_positions([goal.start], [jointed.get_dof_index(goal.joint)])
                 self._joints[goal.object] = jointed
-
-    def _path(self, name: str) -> str:
-        return self.objects[name].config.prim_path
 
     @override
     def get_observations(self) -> dict[str, Any]:
@@ -128,7 +125,8 @@ class TabletopTask(BaseTask):
     ) -> bool:
         """Return True if a goal is reached, given poses in the frame of the env and in that of the arm's base."""
         if isinstance(goal, JointGoalCfg):
-            return _is_in_range(goal, joints)
+            low, high = goal.range
+            return low <= joints[f'{goal.object}/{goal.joint}'] <= high
         if isinstance(goal, NearCfg):
             (x, y), last = placed[_BASE][:2], self._last.get(_BASE)
             away = [max(low - value, 0.0, value - high) for value, (low, high) in zip((x, y), goal.place, strict=True)]
@@ -154,8 +152,3 @@ class TabletopTask(BaseTask):
             and np.linalg.norm(position - self._last[goal.object][:3]) < _STILL
             and (width > _ROOM * edges[1] or beside > edges[2])
         )
-
-
-def _is_in_range(goal: JointGoalCfg, joints: Mapping[str, float]) -> bool:
-    low, high = goal.range
-    return low <= joints[f'{goal.object}/{goal.joint}'] <= high

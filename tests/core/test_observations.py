@@ -172,6 +172,35 @@ def test_writing_into_an_observation_changes_no_other(env: Env) -> None:
     assert obs[0]['jetbot']['position'].dtype == np.float32
 
 
+@BaseTask.register('ObservingTask')
+class ObservingTask(SimpleInferenceTask):
+    """Task that observes env by env."""
+
+    def get_observations(self) -> dict[str, Any]:
+        return dict(super().get_observations())
+
+
+@pytest.mark.parametrize('env', [{}, {'type': 'ObservingTask'}], indirect=True)
+@pytest.mark.parametrize('steps', [0, 1])
+def test_what_a_user_does_to_an_observation_is_not_its_last_valid_one(env: Env, steps: int) -> None:
+    obs, _ = env.reset()
+    for _ in range(steps):
+        obs = env.step([DRIVE] * 3)[0]
+    before = copy.deepcopy(obs[1])
+    before['jetbot'].pop('render')
+    obs[1]['jetbot']['position'][:] = 7.0
+    obs[1]['jetbot']['controllers'].clear()
+    del obs[1]['jetbot']['orientation']
+    obs[1]['more'] = 1
+    env.set_state(env.get_state())
+    robot = env.runner.slot(1).task.robots['jetbot']
+    robot.articulation.set_joint_velocities(np.full(2, 1e12))
+    obs, _, terminated, _, _ = env.step([DRIVE] * 3)
+    assert terminated == [False, True, False]
+    obs[1]['jetbot'].pop('render')
+    np.testing.assert_equal(dict(obs[1]), before)
+
+
 def test_own_hooks_are_called_once_per_step_as_the_task_defines_them() -> None:
     import_extensions()
     calls: list[tuple[str, int]] = []

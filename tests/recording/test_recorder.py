@@ -39,6 +39,30 @@ def test_states_are_recorded_to_the_bit_and_recording_changes_nothing(tmp_path: 
         assert all(equal(*pair) for pair in zip(episode.states, recorded[number], strict=True))
 
 
+@pytest.mark.slow
+def test_what_a_user_does_to_an_observation_is_not_recorded(
+    opengl: None, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    config = make_config({'camera': (16, 12)}, env_num=1)
+    seen: list[list[float]] = []
+
+    def spoil(obs: list[Any]) -> None:
+        seen.append(obs[0]['jetbot']['position'].tolist())
+        obs[0]['jetbot']['position'][:] = 99.0
+        obs[0]['jetbot'].pop('orientation')
+        obs[0]['jetbot']['sensors']['camera']['rgba'][:] = 0
+
+    with closing(Env(config)) as env, Recorder(tmp_path / 'data', config, 'hdf5') as recorder:
+        recorder.attach(env)
+        spoil(env.reset()[0])
+        for _ in range(STEPS[0]):
+            spoil(env.step([{'jetbot': {'move_by_speed': [0.5, 0.1]}}])[0])
+    [episode] = Dataset(tmp_path / 'data')
+    np.testing.assert_array_equal(episode.observations['jetbot/position'], np.array(seen[:-1], np.float32))
+    assert episode.observations['jetbot/orientation'].shape == (STEPS[0], 4)
+    assert (episode.observations['jetbot/sensors/camera/rgba'].max(axis=(1, 2, 3)) > 0).all()
+
+
 def test_long_episodes_are_recorded_to_the_bit_while_models_change(tmp_path: Path, make_config: MakeConfig) -> None:
     """Longer than what is held at once, of unequal lengths; gains change on the way."""
     config = make_config()

@@ -105,10 +105,15 @@ def test_an_end_is_one_of_all(tmp_path: Any) -> None:
 
 def test_pettingzoo_accepts_it() -> None:
     env = ParallelEnv(game(1), tag.agents())
+    with pytest.raises(RuntimeError, match='reset the env first'):
+        env.step({})
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         parallel_api_test(env, num_cycles=3 * LIMIT)
     assert env.possible_agents == [CHASER, RUNNER]
+    env.reset()
+    with pytest.raises(ValueError, match=r'must be a dict by agent, .* got list'):
+        env.step([0.0, 0.0])  # pyright: ignore[reportArgumentType]
     env.close()
     with pytest.raises(RuntimeError, match='closed'):
         env.reset()

@@ -14,7 +14,7 @@ from internutopia.config import Config, DistributedConfig, TaskCfg
 from internutopia.core.episodes import EpisodeQueue
 from internutopia.core.episodes.queue import is_finite
 from internutopia.core.episodes.results import Results
-from internutopia.core.observations import EMPTY_RESULT, Observation, ObservedRows, StepResult, repeat_result
+from internutopia.core.observations import EMPTY_RESULT, Observation, ObservedRows, StepResult, original, repeat_result
 from internutopia.core.robot.batched import BatchedActions, columns_of_actions, validate_actions
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.core.runner import snapshot
@@ -76,7 +76,7 @@ class LocalRunner:
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
         """Return the first observations of the episodes in these envs; None for envs without one."""
-        return list(map(self.simulator.last[0].__getitem__, env_ids))
+        return [_given(self.simulator.last[0][env_id]) for env_id in env_ids]
 
     def step(self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None) -> StepColumns:
         """Step every env that runs. ValueError or KeyError for a bad action, before anything has moved.
@@ -259,7 +259,7 @@ class LocalRunner:
                 mistake.add_note(f'in env {slot.env_id}, step {step} of episode {slot.episode.id}')
                 raise
         else:  # the state is lost: the last observation stands
-            obs = copy.deepcopy(slot.last.observation)
+            obs = original(slot.last.observation)
             truncated = self._conventions.fails_as_truncated
             terminated = not truncated
         if slot.kind is None:  # `stuck` has those whose controllers are those of batches
@@ -287,11 +287,11 @@ class LocalRunner:
             self.simulator.record(slot.env_id, slot.episode, info['step'], *ends)
             slot.last = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
         else:
-            slot.last = result
+            slot.last = result._replace(observation=_given(result.observation))
         return result
 
     def _current_observation(self, slot: EnvSlot) -> Observations | None:
-        return copy.deepcopy(slot.last.observation) if slot.ended else self._observation(slot)
+        return original(slot.last.observation) if slot.ended else self._observation(slot)
 
     def _observation(self, slot: EnvSlot) -> Observations:
         if slot.batches is not None:
@@ -308,6 +308,11 @@ class LocalRunner:
         """Return the result of an env that does not run: empty, or its last one again."""
         slot = self.envs[env_id]
         return EMPTY_RESULT if slot is None else repeat_result(slot.last)
+
+
+def _given(observation: Observations | None) -> Observations | None:
+    """Return what a user gets of an observation that is kept, or what is kept of one that a user gets."""
+    return observation if isinstance(observation, Observation) else copy.deepcopy(observation)
 
 
 def create_runner(config: Config, queue: EpisodeQueue) -> EnvRunner:

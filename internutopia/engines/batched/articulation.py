@@ -55,8 +55,8 @@ class MujocoArticulationView(View, ArticulationView):
             body.close()
 
     @override
-    def get_joint_positions(self) -> Array:
-        return self._read('qpos', self._per_joint, self._positions)[0]
+    def get_joint_positions(self, env_ids: EnvIds | None = None) -> Array:
+        return self._read('qpos', self._per_joint, self._positions, env_ids)[0]
 
     @override
     def get_joint_velocities(self) -> Array:
@@ -119,12 +119,12 @@ class MujocoArticulationView(View, ArticulationView):
         return distances
 
     @override
-    def get_root_poses(self) -> tuple[Array, Array]:
-        return self._root.get_poses()
+    def get_root_poses(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        return self._root.get_poses(env_ids)
 
     @override
-    def get_root_velocities(self) -> tuple[Array, Array]:
-        return self._root.get_velocities()
+    def get_root_velocities(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        return self._root.get_velocities(env_ids)
 
     @override
     def get_link_poses(self, links: Sequence[str]) -> tuple[Array, Array]:
@@ -201,7 +201,7 @@ class MujocoArticulationView(View, ArticulationView):
                     ctrl[target.joints(kind, joints)] = new
 
     @override
-    def get_gains(self) -> tuple[Array, Array]:
+    def get_gains(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
         def find(view_slice: ViewSlice) -> Source:
             def gains() -> Any:
                 return view_slice.batch.values('actuator_gainprm')[..., 0]
@@ -209,7 +209,7 @@ class MujocoArticulationView(View, ArticulationView):
             return Source([view_slice.cells(gains, view_slice.joints(kind)) for kind in ('position', 'velocity')])
 
         self._require_drives()
-        return self._read('gains', self._per_joint * 2, find)
+        return self._read('gains', self._per_joint * 2, find, env_ids)
 
     @override
     def set_gains(self, env_ids: EnvIds, stiffness: Any = None, damping: Any = None, joints: Any = slice(None)) -> None:

@@ -25,12 +25,12 @@ class MujocoBodyView(View, BodyView):
         self.name = name
 
     @override
-    def get_poses(self) -> tuple[Array, Array]:
-        return self._read('pose', ((3,), (4,)), self._poses)
+    def get_poses(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        return self._read('pose', ((3,), (4,)), self._poses, env_ids)
 
     @override
-    def get_velocities(self) -> tuple[Array, Array]:
-        return self._read('velocity', ((3,), (3,)), self._velocities)
+    def get_velocities(self, env_ids: EnvIds | None = None) -> tuple[Array, Array]:
+        return self._read('velocity', ((3,), (3,)), self._velocities, env_ids)
 
     @override
     def get_masses(self) -> Array:

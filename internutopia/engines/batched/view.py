@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -248,12 +248,22 @@ class View:
         self._targets.clear()
         self._readouts.clear()
 
-    def _read(self, key: Hashable, shapes: tuple[tuple[int, ...], ...], find: Callable[[ViewSlice], Source]) -> Any:
+    def _read(
+        self,
+        key: Hashable,
+        shapes: tuple[tuple[int, ...], ...],
+        find: Callable[[ViewSlice], Source],
+        env_ids: EnvIds | None = None,
+    ) -> Any:
         """Return buffers `(env_num, *shape)` of the quantity `key`, filled from every slice once per state version.
 
-        `find` is called when the slices have changed.
+        `find` is called when the slices have changed. Of some envs `(m,)`, arrays `(m, *shape)` of the caller.
         """
         world, readout = self._world, self._readouts.get(key)
+        if env_ids is not None:
+            if world.arrays.on_device:
+                return tuple(buffer[env_ids] for buffer in self._read(key, shapes, find))
+            return self._read_rows(env_ids, shapes, find)
         if readout is None:
             buffers = (world.arrays.zeros((world.env_num, *shape)) for shape in shapes)
             readout = self._readouts[key] = _Readout(*buffers)
@@ -270,6 +280,19 @@ class View:
                     buffer[envs] = value
             readout.version = world.version
         return readout.shown
+
+    def _read_rows(
+        self, env_ids: EnvIds, shapes: tuple[tuple[int, ...], ...], find: Callable[[ViewSlice], Source]
+    ) -> tuple[Any, ...]:
+        rows = tuple(self._world.arrays.zeros((len(env_ids), *shape)) for shape in shapes)
+        for target in self._write_targets(env_ids):
+            source = find(replace(target.view_slice, slots=target.slots))
+            values = [array()[where] for array, where in source.cells]
+            if source.compute is not None:
+                values = source.compute(*values)
+            for array, value in zip(rows, values, strict=False):
+                array[target.rows] = value
+        return rows
 
     def _write_targets(self, env_ids: EnvIds) -> list[WriteTarget]:
         """Return the targets of a setter's values for these envs.

@@ -103,6 +103,7 @@ class MujocoEnvBatch(EnvBatch):
         self._fields: dict[str, NDArray[Any]] = {name: batch.bind(name) for name in STATE_FIELDS}
         self._derived: set[str] = set()  # fields that follow from the state, bound when they are read first
         self._stale = np.zeros(batch.nsim, bool)  # slots where they do not describe it
+        self._has_constants = False  # per slot: whether `_expanded` has the fields that `set_constants` computes
 
     @override
     def efforts(self) -> NDArray[np.float64]:
@@ -182,9 +183,13 @@ class MujocoEnvBatch(EnvBatch):
     @override
     def set_constants(self, slots: Index, mask: Any = None) -> None:
         self.batch.set_const(np.sort(self.ids(slots)).astype(np.int32))
-        self._expanded.update(
-            name for name in MODEL_FIELDS if name not in _CHANGED_FOR_CALLS and self.batch.expanded(name) is not None
-        )
+        if not self._has_constants:
+            self._has_constants = True
+            self._expanded.update(
+                name
+                for name in MODEL_FIELDS
+                if name not in _CHANGED_FOR_CALLS and self.batch.expanded(name) is not None
+            )
         self.model_version += 1
         self.mark_dirty(slots)
 

@@ -12,6 +12,7 @@ The reply is a map of the arrays that the mapping names, `(n, steps, k)`; or any
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ import numpy as np
 
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols.batches import asked, split, stacked, wait_for
-from internutopia.evaluation.protocols.http_post import post
 from internutopia.util.encoding import MSGPACK, MalformedError, decode, encode
 from internutopia.util.stopwatch import Stopwatch
 
@@ -73,6 +73,38 @@ class HttpClient:
         url = httpx.URL(self._address)
         place = url.host, url.port or {'http': 80, 'https': 443}[url.scheme]
         wait_for(lambda: _connect(place, self._timeout), self._address, self._timeout, (OSError,))
+
+
+def post(http: httpx.Client, url: str, body: bytes, address: str, timeout: float) -> tuple[int, bytes]:
+    """Return status and content of the reply to a POST, with a time limit that holds for replies in drips as well.
+
+    Args:
+        http: connection to the policy.
+        url: relative to that of the connection, if it has one.
+        body: of the request.
+        address: of the policy, for messages.
+        timeout: time that the reply may take [s].
+
+    Raises:
+        PolicyError: it takes too long.
+        PolicyGoneError: no policy responds at the address.
+        httpx.TransportError: the connection broke.
+    """
+
+    def reply() -> tuple[int, bytes]:
+        end = time.monotonic() + timeout
+        with http.stream('POST', url, content=body) as reply:
+            parts = []
+            for part in reply.iter_bytes():
+                parts.append(part)
+                if time.monotonic() > end:
+                    raise httpx.ReadTimeout('the reply takes too long')
+            return reply.status_code, b''.join(parts)
+
+    try:
+        return wait_for(reply, address, timeout, (httpx.ConnectError, httpx.ConnectTimeout))
+    except httpx.TimeoutException:
+        raise PolicyError(f'no answer within {timeout:g} s') from None
 
 
 def _connect(place: tuple[str, int], timeout: float) -> None:

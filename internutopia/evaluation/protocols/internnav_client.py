@@ -24,7 +24,7 @@ import httpx
 
 from internutopia.evaluation.policy import PolicyError, Request
 from internutopia.evaluation.protocols.batches import wait_for
-from internutopia.evaluation.protocols.http_post import post
+from internutopia.evaluation.protocols.http_client import post
 from internutopia.util.stopwatch import Stopwatch
 
 _SHOWN = 2000  # characters of a server's message

@@ -86,7 +86,8 @@ class ZmqClient:
     def _exchanged(self, socket: zmq.Socket[bytes], message: Mapping[str, Any]) -> bytes:
         try:
             with self.messages:
-                data = _packed(message)
+                data = msgpack.packb(message, default=_packable)
+            assert data is not None
             socket.send(data)
             return socket.recv()
         except zmq.Again:
@@ -112,12 +113,6 @@ def nested(observation: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         times = [[text] for text in values] if isinstance(values, list) else values[:, None]
         result.setdefault(group, {})[key] = times
     return result
-
-
-def _packed(message: Any) -> bytes:
-    data = msgpack.packb(message, default=_packable)
-    assert data is not None
-    return data
 
 
 def _packable(value: Any) -> Any:

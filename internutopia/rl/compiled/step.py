@@ -114,11 +114,17 @@ class CompiledStep:
         rewards = self._rewarded.copy()
         return StepEvaluation(rewards, terminated.copy(), truncated.copy(), failed.copy(), invalid, expired)
 
-    def observe(self, manager: ObservationManager) -> bool:
-        """Compute the observations of a manager; returns True if all numbers are finite."""
-        manager.before, manager.last = manager.last, manager.before
+    def observe(self, manager: ObservationManager, started: NDArray[np.intp] | None = None) -> bool:
+        """Compute the observations of a manager; returns True if all numbers are finite.
+
+        Args:
+            manager: the manager.
+            started: envs `(m,)` whose episodes have started, for their first ones; None for all envs.
+        """
+        if started is None:
+            manager.before, manager.last = manager.last, manager.before
         self._infinite[:] = False
-        self._observe[manager].run()
+        self._observe[manager].run(started)
         return not np.count_nonzero(self._infinite)
 
     def _can_command(self, log: Log) -> bool:
@@ -236,12 +242,12 @@ class _Kernels:
         self._calls: list[Callable[[], None]] = []
         self._placement = b''  # of the envs when the calls were found
 
-    def run(self) -> None:
-        """Compute for all envs that hold a scene."""
+    def run(self, envs: NDArray[np.intp] | None = None) -> None:
+        """Compute for some envs that hold a scene; None means all."""
         self._plain.compute()
         if self._placement != self._world.placement:
             self.find_calls()
-        for call in self._calls:
+        for call in self._calls if envs is None else self._calls_of(envs):
             call()
 
     def find_calls(self) -> None:
@@ -258,6 +264,13 @@ class _Kernels:
                 slots = np.flatnonzero(batch.envs >= 0)
                 self._calls.append(self._kernels[batch.id].of_rows(batch.envs[slots], slots))
         self._placement = self._world.placement
+
+    def _calls_of(self, envs: NDArray[np.intp]) -> Iterator[Callable[[], None]]:
+        """Yield a call for each batch that some of these envs are in."""
+        batch_ids = self._world.batch_id[envs]
+        for batch_id, kernel in self._kernels.items():
+            if len(own := envs[batch_ids == batch_id]):
+                yield kernel.of_rows(own, self._world.slot[own])
 
     def _compiled(self, batch: EnvBatch) -> Kernel:
         inputs = Inputs()

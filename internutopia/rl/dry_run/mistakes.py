@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from internutopia.config.learning import ObservationTermCfg
-from internutopia.rl.joint_orders import common_orders, joint_by_joint, leg_by_leg, legs_of
 from internutopia.rl.policy import PolicyMetadata
+from internutopia.rl.policy_fit import common_orders, joint_by_joint, leg_by_leg, legs_of
 
 SIDES = 4  # of a robot, at most, whose legs are tried in every order
 _COMMAND_SCALES = (1.0, [2.0, 2.0, 0.25], 0.25)  # legged_gym: obs_scales
@@ -37,7 +37,11 @@ def leg_orders(metadata: PolicyMetadata, dof_names: Sequence[str]) -> dict[str, 
     if len(legs) > SIDES:
         return {}
     orders = [order for sides in permutations(legs) for order in (leg_by_leg(sides), joint_by_joint(sides))]
-    return {_order_name(order): _reordered(metadata, order) for order in orders if order != metadata.joint_names}
+    return {
+        f'joint_names in the order {", ".join(order)}, with what is given by joint': _reordered(metadata, order)
+        for order in orders
+        if order != metadata.joint_names
+    }
 
 
 def _alternatives(metadata: PolicyMetadata, dof_names: Sequence[str]) -> Iterator[tuple[str, PolicyMetadata]]:
@@ -112,7 +116,3 @@ def _renamed(metadata: PolicyMetadata, order: list[str]) -> PolicyMetadata:
         for cfg in metadata.observations
     ]
     return metadata.update(joint_names=order, observations=observations)
-
-
-def _order_name(order: Sequence[str]) -> str:
-    return f'joint_names in the order {", ".join(order)}, with what is given by joint'

@@ -24,7 +24,7 @@ def joint_offset(state: RobotState, env_ids: Any, position: Range = (0.0, 0.0), 
     articulation = state.articulation
     shape = (len(env_ids), articulation.num_dof)
     low, high = state.joint_ranges.T
-    positions = articulation.get_joint_positions()[env_ids] + state.rng.uniform(*position, shape)
+    positions = articulation.view.get_joint_positions(env_ids) + state.rng.uniform(*position, shape)
     articulation.set_joint_positions(positions.clip(low, high), env_ids=env_ids)
     articulation.set_joint_velocities(state.rng.uniform(*velocity, shape), env_ids=env_ids)
 
@@ -39,7 +39,7 @@ def base_pose(
     yaw: Range = (0.0, 0.0),
 ) -> None:
     """Offset the base by `x`, `y`, `z` [m] in the env frame and `yaw` [rad], each sampled from its range."""
-    position, orientation = (values[env_ids] for values in state.articulation.get_pose())
+    position, orientation = state.articulation.view.get_root_poses(env_ids)
     n = len(env_ids)
     shift = state.xp.stack([state.rng.uniform(*axis, n) for axis in (x, y, z)], axis=-1)
     turn = quat_from_yaw(state.rng.uniform(*yaw, n))
@@ -51,7 +51,7 @@ def tumbled(state: RobotState, env_ids: Any, height: Range, share: float = 1.0) 
     """Turn the base to any orientation, at a `height` [m] sampled from its range, in a `share` of the episodes."""
     n, xp, rng, articulation = len(env_ids), state.xp, state.rng, state.articulation
     chosen = rng.uniform(size=(n, 1)) < share
-    position, orientation = (values[env_ids] for values in articulation.get_pose())
+    position, orientation = articulation.view.get_root_poses(env_ids)
     fallen = xp.concat([position[:, :2], rng.uniform(*height, (n, 1))], axis=-1)
     any_turn = rng.normal(size=(n, 4))  # uniform on the sphere of quaternions
     any_turn = any_turn / xp.linalg.vector_norm(any_turn, axis=-1, keepdims=True)
@@ -81,7 +81,7 @@ def terrain_pose(
     places = centers + rng.uniform(-spread, spread, (n, 2))
     around = places[:, None] + state.constant(_FOOTPRINT, double)
     ground = xp.max(state.ground_height(xp.astype(around, xp.float32)), axis=-1)
-    position, orientation = (values[env_ids] for values in state.articulation.get_pose())
+    position, orientation = state.articulation.view.get_root_poses(env_ids)
     height = xp.astype(position[:, 2] + ground, xp.float64)
     position = xp.concat([xp.astype(places, xp.float64), height[:, None]], axis=-1)
     turn = quat_from_yaw(rng.uniform(-np.pi, np.pi, n))
@@ -91,7 +91,7 @@ def terrain_pose(
 @term('randomization')
 def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) -> None:
     """Change the base velocity by up to `speed` [m/s] along x and y; with `by_level`, times the level of the env."""
-    xp, velocity = state.xp, state.articulation.get_linear_velocity()[env_ids]
+    xp, (velocity, _) = state.xp, state.articulation.view.get_root_velocities(env_ids)
     change = state.rng.uniform(-speed, speed, (len(env_ids), 2))
     if by_level:
         change = change * state.levels[env_ids][:, None]
@@ -102,8 +102,7 @@ def push(state: RobotState, env_ids: Any, speed: float, by_level: bool = False) 
 @term('randomization')
 def gains(state: RobotState, env_ids: Any, stiffness: Range = (1.0, 1.0), damping: Range = (1.0, 1.0)) -> None:
     """Multiply the `stiffness` and `damping` of all joint drives by factors sampled per joint."""
-    kp, kd = state.articulation.get_gains()
-    kp, kd = kp[env_ids], kd[env_ids]
+    kp, kd = state.articulation.view.get_gains(env_ids)
     state.articulation.set_gains(
         kp * state.rng.uniform(*stiffness, kp.shape), kd * state.rng.uniform(*damping, kd.shape), env_ids=env_ids
     )
@@ -164,9 +163,9 @@ def other_pose(
     joints = [articulation.get_dof_index(name) for name in positions]
     chosen = state.rng.uniform(size=(n, 1)) < probability
     target = state.constant(tuple(positions.values()), state.arrays.double)
-    present = articulation.get_joint_positions(joints)[env_ids]
+    present = articulation.view.get_joint_positions(env_ids)[:, state.arrays.index(joints)]
     articulation.set_joint_positions(state.xp.where(chosen, target, present), joints, env_ids)
-    position, orientation = (values[env_ids] for values in articulation.get_pose())
+    position, orientation = articulation.view.get_root_poses(env_ids)
     up = state.constant((0.0, 0.0, rise), state.arrays.double)
     articulation.set_pose(position + up * chosen, orientation, env_ids=env_ids)
 

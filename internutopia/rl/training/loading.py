@@ -98,9 +98,14 @@ def load_trained(
     if not source.is_dir():
         if source.suffix in POLICY_SUFFIXES:
             source = resolve(source, POLICY_SUFFIXES)
+        elif not source.exists():
+            raise FileNotFoundError(
+                f'policy {str(source)!r} not found: expected the folder of a run, a policy file or a model (.zip); '
+                '--id selects the learning task'
+            )
         policy = load_policy(source, device, kind=None)
         # described in a YAML file, it is run by its controller, which gets the commands
-        act = _as_commanded if source.suffix == '.yaml' else policy
+        act = (lambda commands: commands) if source.suffix == '.yaml' else policy
         training = policy.metadata.training
         if env_id is None and 'id' not in training:
             raise ValueError(f'policy {source} does not name the task it was trained for: set it with --id')
@@ -183,10 +188,6 @@ def step_length(config: Config) -> float:
     learning = config.task_configs[0].learning
     repeat = 1 if learning is None else learning.action.repeat
     return float(config.simulator.physics_dt) * config.simulator.substeps * repeat
-
-
-def _as_commanded(commands: Any) -> Any:
-    return commands
 
 
 def _by_controller(config: Config, file: Path, metadata: PolicyMetadata) -> Config:

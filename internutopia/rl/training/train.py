@@ -215,18 +215,18 @@ def train_rank(
         finished = runner.learn_until(record.training.iterations, stopped)
         progress = read_progress(folder)
         if rank == 0:
-            _plot(progress, _title(record), folder / 'curve.png')
+            times = f'{record.nproc} x ' if record.nproc > 1 else ''
+            title = f'{record.id}, {times}{record.training.env_num} envs, seed {record.seed}'
+            try:
+                plot_curve(progress, title, folder / 'curve.png')
+            except (ImportError, OSError) as error:  # not worth losing a run for
+                log.warning('%s', error)
         if rank > 0 or not finished:
             return TrainingResult(folder, record.training, engine, finished, progress)
         policy, reason = _export(runner, envs, record, progress, folder / 'policy.onnx')
         return TrainingResult(folder, record.training, engine, True, progress, policy, reason)
     finally:
         envs.close()
-
-
-def _title(record: RunRecord) -> str:
-    times = f'{record.nproc} x ' if record.nproc > 1 else ''
-    return f'{record.id}, {times}{record.training.env_num} envs, seed {record.seed}'
 
 
 def _distributed(config: Config, workers: int) -> Config:
@@ -276,13 +276,6 @@ def _check_packages(settings: TrainingCfg) -> None:
         raise ImportError(f"logger 'wandb' needs the package wandb: {install_hint('wandb')}")
     if settings.compiled is True and importlib.util.find_spec('llvmlite') is None:
         raise ImportError(f'compiled=True needs the package llvmlite: {install_hint("compile")}')
-
-
-def _plot(progress: Sequence[Progress], title: str, path: Path) -> None:
-    try:
-        plot_curve(progress, title, path)
-    except (ImportError, OSError) as error:  # not worth losing a run for
-        log.warning('%s', error)
 
 
 def _export(

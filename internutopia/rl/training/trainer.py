@@ -215,7 +215,8 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
     """
     file = resolve(policy, ('.onnx',))
     model: Any = onnx.load(file)
-    metadata = _metadata(model)
+    text = next((prop.value for prop in model.metadata_props if prop.key == METADATA_KEY), None)
+    metadata = None if text is None else PolicyMetadata.model_validate_json(text)
     found = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in model.graph.initializer}
     own = actor.state_dict()
     wanted = {name for name in own if name.startswith('mlp.')}
@@ -227,12 +228,13 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
     normalization = {}
     if scale is not None:
         deviation = scale - actor.obs_normalizer.eps
+        samples = 0 if metadata is None else int(metadata.training.get('env_steps', 0))
         normalization = {
             'obs_normalizer._mean': found['obs_normalizer._mean'],
             'obs_normalizer._std': deviation,
             'obs_normalizer._var': deviation**2,
             # as many as it has seen: what comes now changes it slowly
-            'obs_normalizer.count': np.array(_samples(metadata), np.int64),
+            'obs_normalizer.count': np.array(max(samples, 1), np.int64),
         }
     new = {name: found[name] for name in wanted if name in found} | normalization
     if _sees_more(observations, metadata) and 'mlp.0.weight' in new:
@@ -246,16 +248,6 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
                 f'policy {file} is another network: {name} is {there} there, {tuple(own[name].shape)} here'
             )
     actor.load_state_dict({**own, **{name: torch.as_tensor(values) for name, values in new.items()}})
-
-
-def _metadata(model: Any) -> PolicyMetadata | None:
-    text = next((prop.value for prop in model.metadata_props if prop.key == METADATA_KEY), None)
-    return None if text is None else PolicyMetadata.model_validate_json(text)
-
-
-def _samples(metadata: PolicyMetadata | None) -> int:
-    """Return the number of observations that the normalization of a policy file was computed from."""
-    return 1 if metadata is None else max(int(metadata.training.get('env_steps', 0)), 1)
 
 
 def _sees_more(observations: Sequence[ObservationTermCfg], metadata: PolicyMetadata | None) -> bool:

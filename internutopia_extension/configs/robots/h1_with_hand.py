@@ -3,7 +3,11 @@
 from internutopia.config.base import PathStr
 from internutopia.config.robot import RobotCfg
 from internutopia.macros import gm
-from internutopia_extension.configs.controllers import InverseKinematicsControllerCfg, JointControllerCfg
+from internutopia_extension.configs.controllers import (
+    InverseKinematicsControllerCfg,
+    JointControllerCfg,
+    ground_moves,
+)
 from internutopia_extension.configs.robots import h1
 
 joint_controller = h1.joint_controller.update()
@@ -11,9 +15,11 @@ move_by_speed_cfg = h1.move_by_speed_cfg.update(
     policy_weights_path=gm.ASSET_PATH + '/robots/h1_with_hand/move_by_speed.onnx',
     policies={'h1': h1.move_by_speed_cfg.policy_weights_path},
 )
-move_to_point_cfg = h1.move_to_point_cfg.update(sub_controllers=[move_by_speed_cfg])
-move_along_path_cfg = h1.move_along_path_cfg.update(sub_controllers=[move_to_point_cfg])
-rotate_cfg = h1.rotate_cfg.update(sub_controllers=[move_by_speed_cfg])
+
+move_to_point_cfg, move_along_path_cfg, rotate_cfg, move_by_discrete_cfg, move_by_flash_cfg = ground_moves(
+    move_by_speed_cfg, rotation_speeds=(4.0, 4.0, 2.0), thresholds=(0.05, 0.1, 0.05)
+)
+
 recover_cfg = h1.recover_cfg.update()
 
 h1_with_hand_camera_cfg = h1.h1_camera_cfg.update()

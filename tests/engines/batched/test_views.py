@@ -73,6 +73,22 @@ def test_a_write_reaches_its_own_env_only(env, write, env_id):
     assert (masses[others] == arm_of(env, 0).view.body('lower').get_masses()[others]).all()
 
 
+@pytest.mark.parametrize('env_ids', [[3, 0, 4, 2], [1], [0, 1, 2, 3, 4], []])
+def test_what_is_read_of_some_envs_is_as_of_all(env, env_ids):
+    """In scenes of different structure, and zero where there is no such robot."""
+    view, ids = arm_of(env, 0).view, np.array(env_ids, int)
+    view.set_joint_positions(np.arange(5), np.arange(10.0).reshape(5, 2))
+    view.set_root_poses(np.arange(5), positions=np.arange(15.0).reshape(5, 3), orientations=[[0.6, 0.0, 0.8, 0.0]] * 5)
+    view.set_root_velocities(np.arange(5), np.arange(15.0).reshape(5, 3), np.ones((5, 3)))
+    lower = view.body('lower')
+    assert view.get_joint_positions(ids).tolist() == view.get_joint_positions()[ids].tolist()
+    for get in (view.get_root_poses, view.get_root_velocities, view.get_gains, lower.get_poses, lower.get_velocities):
+        for some, every in zip(get(ids), get(), strict=True):
+            assert some.tolist() == every[ids].tolist()
+            some[...] = 77.0  # the caller's own
+            assert 77.0 not in every
+
+
 def test_a_batched_write_takes_its_rows_in_the_order_of_env_ids(env):
     view = arm_of(env, 0).view
     view.set_joint_positions(np.array([3, 0, 2]), np.array([[0.3, 3], [0.0, 0], [0.2, 2]]))

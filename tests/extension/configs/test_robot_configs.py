@@ -10,6 +10,7 @@ from internutopia.config import ControllerCfg, RobotCfg, SensorCfg
 from internutopia.config.base import BaseCfg
 from internutopia.macros import gm
 from internutopia_extension.configs import joint_names, robots
+from internutopia_extension.navigation.robots import Moves, navigation_robot
 
 A = gm.ASSET_PATH
 
@@ -265,7 +266,7 @@ for robot in ('h1', 'h1_with_hand', 'aliengo', 'go2'):
         'RotateController',
         {'name': 'rotate', 'rotation_speed': 2.0, 'threshold': 0.05, 'subs': ['move_by_speed']},
     )
-for robot in ('h1', 'g1', 'gr1', 'aliengo', 'go2', 'jetbot'):
+for robot in ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2', 'jetbot'):
     INSTANCES[f'{robot}.move_by_discrete_cfg'] = (
         'DiscreteMoveController',
         {'name': 'move_by_discrete', 'subs': ['move_by_speed']},
@@ -323,3 +324,14 @@ def test_every_instance_of_the_robot_modules_is_in_the_table():
 
 def test_instances_of_different_robots_are_not_shared():
     assert find('h1.rotate_cfg') is not find('h1_with_hand.rotate_cfg')
+
+
+@pytest.mark.parametrize('moves', ['discrete', 'flash'])
+@pytest.mark.parametrize('robot', ['aliengo', 'g1', 'go2', 'gr1', 'h1', 'h1_with_hand', 'jetbot'])
+def test_robots_of_navigation(robot: str, moves: Moves) -> None:
+    config = navigation_robot(robot, moves)
+    [controller] = config.controllers or []
+    assert config.name == robot and controller.name == f'move_by_{moves}'
+    if moves == 'discrete':  # with the robot's own policy
+        [walk] = controller.sub_controllers or []
+        assert f'/{robot}/' in getattr(walk, 'policy_weights_path', f'/{robot}/')

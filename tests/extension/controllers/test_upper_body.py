@@ -12,7 +12,6 @@ from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.joint_names import G1_GYM, GR1_54
 from internutopia_extension.configs.robots import g1, gr1
-from internutopia_extension.controllers import walking_controllers
 
 Start = Callable[..., Env]
 
@@ -122,7 +121,6 @@ def test_joints_get_there(start: Start) -> None:
 
 @pytest.mark.parametrize('name', CASES)
 def test_another_height_is_warned_of_once(start: Start, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    walking_controllers._warn_of_height.cache_clear()
     env, case = start(name, env_num=2), CASES[name]
     caplog.clear()  # of what is said about the policy, which stands with straight knees
     with caplog.at_level(logging.WARNING, 'internutopia'):

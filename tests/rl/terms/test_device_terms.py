@@ -4,6 +4,7 @@ Where there is no GPU, tensors of a stand-in are put to the test (`stand_in_gpu.
 """
 
 import copy
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -45,7 +46,12 @@ class Mirror:
             return tuple(self._shown(part) for part in value)
         if isinstance(value, IArticulation | ArticulationView | BodyView):
             return Mirror(value, self._arrays, self._calls)
-        return (lambda *args: self._shown(value(*args))) if callable(value) else value
+        return functools.partial(self._read, value) if callable(value) else value
+
+    def _read(self, getter: Callable[..., Any], *args: Any) -> Any:
+        with engine():
+            on_host = [to_host(each) for each in args]
+        return self._shown(getter(*on_host))
 
 
 class SameNumbers:

@@ -172,6 +172,14 @@ def test_play_draws_a_row_of_pictures_for_each_env(run, tmp_path, opengl):
 
 
 @pytest.mark.slow
+def test_play_draws_a_packaged_policy_here(tmp_path, monkeypatch, opengl):
+    monkeypatch.chdir(tmp_path)
+    result = call('play', 'robots/push_t/push.onnx', '--seconds', 0.1)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip() == 'play.png' and os.listdir(tmp_path) == ['play.png']
+
+
+@pytest.mark.slow
 def test_play_draws_in_the_wanted_size_by_the_wanted_camera(run, tmp_path, opengl):
     pictures = []
     for camera in ('top', 'side'):
@@ -241,6 +249,7 @@ def test_without_rsl_rl_the_command_says_what_to_install_if_nothing_else_is_wron
         (['train', ID, '--out', 'RUN', '--resume', '--env-num', '9'], ['env_num = 8 instead of 9']),
         (['train', ID, '--out', 'NOWHERE', '--resume'], ['NOWHERE is not a training run']),
         (['evaluate', 'NOWHERE'], ["policy 'NOWHERE' not found"]),
+        (['evaluate', ID], ['not found: expected the folder of a run', '--id']),
         (['evaluate', 'RUN', '--option', 'limt=3'], ["no option 'limt'", "'limit'"]),
         (['play', 'RUN', '--option', 'limt=3'], ["no option 'limt'", "'limit'"]),
         (['evaluate', 'RUN', '--id', 'InternUtopia/CartPole-v0', '--envs', '2'], ['does not take the 4 observations']),
