@@ -92,7 +92,8 @@ def _alike(path: str, indices: list[int], values: Sequence[Any]) -> Iterator[Gat
         if type(first) in _NUMBERS and (rows := _array(values)) is not None:
             yield Gathered(path, indices, rows)
             return
-        if type(first) is np.ndarray and first.dtype.kind in _NUMERIC and _are_alike(first, values):
+        alike = type(first) is np.ndarray and first.dtype.kind in _NUMERIC
+        if alike and all(each.dtype is first.dtype and each.shape == first.shape for each in values):
             yield Gathered(path, indices, _joined(values))
             return
     by_form: dict[tuple[Any, ...], tuple[list[int], list[NDArray[Any]]]] = {}
@@ -103,10 +104,6 @@ def _alike(path: str, indices: list[int], values: Sequence[Any]) -> Iterator[Gat
             arrays.append(array)
     for own, arrays in by_form.values():
         yield Gathered(path, own, _joined(arrays))
-
-
-def _are_alike(first: NDArray[Any], arrays: Sequence[NDArray[Any]]) -> bool:
-    return all(each.dtype is first.dtype and each.shape == first.shape for each in arrays)
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]]:

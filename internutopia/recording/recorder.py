@@ -6,6 +6,7 @@ disk before its result is, so a run that is killed and resumed has recorded ever
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 from collections.abc import Callable, Iterable
@@ -70,7 +71,10 @@ class Recorder:
             raise ValueError(f"only={only!r}: expected 'all' or 'success'")
         if fps is not None and (isinstance(fps, bool) or not isinstance(fps, int) or fps < 1):
             raise ValueError(f'fps={fps!r}: expected whole frames per second, 1 or more')
-        _check_libraries(format, codec)
+        if importlib.util.find_spec(_LIBRARIES[format]) is None:
+            raise ImportError(f'--format {format} needs {_LIBRARIES[format]}: {install_hint("record")}')
+        if format == 'lerobot':
+            check_codec(codec)
         self.folder = Path(folder)
         self._config, self._format, self._only, self._fps = config, format, only, fps
         self._codec, self._resume, self._form = codec, resume, form
@@ -189,16 +193,6 @@ def _leave_recorded(dataset: Dataset, config: Config, queue: EpisodeQueue, runni
             f'attach: episode {again[0]} was recorded before, and runs again: attach the recorder before the first '
             'reset'
         )
-
-
-def _check_libraries(format: Format, codec: str) -> None:
-    import importlib.util
-
-    library = _LIBRARIES[format]
-    if importlib.util.find_spec(library) is None:
-        raise ImportError(f'--format {format} needs {library}: {install_hint("record")}')
-    if format == 'lerobot':
-        check_codec(codec)
 
 
 def _check_folder(folder: Path, resume: bool) -> None:

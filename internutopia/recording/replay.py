@@ -212,7 +212,15 @@ class Replay:
 
     def __init__(self, dataset: Dataset, index: int, looks: Looks | None = None, trust: bool = False):
         self.episode = dataset[index]
-        config = _config_of(config_to_run(dataset, trust), self.episode.facts)
+        whole = config_to_run(dataset, trust)
+        changes: dict[str, Any] = {  # to a run of this episode, over and over
+            'env_num': 1,
+            'task_configs': [whole.task_configs[self.episode.facts['task_index']]],
+            'episode_order': 'cycle',
+            'metrics_save_path': None,
+            'resume': False,
+        }
+        config = whole.model_copy(update=changes)
         self.env = VectorEnv(config, autoreset_mode='Disabled') if dataset.facts['api'] == 'array' else Env(config)
         self.runner: SimulatorRunner = self.env.core.runner if isinstance(self.env, VectorEnv) else self.env.runner
         try:
@@ -309,12 +317,10 @@ class Replay:
         self.close()
 
     def _start(self) -> None:
-        """Load the episode."""
         self.env.reset()
         self._world.noise_keys[0] = self.episode.facts['noise_key']
 
     def _positions(self) -> NDArray[np.float64]:
-        """Return all position coordinates."""
         return self._world.full_state(0)[1 : 1 + self._world.scene(0).model.nq]
 
 
@@ -324,18 +330,6 @@ def config_to_run(dataset: Dataset, trust: bool) -> Config:
     if not trust:
         check_names_no_program(config.model_dump(mode='json'), dataset.folder)
     return config
-
-
-def _config_of(config: Config, facts: dict[str, Any]) -> Config:
-    """Return the config of a run of one episode, over and over."""
-    changes: dict[str, Any] = {
-        'env_num': 1,
-        'task_configs': [config.task_configs[facts['task_index']]],
-        'episode_order': 'cycle',
-        'metrics_save_path': None,
-        'resume': False,
-    }
-    return config.model_copy(update=changes)
 
 
 def _same(one: PhysicsState, other: PhysicsState) -> bool:

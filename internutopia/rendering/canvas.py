@@ -155,7 +155,6 @@ class _ModelScene:
         self._shown = None
 
     def render(self, request: RenderRequest, labels: NDArray[np.int32]) -> None:
-        """Render one image."""
         if request.layer != self._shown:
             self._shown = request.layer
             with _far_floor(self._model), _coloured(self._model, self._colours):
@@ -173,7 +172,6 @@ class _ModelScene:
         self._scene.ngeom = count
 
     def _render(self, camera_pose: CameraPose, frame: Frame, labels: NDArray[np.int32], layer: Layer) -> None:
-        """Render the whole image."""
         rect = mujoco.MjrRect(0, 0, *frame.size)
         in_colour = frame.rgba is not None
         # depths of shadows are as exact as a millionth of the far plane: a floor would be in its own shadow in places
@@ -251,7 +249,6 @@ class _ModelScene:
         self._shown = None
 
     def free(self) -> None:
-        """Free all resources."""
         self._context.free()
 
     def _clear_sky(self, depth: NDArray[np.float32], rect: mujoco.MjrRect, camera_pose: CameraPose) -> None:

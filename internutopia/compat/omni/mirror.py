@@ -197,7 +197,6 @@ class _ShownEnv:
         return scene is not None and self._scene() is scene
 
     def update(self, scene: IScene) -> None:
-        """Show the present."""
         if self._model is not scene.model:
             self._update_members(scene)
             self._find_bodies(scene)
@@ -293,7 +292,6 @@ class _ShownEnv:
         self._last = np.full_like(self._own, np.nan)
 
     def _link(self, robot: str, link: str) -> str | None:
-        """Return the path of the prim of a link."""
         from pxr import Usd
 
         if self._exists(f'{robot}/{link}'):

@@ -351,7 +351,6 @@ class WarpBatch:
             self._kinematics()
 
     def _integrate(self, substeps: int) -> None:
-        """Advance all worlds."""
         for _ in range(substeps):
             mjw.step(self._model, self._data)
 

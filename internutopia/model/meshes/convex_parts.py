@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.meshes.hulls import HULL_VERTICES, box_axes, box_corners, fills_hull, hull
+from internutopia.model.meshes.hulls import HULL_VERTICES, box_around, fills_hull, hull
 from internutopia.model.meshes.part_cache import ConvexPart
 from internutopia.model.meshes.rectilinear import boxes_of
 from internutopia.model.meshes.sheets import SCALE_FREE_SIZE, flat_thickness, plates
@@ -265,11 +265,9 @@ def hull_part(convex: Surface, tolerance: float) -> ConvexPart:
     """Return a closed convex surface as a part, with few vertices, and as a box if it nearly is one."""
     if len(convex.vertices) > HULL_VERTICES:
         convex = hull(convex.vertices, HULL_VERTICES)
-    axes = box_axes(convex, _SLACK * tolerance)
-    if axes is None:
+    if (box := box_around(convex, _SLACK * tolerance)) is None:
         return ConvexPart(convex.vertices, abs(convex.volume))
-    spread = convex.vertices @ axes
-    corners = box_corners(spread.min(axis=0), spread.max(axis=0))
+    axes, corners = box
     return ConvexPart(corners @ axes.T, _box_volume(corners), axes)
 
 

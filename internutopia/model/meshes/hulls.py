@@ -79,10 +79,11 @@ def fills_hull(surface: Surface, around: Surface, slack: float) -> bool:
     return bool(filled[tuple(np.clip(outer, 0, np.array(shape) - 1).T)].all())
 
 
-def box_axes(around: Surface, slack: float) -> Floats | None:
-    """Return axes `(3, 3)`, one a column, of a box around a convex surface that exceeds it by at most `slack` [m].
+def box_around(around: Surface, slack: float) -> tuple[Floats, Floats] | None:
+    """Return axes `(3, 3)`, one a column, of a box around a convex surface, and its corners `(8, 3)` along them.
 
-    The box lies along the two largest faces that are square to each other; None if it is larger than that.
+    The box lies along the two largest faces that are square to each other, and exceeds the surface by at most `slack`
+    [m]; None if it is larger than that.
     """
     axes = dominant_axes(around)
     if axes is None:
@@ -90,7 +91,7 @@ def box_axes(around: Surface, slack: float) -> Floats | None:
     spread = around.vertices @ axes
     corners = box_corners(spread.min(axis=0), spread.max(axis=0))
     gaps = np.linalg.norm(corners[:, None] - spread[None], axis=2).min(axis=1)
-    return axes if gaps.max() <= slack + 1e-5 * np.ptp(spread, axis=0).max() else None
+    return (axes, corners) if gaps.max() <= slack + 1e-5 * np.ptp(spread, axis=0).max() else None
 
 
 def box_corners(low: Floats, high: Floats) -> Floats:

@@ -96,7 +96,6 @@ class _Document:
         return {self.file(each['uri']) for each in named if not each.get('uri', 'data:').startswith('data:')}
 
     def file(self, uri: str) -> Path:
-        """Return the file that a URI names."""
         return self.path.parent / unquote(uri)
 
     def image(self, index: int) -> bytes:

@@ -117,7 +117,6 @@ class _Scene:
         self._assets: dict[Path, Usd.Stage] = {}
 
     def add(self, config: Path, instance: Mapping[str, Any], *, is_stage: bool) -> None:
-        """Add an instance of a stage or object."""
         from pxr import Sdf, UsdPhysics
 
         writer, stage = self._writer, self._writer.stage

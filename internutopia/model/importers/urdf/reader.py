@@ -87,7 +87,6 @@ class _Reader:
         self._where = ''  # link or joint that is being read
 
     def document(self) -> Document:
-        """Read all of the file."""
         robot = self._robot
         if robot.tag != 'robot':
             raise self._error(robot, f'the root element of a URDF file is <robot>, not <{robot.tag}>')
@@ -119,7 +118,6 @@ class _Reader:
                     raise self._error(element, f'<{element.tag}>: {hint}')
 
     def _named(self, tag: str) -> dict[str, Element]:
-        """Return links or joints by name."""
         self._where = ''
         found: dict[str, Element] = {}
         for element in self._robot.findall(tag):

@@ -108,7 +108,6 @@ class _Builder:
             self._warnings.add('it has no shapes, bodies, lights or cameras', '/')
 
     def _add_bodies(self, found: list[Usd.Prim]) -> Mechanics:
-        """Add all bodies, with their joints."""
         top = self._stage.GetDefaultPrim()
         name_root = (str(top.GetPath()) if top else '/') if self._short_names else None
         mechanics = Mechanics(self._spec, found, self._physics, self._transforms, self._warnings, name_root)
@@ -176,7 +175,6 @@ class _Builder:
         return body.element, Frame(frame.position, frame.rotation @ polar(matrix[:3, :3])[0])
 
     def _body_of(self, prim: Usd.Prim) -> _Body:
-        """Return the body that a prim belongs to."""
         owner = self._physics.body_of(prim)
         if owner:
             return self._bodies[str(owner.GetPath())]

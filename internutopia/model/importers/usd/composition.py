@@ -147,7 +147,6 @@ class _Composition:
         self._nesting = 0
 
     def extent(self) -> _Extent:
-        """Return the extent of the whole stage."""
         from pxr import Sdf
 
         return self._at(self._root, Sdf.Path.absoluteRootPath)
