@@ -15,6 +15,7 @@ from internutopia.core.robot.robot import BaseRobot
 from internutopia.model.compilation import compile_scene
 from internutopia.model.spec import Drives, RobotSpec, SceneSpec
 from internutopia_extension.configs.sensors import RepCameraCfg
+from internutopia_extension.navigation.robots import built_in_robot
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOL = REPOSITORY / 'tools' / 'make_robots.py'
@@ -128,8 +129,7 @@ def test_whoever_loads_a_mobile_robot_gets_a_free_base(name):
 
 def test_drives_are_those_of_the_class(name):
     """Gains of the class that the registry has; a robot of no class of its own then holds its joints as well."""
-    module = importlib.import_module(f'internutopia_extension.robots.{name}')
-    drives = next(cls.drives for cls in BaseRobot.robots.values() if cls.__module__ == module.__name__)
+    drives = BaseRobot.robots[built_in_robot(name).type].drives
     robot = RobotSpec('own', f'robots/{name}/{name}.xml', drives=Drives(asset_first=True))
     scene = compile_scene(SceneSpec(robots=(robot,)), 0.005)
     layout = scene.robots['own']

@@ -320,10 +320,10 @@ def test_the_clock_stops_or_says_so_where_robots_are_told_to_stand(state: RobotS
     clock = look_up_term('observation', 'gait_phase', {'name': 'go', 'period': 0.8})(state)
     turned = 2.0 * np.pi * state.steps * state.step_dt / 0.8
     wanted = np.stack([np.cos(turned), np.sin(turned)], axis=-1) * [[1.0], [0.0], [1.0], [1.0]]
-    np.testing.assert_allclose(clock, wanted, atol=2e-7)  # of float32, also after a day
+    np.testing.assert_allclose(clock, wanted, atol=1e-12)
     runs_on = look_up_term('observation', 'gait_phase', {'name': 'go', 'period': 0.8, 'stops': False})(state)
     wanted = np.stack([np.cos(turned), np.sin(turned), [0.0, 1.0, 0.0, 0.0]], axis=-1)
-    np.testing.assert_allclose(runs_on, wanted, atol=2e-7)
+    np.testing.assert_allclose(runs_on, wanted, atol=1e-12)
 
 
 def test_a_new_episode_starts_without_contact(make_learner: Callable[..., VectorEnv], state: RobotState) -> None:
