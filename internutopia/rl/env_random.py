@@ -75,7 +75,7 @@ class EnvRandom:
 
     def _bits(self, size: Any) -> NDArray[np.uint32]:
         shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
-        counters = self.counters[self._env_ids]
+        counters = self.counters[self._env_ids].copy()  # of all envs, a view
         if not shape or shape[0] != len(counters):
             raise ValueError(f'random numbers have a row for each of {len(counters)} envs, got size={size!r}')
         count = math.prod(shape[1:])

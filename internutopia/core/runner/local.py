@@ -321,7 +321,7 @@ class LocalRunner:
 
 def _given(observation: Observations | None) -> Observations | None:
     """Return what a user gets of an observation that is kept, or what is kept of one that a user gets."""
-    return observation if isinstance(observation, Observation) else copy.deepcopy(observation)
+    return observation if isinstance(observation, Observation) else original(observation)
 
 
 def create_runner(config: Config, queue: EpisodeQueue) -> EnvRunner:

@@ -18,9 +18,10 @@ import_extensions()
 
 
 def policy(name: str) -> Path:
-    """The policy of a robot, or another one of H1."""
-    own = {'h1_upright': 'robots/h1/move_by_speed_upright.onnx'}
-    return resolve(own.get(name) or WALKERS[name].policy or '', ('.onnx',))
+    """The policy of a robot, or its policy `upright`."""
+    robot = name.removesuffix('_upright')
+    file = WALKERS[name].policy if name == robot else f'robots/{robot}/move_by_speed_upright.onnx'
+    return resolve(file or '', ('.onnx',))
 
 
 @pytest.mark.nightly
