@@ -228,7 +228,7 @@ WALKERS = {
         arms=_arms(_both('elbow_joint', 1.1) | _outwards('shoulder_roll_joint', 0.2)),
         period=0.6,
         entropy=0.001,
-        updates=1000,
+        updates=1200,
         sole_ends=(-0.05, 0.125),  # too short to stand on the edge of a step
     ),
     'gr1': Walker(
