@@ -60,8 +60,6 @@ class PolicyMetadata(BaseCfg):
     """Lowest command that it was trained on."""
     command_high: list[FiniteFloat]
     """Highest command that it was trained on."""
-    small_steps: bool = False
-    """True if it was trained on commands of less than a second, so that it can be sent back by some centimetres."""
     action_clip: PositiveFloat | None = None
     """Largest absolute action, before scaling; also of the observed last action. None means no limit."""
     stiffness: NonNegativeFloat | list[NonNegativeFloat] | None = None

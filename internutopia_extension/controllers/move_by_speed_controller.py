@@ -128,11 +128,10 @@ class MoveBySpeedController(PlanarSpeedController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
+        # policies that get a stand command stand still: to be sent back by some cm would make them walk
         clocks = [term for term in metadata.observations if term.term == 'gait_phase']
+        self._holds_position = config.hold_position and not clocks
         self._clock = next((term for term in clocks if term.params.get('stops', True)), None)
-        # policies that get a stand command stand still: to be sent back by some cm would make most of them walk
-        corrected = not clocks or (metadata.small_steps and self._clock is None)
-        self._holds_position = config.hold_position and corrected
         self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
         self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
         self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them

@@ -36,7 +36,6 @@ def policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetada
     if subset is None or learning.action.scale is None:
         raise ValueError('only policies that move the targets of joints (`ActionCfg.scale`) can be exported')
     name, low, high = _command(learning)
-    wait = learning.commands[name].resample_time
     return PolicyMetadata(
         robot=core.state.robot.config.type,
         step_dt=core.state.step_dt,
@@ -47,7 +46,6 @@ def policy_metadata(core: ArrayRunner, training: dict[str, Any]) -> PolicyMetada
         command=name,
         command_low=low,
         command_high=high,
-        small_steps=isinstance(wait, tuple) and wait[0] < 1.0,
         mimic={} if core.controller.mimic_joints is None else core.controller.mimic_joints.configs,
         training=training,
     )
