@@ -74,7 +74,7 @@ def _array_api(
     assert learning is not None
     with closing(VectorEnv(config, learning.update(compiled=compiled))) as envs:
         actions = np.zeros(envs.action_space.shape or (), np.float32)
-        masks = (np.arange(envs.num_envs) - k < restarts for k in itertools.count())
+        masks = ((np.arange(envs.num_envs) - k) % envs.num_envs < restarts for k in itertools.count())
 
         def step() -> None:
             envs.step(actions)
