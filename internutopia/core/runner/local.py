@@ -76,7 +76,11 @@ class LocalRunner:
 
     def first_observations(self, env_ids: Sequence[int]) -> list[Observations | None]:
         """Return the first observations of the episodes in these envs; None for envs without one."""
-        return [_given(self.simulator.last[0][env_id]) for env_id in env_ids]
+        observations = list(map(self.simulator.last[0].__getitem__, env_ids))
+        for index, observation in enumerate(observations):
+            if not isinstance(observation, Observation):
+                observations[index] = original(observation)
+        return observations
 
     def step(self, actions: Sequence[Action] | BatchedActions, env_ids: Sequence[int] | None = None) -> StepColumns:
         """Step every env that runs. ValueError or KeyError for a bad action, before anything has moved.
@@ -296,7 +300,9 @@ class LocalRunner:
             self.simulator.record(slot.env_id, slot.episode, info['step'], *ends)
             slot.last = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
         else:
-            slot.last = result._replace(observation=_given(result.observation))
+            kept = result.observation
+            kept = kept if isinstance(kept, Observation) else original(kept)  # its user may change it
+            slot.last = result._replace(observation=kept)
         return result
 
     def _current_observation(self, slot: EnvSlot) -> Observations | None:
@@ -317,11 +323,6 @@ class LocalRunner:
         """Return the result of an env that does not run: empty, or its last one again."""
         slot = self.envs[env_id]
         return EMPTY_RESULT if slot is None else repeat_result(slot.last)
-
-
-def _given(observation: Observations | None) -> Observations | None:
-    """Return what a user gets of an observation that is kept, or what is kept of one that a user gets."""
-    return observation if isinstance(observation, Observation) else original(observation)
 
 
 def create_runner(config: Config, queue: EpisodeQueue) -> EnvRunner:
