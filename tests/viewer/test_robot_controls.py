@@ -96,8 +96,8 @@ def test_a_robot_goes_where_somebody_clicks(jetbot: Env):
         steps(jetbot, lambda: jetbot.runner.overrides)
         (goal,) = jetbot.runner.overrides[0]['jetbot']['move_to_point']
         np.testing.assert_allclose(goal, (2.5, 1.0, 0.0), atol=0.01)
+        steps(jetbot, lambda: page.sees(lambda: page.nodes['/goals/jetbot']))
         steps(jetbot, lambda: np.linalg.norm(position() - goal[:2]) < 0.2)
-        page.wait_for(lambda: page.nodes['/goals/jetbot'])
 
 
 @pytest.mark.slow
