@@ -32,8 +32,9 @@ test-slow: test ## run the quick tests, then the slow ones: those of CI
 test-all: test-slow ## run all tests: also those that measure, or do something many times
 	$(PYTEST) -n $(WORKERS) -m nightly
 
+# ruff's cache forgets which files moved, and with them which modules are first-party
 lint: $(VENV)/.dev ## check rules, format, types, imports, and that generated files are up to date
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
@@ -43,7 +44,7 @@ lint: $(VENV)/.dev ## check rules, format, types, imports, and that generated fi
 	$(BIN)/python tools/make_porting.py --check
 
 format: $(VENV)/.dev ## let ruff put right what it can
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --no-cache --fix .
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.dev ## write the documentation as a website: out/site; broken links are errors

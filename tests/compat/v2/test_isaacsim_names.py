@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from internutopia.core.scene.isaacsim.scene import IsaacsimScene  # pyright: ignore[reportMissingImports]
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.robot.articulation import ArticulationAction, IArticulation
 from internutopia.core.robot.isaacsim.articulation import IsaacsimArticulation
 from internutopia.core.robot.isaacsim.rigid_body import IsaacsimRigidBody
 from internutopia.core.robot.rigid_body import IRigidBody
+from internutopia.core.scene.isaacsim.scene import IsaacsimScene  # pyright: ignore[reportMissingImports]
 from internutopia.core.vec_env import Env
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.objects import DynamicCubeCfg

@@ -2,7 +2,6 @@
 # pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false
 
 import numpy as np
-from internutopia_extension.configs.tasks.single_inference_task import SingleInferenceTaskCfg
 
 from internutopia.core.config import Config, SimConfig
 from internutopia.core.util import has_display
@@ -11,6 +10,7 @@ from internutopia.macros import gm
 from internutopia_extension import import_extensions
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.franka import FrankaRobotCfg, arm_ik_cfg, gripper_cfg
+from internutopia_extension.configs.tasks.single_inference_task import SingleInferenceTaskCfg
 
 cube = DynamicCubeCfg(
     name='cube', prim_path='/World/cube', position=(0.45, 0.1, 0.025), scale=(0.05, 0.05, 0.05), mass=0.05

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import internutopia.core.util.gym as gym_util  # pyright: ignore[reportMissingImports]
 import numpy as np
 
+import internutopia.core.util.gym as gym_util  # pyright: ignore[reportMissingImports]
 from internutopia.core.robot.articulation import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
 from internutopia.core.robot.controller import BaseController
@@ -60,6 +60,7 @@ class ClientSpeed(BaseController):
 
     def _decide(self, command: list[float]) -> np.ndarray:
         import torch
+
         from internutopia.core.util.math import quat_rotate_inverse  # pyright: ignore[reportMissingImports]
 
         inference = self.calls // STEPS_PER_INFERENCE
