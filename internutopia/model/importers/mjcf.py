@@ -26,20 +26,21 @@ _WITH_FIGURES = ('hfield', 'texture', 'mesh', 'size')
 def load(path: Path) -> mujoco.MjSpec:
     """Read an MJCF file at an absolute path. ValueError if it is broken or a file it refers to is missing."""
     spec = mujoco.MjSpec.from_file(str(path))
+    total_mass, spec.compiler.settotalmass = spec.compiler.settotalmass, -1.0  # deprecated, and lost when attached
     compiled = spec.copy().compile()  # most errors (sizes, names, missing meshes) show up only here
-    if spec.compiler.settotalmass > 0.0:
-        _scale_masses(spec, compiled)
+    if total_mass > 0.0:
+        mujoco.mj_setTotalmass(compiled, total_mass)
+        _set_inertias(spec, compiled)
     return spec
 
 
-def _scale_masses(spec: mujoco.MjSpec, compiled: mujoco.MjModel) -> None:
-    """Give bodies the masses that they have with the model's `settotalmass`, which is lost where it is attached."""
+def _set_inertias(spec: mujoco.MjSpec, compiled: mujoco.MjModel) -> None:
+    """Give bodies the masses and inertias that they have in a compiled model."""
     for body in spec.bodies[1:]:
         index = compiled.body(body.name).id if body.name else body.id
         body.explicitinertial = True
         body.mass, body.inertia = compiled.body_mass[index], compiled.body_inertia[index]
         body.ipos, body.iquat = compiled.body_ipos[index], compiled.body_iquat[index]
-    spec.compiler.settotalmass = -1.0
     spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
 
 
