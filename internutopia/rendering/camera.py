@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Colour = tuple[float, float, float, float]
 
 _LEVEL = np.eye(3).ravel()
+_CENTRING = 30  # iterations; each one at least halves what is off where depths are alike
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,11 @@ class CameraPose:
         ends = [((axis + width * back).max(), (width * back - axis).max())
                 for axis, width in zip((right, up), widths, strict=True)]  # fmt: skip
         distance = max((high + low) / (2.0 * width) for (high, low), width in zip(ends, widths, strict=True))
-        place = np.array([*(0.5 * (high - low) for high, low in ends), distance])
-        return cls(rotation @ place, rotation, intrinsics)
+        middle, depths = np.array([0.5 * (high - low) for high, low in ends]), (distance - back).clip(min=1e-9)
+        for _ in range(_CENTRING):  # where there is more room than needed, it should be the same on both sides
+            seen = (np.stack([right, up]) - middle[:, None]) / depths
+            middle += 0.5 * depths.min() * (seen.max(axis=1) + seen.min(axis=1))
+        return cls(rotation @ np.array([*middle, distance]), rotation, intrinsics)
 
     def project(self, points: Floats) -> tuple[Floats, Floats]:
         """Project points `(..., 3)` [m] to the image `(..., 2)`, as in `Intrinsics.crop`; also returns depths [m]."""

@@ -61,8 +61,9 @@ def test_the_default_camera_is_as_near_as_it_can_be(grid, camera):
     low, high = np.array([-0.5, -0.5, 0.0]), np.array([3.5, 3.5, 1.0])  # from the first block to the last
     pose = grid.runner.camera_pose(camera, SIZE)
     corners = np.array(np.meshgrid(*np.stack([low, high], axis=1))).reshape(3, -1).T
-    reach = np.abs(pose.project(corners)[0]).max(axis=0)
-    assert 0.85 < reach.max() < 0.95  # with a margin, and whichever side is the first to touch the border
+    places = pose.project(corners)[0]
+    assert 0.85 < np.abs(places).max() < 0.95  # with a margin, and whichever side is the first to touch the border
+    np.testing.assert_allclose(places.max(axis=0), -places.min(axis=0), atol=1e-3)  # in the middle
 
 
 def test_a_fixed_arm_fills_the_picture(make_env, make_task):
