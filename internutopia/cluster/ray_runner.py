@@ -7,7 +7,6 @@ and another worker takes its place. Envs of other workers do not notice.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,7 +25,7 @@ from internutopia.core.datahub import DataHub
 from internutopia.core.episodes import Episode, EpisodeQueue
 from internutopia.core.episodes.queue import EpisodeRecord
 from internutopia.core.episodes.results import Results, ResultsWriter
-from internutopia.core.observations import StepResult, columns_of_results
+from internutopia.core.observations import StepResult, columns_of_results, original
 from internutopia.core.robot.env_scene import EnvJoints
 from internutopia.core.runner.framing import Box, Camera, union
 from internutopia.core.runner.grid import merge_tiles
@@ -108,7 +107,7 @@ class RayRunner(EnvRunner):
             self.queue.put_back([*episodes, *missed])
             raise
         self._notify_change()
-        first = [copy.copy(self._episodes.last[i].observation) for i in env_ids]
+        first = [original(self._episodes.last(i).observation) for i in env_ids]
         return first, [started[i].task_config if i in started else None for i in env_ids]
 
     @override
@@ -141,7 +140,7 @@ class RayRunner(EnvRunner):
     def get_obs(self) -> list[dict[str, Any] | None]:
         self._pool.check()
         self._steps.settle(range(len(self.groups)))
-        observations = [copy.deepcopy(last.observation) for last in self._episodes.last]
+        observations = [original(self._episodes.last(i).observation) for i in range(self.env_num)]
         active = self._episodes.active
         for group, reply in self._call_all('get_obs', lambda group: (list(active(group)),)).items():
             for env_id, obs in zip(active(group), unpack(reply.values), strict=True):

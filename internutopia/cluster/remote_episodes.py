@@ -94,14 +94,15 @@ class RemoteEpisodes:
 
     Attributes:
         envs: what each env holds.
-        last: what each env reported last, or showed when its episode began.
         groups: env ids of each, as many in all.
     """
 
     def __init__(self, groups: Sequence[range], losses: LostEpisodes):
         self.envs: list[RemoteEpisode | None] = [None] * sum(map(len, groups))
-        self.last = [EMPTY_RESULT] * len(self.envs)
         self.groups = groups
+        self._last: list[StepResult | None] = [EMPTY_RESULT] * len(self.envs)  # None: in `_steps`
+        # the last step of each group: what was unpacked of it before is its user's, who may change it
+        self._steps: dict[int, tuple[list[int], Packed]] = {}
         self._active: dict[int, dict[int, int]] = {}  # what `active` returns, until it changes
         self._losses = losses
 
@@ -111,17 +112,27 @@ class RemoteEpisodes:
         assert env is not None
         return env
 
+    def last(self, env_id: int) -> StepResult:
+        """Return what an env reported last, or showed when its episode began."""
+        if self._last[env_id] is None:
+            env_ids, results = self._steps[env_id // len(self.groups[0])]
+            for each, result in zip(env_ids, unpack(results), strict=True):
+                self._last[each] = self._last[each] or result
+        last = self._last[env_id]
+        assert last is not None
+        return last
+
     def put(self, env_id: int, env: RemoteEpisode | None, obs: dict[str, Any] | None = None) -> None:
         """Set the episode of an env, which has begun with this observation, or none."""
-        self.envs[env_id], self.last[env_id] = env, EMPTY_RESULT
+        self.envs[env_id], self._last[env_id] = env, EMPTY_RESULT
         if env is not None:
             info = {'episode_id': env.episode.id, 'task_name': env.episode.task_name, 'step': 0}
-            self.last[env_id] = StepResult(obs, 0.0, False, False, info)
+            self._last[env_id] = StepResult(obs, 0.0, False, False, info)
         self._active.clear()
 
     def restore(self, env_id: int, state: EnvState) -> None:
         """Update the record of an env that was put into a state."""
-        self[env_id].ended, self.last[env_id] = state.ended, copy.deepcopy(state.last)
+        self[env_id].ended, self._last[env_id] = state.ended, copy.deepcopy(state.last)
         self._active.clear()
 
     def active(self, group: int) -> Mapping[int, int]:
@@ -145,34 +156,36 @@ class RemoteEpisodes:
             return []
         return [env.episode.task_name for env in self.envs if env and env.episode.task_name in reported]
 
-    def on_step(self, group: int, results: Sequence[StepResult]) -> dict[int, StepResult]:
+    def on_step(self, group: int, results: Packed) -> dict[int, StepResult]:
         """Record a step of a group, of which the active envs report these results; they are returned by env id."""
-        by_env = dict(zip(self.active(group), results, strict=True))
+        by_env = dict(zip(self.active(group), unpack(results), strict=True))
+        self._steps[group] = list(by_env), results
+        for env_id in by_env:
+            self._last[env_id] = None
         for env_id, result in by_env.items():
-            self.last[env_id] = result
             if result.terminated or result.truncated:
-                self.last[env_id] = copy.deepcopy(result)  # to be repeated, whatever the caller does with it
+                self.last(env_id)  # which the next step does not have
                 self[env_id].ended = True
                 self._active.pop(group, None)
         return by_env
 
     def result_without_step(self, env_id: int) -> StepResult:
         """Return the result of an env that has made no step: nothing, or its last result again."""
-        env, last = self.envs[env_id], self.last[env_id]
+        env, last = self.envs[env_id], self.last(env_id)
         if env is None:
             return EMPTY_RESULT
         if env.lost is not None and not env.ended:
             env.ended = True
             info = {**(last.info or {}), 'metrics': {}, 'error': env.lost}
             info = {**info, 'requeued': True} if env.requeued else info
-            last = self.last[env_id] = StepResult(last.observation, 0.0, False, True, info)
+            last = self._last[env_id] = StepResult(last.observation, 0.0, False, True, info)
         return repeat_result(last)
 
     def on_worker_death(self, group: int, reason: str) -> None:
         """Put the running episodes of a dead worker back into the queue, except for abandoned ones."""
         running: dict[int, tuple[Episode, str | None, int]] = {}
         for env_id in self.active(group):
-            env, info = self[env_id], self.last[env_id].info or {}
+            env, info = self[env_id], self.last(env_id).info or {}
             if env.replaced:
                 env.lost = reason
             else:
@@ -263,7 +276,7 @@ class RemoteSteps:
             for group, outcome in self._pool.as_done(calls):
                 self._count(group)
                 if isinstance(outcome, Reply):
-                    outcomes |= self._episodes.on_step(group, unpack(outcome.values))
+                    outcomes |= self._episodes.on_step(group, outcome.values)
                     records[group] = outcome.results
                 elif not isinstance(outcome, WorkerDiedError):
                     errors[group] = outcome

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ray_toys import ENVS, Deadly, Pair, alive, kill, move, pid_of, results_of, same, take_ids
 
@@ -44,6 +45,15 @@ def comparable(results: Any) -> Any:
     return results
 
 
+def spoil(value: Any) -> None:
+    """Do what a user may do with an observation: here, set its arrays to zero."""
+    if isinstance(value, dict):
+        for item in value.values():
+            spoil(item)
+    elif isinstance(value, np.ndarray):
+        value[...] = 0
+
+
 def run(env: Env, between: Callable[[int], Any] = lambda step: None) -> tuple[dict[int, list[Any]], dict[int, str]]:
     """Run all episodes to their end.
 
@@ -58,7 +68,10 @@ def run(env: Env, between: Callable[[int], Any] = lambda step: None) -> tuple[di
         between(step)
         step += 1
         assert step < 50
-        results = comparable(env.step([move(0.1 * i) for i in range(env.num_envs)]))
+        columns = env.step([move(0.1 * i) for i in range(env.num_envs)])
+        results = comparable(columns)
+        for obs in columns[0]:
+            spoil(obs)
         for env_id, (obs, reward, terminated, truncated, info) in enumerate(zip(*results, strict=True)):
             run = runs.setdefault(info['episode_id'], [])
             if run and run[-1][2]:  # it has ended before
