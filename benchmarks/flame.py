@@ -3,6 +3,8 @@
     pip install py-spy
     python benchmarks/flame.py list &
     sleep 10; py-spy record --function --rate 500 --duration 30 --output list.svg --pid $!
+
+The envs step for a minute.
 """
 
 from __future__ import annotations
