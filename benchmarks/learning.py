@@ -118,14 +118,18 @@ class Side:
         self.returns.append(float(np.mean([episode['r'] for episode in ended])))
 
     @property
+    def final(self) -> float:
+        """Mean return of the last tenth of the training."""
+        return float(np.nanmean(self.returns[-max(1, len(self.returns) // 10) :]))
+
+    @property
     def learned_after(self) -> int:
         """Number of turns until it has learned."""
-        final = np.nanmean(self.returns[-max(1, len(self.returns) // 10) :])
         first = next(value for value in self.returns if not np.isnan(value))
-        return 1 + next(i for i, value in enumerate(self.returns) if value - first >= 0.9 * (final - first))
+        return 1 + next(i for i, value in enumerate(self.returns) if value - first >= 0.9 * (self.final - first))
 
     def report(self, turns: int) -> str:
-        """One line of Markdown: steps, wall and CPU time of so many turns, last return, time of all steps.
+        """One line of Markdown: steps, wall and CPU time of so many turns, final return, time of all steps.
 
         What is in proportion to fewer turns is marked by `~`.
         """
@@ -133,7 +137,7 @@ class Side:
         mark, times = ('~', all_times * turns / made) if made < turns else ('', self.times[turns - 1] / 60)
         (wall, cpu), (all_wall, all_cpu) = times, all_times
         return (
-            f'{turns * self.turn:,} | {mark}{wall:.2f} | {mark}{cpu:.2f} | {self.returns[-1]:.2f} | '
+            f'{turns * self.turn:,} | {mark}{wall:.2f} | {mark}{cpu:.2f} | {self.final:.2f} | '
             f'{made * self.turn:,} | {all_wall:.2f} | {all_cpu:.2f}'
         )
 
