@@ -228,7 +228,7 @@ WALKERS = {
         arms=_arms(_both('elbow_joint', 1.1) | _outwards('shoulder_roll_joint', 0.2)),
         period=0.6,
         entropy=0.001,
-        updates=1200,
+        updates=1600,
         sole_ends=(-0.05, 0.125),  # too short to stand on the edge of a step
     ),
     'gr1': Walker(
@@ -247,7 +247,7 @@ WALKERS = {
         arms=_arms({}),
         period=0.65,
         entropy=0.001,
-        updates=1000,
+        updates=1700,
         # between the straight arms of the model and the bent ones of its walking controller
         held={f'{side}_elbow_pitch_joint': (-1.3, -0.2) for side in ('left', 'right')},
     ),

@@ -15,6 +15,7 @@ from internutopia_extension.learning_tasks.walkers import WALKERS
 
 Run = Callable[..., Env]
 ROBOTS = ('h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2')
+UPRIGHT = tuple(f'{robot}_upright' for robot in ROBOTS[:4])
 STOP, FORWARD, LEFT, RIGHT = range(4)
 RATE = 50  # steps per second
 NEAR, ALIGNED = 0.02, math.radians(2.0)  # of where a discrete step leads to
@@ -122,7 +123,7 @@ def test_a_biped_stands_upright_and_still(run: Run, robot: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('robot', slow_but('aliengo', of=(*ROBOTS, 'g1_upright')))
+@pytest.mark.parametrize('robot', slow_but('aliengo', of=(*ROBOTS, *UPRIGHT)))
 def test_the_end_of_a_path_stays_reached(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_along_path')
     path = [[(1.0, 0.0, 0.0), (2.0, 1.0, 0.0), (3.0, 1.0, 0.0), (3.0, 2.0, 0.0)]]
@@ -140,7 +141,7 @@ def test_another_goal_is_not_reached_by_the_last_one(run: Run) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('robot', slow_but('g1', of=(*ROBOTS, 'g1_upright')))
+@pytest.mark.parametrize('robot', slow_but('g1', of=(*ROBOTS, *UPRIGHT)))
 def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None:
     """G1's policy veers by 14 degrees in 10 s."""
     env, _ = walk(run, robot)
@@ -153,7 +154,7 @@ def test_the_heading_is_kept_at_1_metre_per_second(run: Run, robot: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('robot', slow_but('h1', of=['h1', 'g1', 'g1_upright', 'gr1', 'aliengo', 'go2']))
+@pytest.mark.parametrize('robot', [*ROBOTS, *UPRIGHT])
 def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
     env, _ = walk(run, robot, 'move_by_discrete')
     obs = env.get_observations()[0]['walker']
