@@ -63,10 +63,11 @@ def run(
     for name in names:
         with console.status(f'measuring {name}'):
             measured[name] = known[name](quick)
+        if out is not None:  # after each group: a later one may run out of memory
+            _save(measured, machine_facts(), out)
     table = [row for group in measured.values() for row in group]
     _print_table(table, console)
     if out is not None:
-        _save(measured, machine_facts(), out)
         console.print(f'saved to {out}')
     return int(not quick and any(row.verdict == 'missed' for row in table))
 

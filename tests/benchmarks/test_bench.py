@@ -110,6 +110,17 @@ def test_a_run_is_saved_with_the_facts_of_the_machine(
     assert table.count('\n|') == 2 + len(saved['rows'])
 
 
+def test_groups_are_saved_before_the_next_one_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(quick: bool) -> list[Any]:
+        raise MemoryError
+
+    monkeypatch.setitem(bench.ROWS, 'first', lambda quick: [measure.Row('a step', 'us', 1.0)])
+    monkeypatch.setitem(bench.ROWS, 'second', fail)
+    with pytest.raises(MemoryError):
+        bench.run(tmp_path, quick=True, rows=['first', 'second'])
+    assert [row['what'] for row in json.loads((tmp_path / 'bench.json').read_text())['rows']] == ['a step']
+
+
 def test_the_package_has_some_of_the_rows() -> None:
     assert set(importlib.import_module('internutopia.bench').ROWS) == {'list', 'array', 'overhead'} < set(bench.ROWS)
 
