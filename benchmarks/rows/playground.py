@@ -1,8 +1,9 @@
 """Walking robots of MuJoCo Playground with their own models, against EnvPool's.
 
-Model file, time step, action, observation, noise, commands, pushes and weights of the rewards are those of EnvPool's
-`Go1JoystickFlatTerrain-v1` and `G1JoystickFlatTerrain-v1`. Our rewards have other formulas for the same purposes, so
-returns cannot be compared; the critic sees less (EnvPool: 123 and 216 numbers).
+Model file, time step, action, observation, size of noise, ranges of commands and pushes are those of EnvPool's
+`Go1JoystickFlatTerrain-v1` and `G1JoystickFlatTerrain-v1`. Our rewards have the weights of theirs,
+but other formulas for the same purposes, so returns cannot be compared; the critic sees less (EnvPool: 123 and 216
+numbers).
 """
 
 from __future__ import annotations
@@ -85,6 +86,11 @@ class Joystick:
         """EnvPool's id of the task."""
         return f'{self.name}JoystickFlatTerrain-v1'
 
+    @property
+    def substeps(self) -> int:
+        """Time steps of physics in an env step."""
+        return round(_CONTROL_DT / self.timestep)
+
     @functools.cached_property
     def model(self) -> mujoco.MjModel:
         """The compiled model of robot and floor."""
@@ -112,9 +118,7 @@ class Joystick:
             controllers=[JointControllerCfg(name='joints', joint_names=self.joints)],
         )
         return Config(
-            simulator=SimConfig(
-                physics_dt=self.timestep, substeps=round(_CONTROL_DT / self.timestep), max_timestep=self.timestep
-            ),
+            simulator=SimConfig(physics_dt=self.timestep, substeps=self.substeps, max_timestep=self.timestep),
             env_num=env_num,
             metrics_save_path='none',
             episode_order='cycle',
@@ -247,13 +251,12 @@ def _bare_batch(task: Joystick, stack: ExitStack, actions: NDArray[Any]) -> Cont
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
     mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
-    substeps = round(_CONTROL_DT / task.timestep)
 
     def reset() -> None:
         batch.state[:] = state
 
     def step(k: int) -> None:
         ctrl[:] = home + 0.5 * actions[k]
-        batch.step(nstep=substeps)
+        batch.step(nstep=task.substeps)
 
     return reset, step
