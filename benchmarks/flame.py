@@ -9,7 +9,7 @@ The envs step for a minute.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -46,4 +46,6 @@ def main(api: str) -> None:
 
 
 if __name__ == '__main__':
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('api', choices=['list', 'array'])
+    main(parser.parse_args().api)
