@@ -34,6 +34,7 @@ _RELEASE = 2.0  # times the threshold, from where on a goal that was reached is 
 _STRAYED, _BACK = 0.6, 0.3  # times the threshold, from where on a robot goes back to its goal, and until where
 _NEAR = 0.6  # [m], within which a robot goes back to a goal that it has reached, without a turn
 _BRAKING = 0.3  # [m/s²], with which one that walks comes to a goal
+_STOPPING = 0.4  # [s], that one goes on as before after a command to stand
 _RETURN_RATE = 1.0  # [1/s], speed of going back, per distance
 _RETURN_SPEEDS = 0.12, 0.4  # [m/s], slowest and fastest; policies take less than 0.1 for a command to stand
 _TURN_SPEED = 0.12  # [rad/s], slowest of turning back
@@ -171,11 +172,14 @@ class MoveToPointBySpeedController(BoxActionController):
             there = distance < threshold
             speeds = {'forward_speed': xp.where(there, 0.0, ahead), 'rotation_speed': xp.where(there, 0.0, turn)}
             return self.forward_to(0, env_ids, **speeds)
-        holds = reached | (self.holds[env_ids] & same & (distance < _NEAR))
+        way = (goal - start_position)[..., :2]
+        approach = (way * self.robot.articulation.get_linear_velocity()[env_ids][..., :2]).sum(axis=-1)
+        arrives = distance * distance < _STOPPING * approach  # distance < stopping time * speed towards the goal
+        holds = reached | arrives | (self.holds[env_ids] & same & (distance < _NEAR))
         strayed = holds & strays(self.strayed[env_ids], distance, threshold)
         self.reached[env_ids], self.holds[env_ids], self.strayed[env_ids] = reached, holds, strayed
-        back = speeds_to((goal - start_position)[..., :2], yaw_of(as_array(start_orientation)))
-        back = xp.where(strayed[..., None], back, 0.0)
+        back = speeds_to(way, yaw_of(as_array(start_orientation)))
+        back = xp.where((strayed & ~arrives)[..., None], back, 0.0)
         return self.forward_to(
             0,
             env_ids,

@@ -151,13 +151,13 @@ class BatchedWorld(World):
 
     @override
     def step(self, env_ids: EnvIds) -> dict[int, str]:
-        key = self.placement, env_ids.tobytes()
-        if key != self._stepped_key:  # mostly the same envs step again and again
-            self._stepped_key, self._stepped = key, slots_by_batch(self.env_batches, env_ids)
-            self._stepped_envs = as_index(env_ids)
-        self.version += 1
-        self.times[self._stepped_envs] += self.step_dt
-        failed = self._step_batches(self._stepped)
+        stepped = self._begin_step(env_ids)
+        if len(stepped) == 1:
+            env_batch, slots = stepped[0]
+            failed = env_batch.step(slots, self.engine_steps)
+        else:
+            calls = [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in stepped]
+            failed = dict(itertools.chain.from_iterable(each.items() for each in self.run_batches(calls)))
         if self._breakable:
             for env_id in self._breakable.intersection(env_ids.tolist()) - failed.keys():
                 self._break_joints(env_id)
@@ -411,13 +411,15 @@ class BatchedWorld(World):
             self._views = {key: view for key, view in self._views.items() if view.slices()}
         return occupied
 
-    def _step_batches(self, stepped: list[tuple[EnvBatch, Slots | None]]) -> dict[int, str]:
-        """Make a step of slots of batches; returns {env id: reason} for the envs that failed."""
-        if len(stepped) == 1:
-            env_batch, slots = stepped[0]
-            return env_batch.step(slots, self.engine_steps)
-        calls = [(batch, functools.partial(batch.step, slots, self.engine_steps)) for batch, slots in stepped]
-        return dict(itertools.chain.from_iterable(failed.items() for failed in self.run_batches(calls)))
+    def _begin_step(self, env_ids: EnvIds) -> list[tuple[EnvBatch, Slots | None]]:
+        """Advance the clocks of envs; returns their batches, with the slots that a step is for."""
+        key = self.placement, env_ids.tobytes()
+        if key != self._stepped_key:  # mostly the same envs step again and again
+            self._stepped_key, self._stepped = key, slots_by_batch(self.env_batches, env_ids)
+            self._stepped_envs = as_index(env_ids)
+        self.version += 1
+        self.times[self._stepped_envs] += self.step_dt
+        return self._stepped
 
     def _update_placement(self) -> None:
         """Update `placement` after slots of envs have changed."""

@@ -19,7 +19,6 @@ from typing_extensions import override
 
 from internutopia.config import SimConfig
 from internutopia.engines.base import SceneHandle, World
-from internutopia.engines.batched.env_batch import EnvBatch, Slots
 from internutopia.engines.isaac.kit import KitStage
 from internutopia.engines.isaac.launch import start_isaac_sim
 from internutopia.engines.isaac.visuals import IsaacCameraView, Visuals
@@ -30,6 +29,7 @@ from internutopia.engines.physx.prims import gravity_of
 from internutopia.engines.physx.stage import StageLayout
 from internutopia.engines.physx.tensors import TensorAccess
 from internutopia.engines.physx.world import PhysxWorld
+from internutopia.engines.views import EnvIds
 from internutopia.model.compiled import CompiledScene
 from internutopia.model.spec import SceneSpec
 
@@ -85,8 +85,8 @@ class IsaacWorld(PhysxWorld):
             self._kit.sim.close()
 
     @override
-    def _step_batches(self, stepped: list[tuple[EnvBatch, Slots | None]]) -> dict[int, str]:
-        slots = {batch.id: own for batch, own in stepped}
+    def step(self, env_ids: EnvIds) -> dict[int, str]:
+        slots = {batch.id: own for batch, own in self._begin_step(env_ids)}
         batches = [cast(PhysxEnvBatch, batch) for batch in self.env_batches]
         for batch in batches:
             batch.begin_step(slots.get(batch.id, _NOBODY))
