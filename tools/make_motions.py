@@ -2,8 +2,8 @@
 
     python tools/make_motions.py        writes internutopia/assets/robots/h1/motions/*.npz
 
-`squat` is a formula: two squats with raised arms, the feet where they are. `walk` is what the shipped walking policy
-`upright` does when it is commanded to stand, to walk ahead, to turn and to stand again.
+`squat` is a formula: two squats with raised arms, the feet where they are. `walk` is what the walking policy does when
+it is commanded to stand, to walk ahead, to turn and to stand again.
 """
 
 from __future__ import annotations
@@ -83,8 +83,7 @@ def squat(duration: float = 8.0, period: float = 4.0, deepest: float = 1.0) -> N
 def walk() -> None:
     """Write a walk: commands (forward, lateral, yaw rate) and how long they last [s]."""
     commands = (((0.0, 0.0, 0.0), 1.0), ((0.6, 0.0, 0.0), 3.5), ((0.4, 0.0, 0.6), 2.5), ((0.0, 0.0, 0.0), 1.5))
-    upright = move_by_speed_cfg.update(policy='upright')
-    robot = H1RobotCfg(position=(0.0, 0.0, 1.05), controllers=[upright])
+    robot = H1RobotCfg(position=(0.0, 0.0, 1.05), controllers=[move_by_speed_cfg])
     config = Config(
         simulator=SimConfig(physics_dt=1 / 200, substeps=200 // RATE),
         task_configs=[SingleInferenceTaskCfg(scene_asset_path='scenes/empty.xml', robots=[robot])],
@@ -98,7 +97,7 @@ def walk() -> None:
     frames = []
     for command, seconds in (((0.0, 0.0, 0.0), 2.0), *commands):  # two seconds to come to rest, which are left out
         for _ in range(round(seconds * RATE)):
-            env.step([{'h1': {upright.name: command}}])
+            env.step([{'h1': {move_by_speed_cfg.name: command}}])
             position, orientation = handle.get_pose()
             frames.append((handle.get_joint_positions(columns).copy(), position.copy(), orientation.copy()))
     env.close()

@@ -93,7 +93,7 @@ def task(scene: str, layout: Layout) -> SingleInferenceTaskCfg:
     """A humanoid in the middle of a scene; a dog, a Jetbot and an arm with a cube around it."""
     x, y = layout.arm
     robots: list[RobotCfg] = [
-        h1.H1RobotCfg(position=(*layout.humanoid, 0.98), controllers=[h1.move_by_speed_cfg.update(policy='upright')]),
+        h1.H1RobotCfg(position=(*layout.humanoid, 0.98), controllers=[h1.move_by_speed_cfg]),
         aliengo.AliengoRobotCfg(
             position=(*layout.dog[0], 0.4), controllers=[aliengo.move_by_speed_cfg, aliengo.move_along_path_cfg]
         ),

@@ -22,8 +22,7 @@ from internutopia_extension.learning_tasks.walkers import WALKERS
 
 PICTURE = Path(__file__).resolve().parent.parent / 'docs' / 'images' / 'walkers.webp'
 WIDTH, HEIGHT, SMOOTHING = 640, 240, 2  # pixels of an engine's image; rendered this many times as large
-HUMANOIDS = 'h1', 'h1_with_hand', 'g1', 'gr1'
-ROBOTS = {**dict.fromkeys(HUMANOIDS, 'upright'), 'aliengo': None, 'go2': None}  # with their policies
+ROBOTS = 'h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2'
 APART = 0.8  # m, between them
 PLAN = [  # forward [m/s], to the left [m/s], turn [rad/s], seconds
     (0.0, 0.0, 0.0, 2.0),
@@ -36,16 +35,16 @@ PLAN = [  # forward [m/s], to the left [m/s], turn [rad/s], seconds
 EVERY = 5  # env steps of 1/60 s in a frame
 
 
-def walker(name: str, policy: str | None, y: float) -> RobotCfg:
-    """Return a robot that walks by a policy, beside the others."""
+def walker(name: str, y: float) -> RobotCfg:
+    """Return a robot that walks by its policy, beside the others."""
     own = WALKERS[name]
-    walking = import_module(type(own.config).__module__).move_by_speed_cfg.update(policy=policy)
+    walking = import_module(type(own.config).__module__).move_by_speed_cfg
     return own.config.update(name=name, prim_path=f'/{name}', position=(0.0, y, own.root_height), controllers=[walking])
 
 
 def film(backend: Literal['mujoco', 'physx']) -> list[Image.Image]:
     """Return frames of the robots on an engine; the camera goes ahead of them."""
-    robots = [walker(name, policy, -APART * k) for k, (name, policy) in enumerate(ROBOTS.items())]
+    robots = [walker(name, -APART * k) for k, name in enumerate(ROBOTS)]
     env = Env(
         Config(
             simulator=SimConfig(physics_dt='1/240', substeps=4, backend=backend),

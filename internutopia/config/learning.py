@@ -93,6 +93,15 @@ class CommandTermCfg(TermCfg):
     resample_time: PositiveFloat | PositiveRange | None = None
     """Time after which a new command is sampled, s, or the range that this time is sampled from; None means once per
     episode."""
+    resample_grid: tuple[PositiveFloat, FiniteFloat] | None = None
+    """Period and offset, s: new commands only come at times of the episode that are the offset and a whole number of
+    periods, e.g. in the middle of a robot's strides. None means at any time."""
+
+    @model_validator(mode='after')
+    def _check_resample_grid(self) -> Self:
+        if self.resample_grid is not None and self.resample_time is None:
+            raise ValueError('resample_grid is about new commands during an episode: it needs `resample_time`')
+        return self
 
 
 class RandomizationTermCfg(TermCfg):

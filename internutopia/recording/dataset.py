@@ -28,6 +28,7 @@ from internutopia.evaluation.suites import Arm
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.recording.streams import PART
 from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
+from internutopia.util.replacing import replacing
 
 Format = Literal['lerobot', 'hdf5']
 Only = Literal['all', 'success']
@@ -137,9 +138,8 @@ class Dataset:
 
 def write_json(path: Path, values: Any) -> None:
     """Write a JSON file atomically."""
-    part = path.with_name(f'{path.name}.part')
-    part.write_text(json.dumps(values, indent=2) + '\n', encoding='utf-8')
-    os.replace(part, path)
+    with replacing(path) as part:
+        part.write_text(json.dumps(values, indent=2) + '\n', encoding='utf-8')
 
 
 def _config_values(config: Config) -> Any:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from internutopia.recording.episode_file import ACTIONS, OBSERVATIONS, PIXELS, SUFFIX, RecordedEpisode
 from internutopia.recording.leaves import Leaves, is_picture
 from internutopia.recording.step_buffer import Block, Rows, StateTrack
-from internutopia.recording.streams import CODEC, PART, FrameStream, RawStream, VideoStream
+from internutopia.recording.streams import CODEC, FrameStream, RawStream, VideoStream
 from internutopia.util.log import warn_once
+from internutopia.util.replacing import replacing
 
 # columns of blocks
 REWARD, FRAME, ACTION = 'reward', 'frame', 'action'
@@ -219,13 +220,7 @@ _ENCODER = json.JSONEncoder(default=_as_list)
 
 def _write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a file atomically."""
-    part = path.with_name(path.name + PART)
-    try:
-        with open(part, 'wb') as file:
-            np.savez(file, **dict(arrays))  # pyright: ignore[reportArgumentType]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with replacing(path) as part, open(part, 'wb') as file:
+        np.savez(file, **dict(arrays))  # pyright: ignore[reportArgumentType]
+        file.flush()
+        os.fsync(file.fileno())

@@ -199,6 +199,10 @@ class CommandManager:
             values = arrays.asarray(function(self._state, selection.ids), 'float32')
             if isinstance(wait, tuple):
                 wait = self._state.rng.uniform(*wait, len(selection.ids))
+        if cfg.resample_grid is not None:
+            period, offset = cfg.resample_grid
+            now = selection.take(self._state.steps) * self._state.step_dt - offset
+            wait = self._state.xp.ceil((now + wait) / period) * period - now
         if values.ndim != 2 or len(values) != len(selection.ids):
             raise ValueError(
                 f'command term {cfg.term!r} must return ({len(selection.ids)}, k) for {len(selection.ids)} envs, '

@@ -26,6 +26,7 @@ from internutopia.config.yaml_file import portable, read_mapping
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.recurrent import OnnxRecurrent, ScriptNetwork, State, in_blocks
 from internutopia.util.imports import install_hint
+from internutopia.util.replacing import replacing
 
 if TYPE_CHECKING:
     import torch
@@ -271,15 +272,14 @@ def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata | Task
     file = Path(path)
     if file.suffix not in LOADERS:
         raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
-    draft = file.with_suffix('.part')
-    if file.suffix == '.onnx':
-        _write_onnx(file, metadata, draft)
-    else:
-        import torch
+    with replacing(file) as part:
+        if file.suffix == '.onnx':
+            _write_onnx(file, metadata, part)
+        else:
+            import torch
 
-        extra = {f'{METADATA_KEY}.json': metadata.model_dump_json()}
-        torch.jit.save(torch.jit.load(file, map_location='cpu'), draft, _extra_files=extra)
-    os.replace(draft, file)
+            extra = {f'{METADATA_KEY}.json': metadata.model_dump_json()}
+            torch.jit.save(torch.jit.load(file, map_location='cpu'), part, _extra_files=extra)
 
 
 def _write_onnx(file: Path, metadata: PolicyMetadata | TaskPolicyMetadata, draft: Path) -> None:

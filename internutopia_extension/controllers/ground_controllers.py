@@ -31,10 +31,9 @@ THRESHOLD = 0.02  # [m or rad]
 _TURNING_SPEED = 3.0  # [rad/s], on the spot
 _IN_PLANE = (1.0, 1.0, 0.0)
 _RELEASE = 2.0  # times the threshold, from where on a goal that was reached is not any more
-_STRAYED, _BACK = 0.6, 0.3  # times the threshold, from where on a robot goes back to its goal, and until where
+_STRAYED, _BACK = 1.6, 0.8  # times the threshold, from where on a robot goes back to its goal, and until where
 _NEAR = 0.6  # [m], within which a robot goes back to a goal that it has reached, without a turn
 _BRAKING = 0.3  # [m/s²], with which one that walks comes to a goal
-_STOPPING = 0.4  # [s], that one goes on as before after a command to stand
 _RETURN_RATE = 1.0  # [1/s], speed of going back, per distance
 _RETURN_SPEEDS = 0.12, 0.4  # [m/s], slowest and fastest; policies take less than 0.1 for a command to stand
 _TURN_SPEED = 0.12  # [rad/s], slowest of turning back
@@ -95,7 +94,7 @@ class MoveToPointBySpeedController(BoxActionController):
     Action: `[goal]`, a point `(3,)` [m] in the env frame whose z does not count. With heading error a, planar
     distance d and threshold t: rotation is `rotation_speed * clip(a, -1, 1)`; forward is
     `forward_speed * (1 - 2|a|/pi)^3 * min(d/2t, 1)^3`, and 0 beyond a quarter turn; both are 0 once d < t. A robot that
-    can walk sideways brakes at 0.3 m/s², and then stays: straight back to the goal from 0.6 t on, without a turn.
+    can walk sideways brakes at 0.3 m/s², and then stays: straight back to the goal from 1.6 t on, without a turn.
 
     Observation: `finished`, whether d < t, or of such a robot, the goal was reached and d < 2t still; False before the
     first action.
@@ -172,14 +171,11 @@ class MoveToPointBySpeedController(BoxActionController):
             there = distance < threshold
             speeds = {'forward_speed': xp.where(there, 0.0, ahead), 'rotation_speed': xp.where(there, 0.0, turn)}
             return self.forward_to(0, env_ids, **speeds)
-        way = (goal - start_position)[..., :2]
-        approach = (way * self.robot.articulation.get_linear_velocity()[env_ids][..., :2]).sum(axis=-1)
-        arrives = distance * distance < _STOPPING * approach  # distance < stopping time * speed towards the goal
-        holds = reached | arrives | (self.holds[env_ids] & same & (distance < _NEAR))
+        holds = reached | (self.holds[env_ids] & same & (distance < _NEAR))
         strayed = holds & strays(self.strayed[env_ids], distance, threshold)
         self.reached[env_ids], self.holds[env_ids], self.strayed[env_ids] = reached, holds, strayed
-        back = speeds_to(way, yaw_of(as_array(start_orientation)))
-        back = xp.where((strayed & ~arrives)[..., None], back, 0.0)
+        back = speeds_to((goal - start_position)[..., :2], yaw_of(as_array(start_orientation)))
+        back = xp.where(strayed[..., None], back, 0.0)
         return self.forward_to(
             0,
             env_ids,
@@ -202,7 +198,7 @@ class RotateController(BoxActionController):
     Action: `[goal]`, a quaternion `(4,)` of any length but zero; only its yaw counts. With yaw error e and threshold t,
     rotation is `rotation_speed * clip(e, -1, 1)`, and 0 once |e| < t. In one array `(1, 4)`, as the array API sends it,
     a quaternion of length zero (shorter than 1e-15) means no goal: the robot does not turn. In a list it is refused.
-    A robot that can walk sideways turns on the spot: it goes back to where it got the goal, and turns back from 0.6 t.
+    A robot that can walk sideways turns on the spot: it goes back to where it got the goal, and turns back from 1.6 t.
 
     Observation: `finished`, whether |e| < t, or of such a robot, the goal was reached and |e| < 2t still; False before
     the first action.

@@ -28,7 +28,7 @@ from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.recurrent import State
 from internutopia.rl.registration import list_tasks
 from internutopia.rl.state import RobotState
-from internutopia.rl.terms.gait import STANDING
+from internutopia.rl.terms.gait import MID_STRIDE, STANDING
 from internutopia.rl.terms.observations import phase
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
@@ -45,8 +45,10 @@ _FASTEST_TURN = 0.4  # [rad/s], with which it turns back
 _TURNING = 0.05  # [rad/s], from where on a command means to turn
 _LOST = 0.5  # [rad], from the heading, of a robot that was turned by something: it holds that heading then
 _SETTLES = 1.0  # [s], after a command to stand, before a robot holds the spot that it stands on
-_SPOT = 0.05  # [m, rad]: a robot that is further than 0.6 times this from its spot goes back
+_SPOT = 0.05  # [m, rad]: a robot that is further than 1.6 times this from its spot goes back
 _PUSHED = 0.5  # [m], from the spot, of a robot that was carried away: it holds the place where it is then
+_END = MID_STRIDE, 0.7  # of a stride (half a gait period), from where until where a walk may end
+_SLOWEST = 0.12  # [m/s, m/s, rad/s], until it ends
 _SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
@@ -65,10 +67,13 @@ class MoveBySpeedController(PlanarSpeedController):
 
     With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
     began: the policy is commanded to turn back by 1.5 times the error per second. With `config.hold_position` one that
-    is commanded to stand keeps the spot and the heading that it has after 1 s: once it is 3 cm or 0.03 rad away, the
-    policy is commanded to walk and turn back. Policies that stand still by themselves (observation `gait_phase`) are
-    left alone; their clock runs for a gait period after a command to stand: if it stopped in the middle of a stride,
-    they would fall.
+    is commanded to stand keeps the spot and the heading that it has after 1 s: once it is 8 cm or 0.08 rad away, the
+    policy is commanded to walk and turn back.
+
+    A gait's clock (observation `gait_phase`) that stops while a robot stands runs for a gait period after a command to
+    stand: if it stopped in the middle of a stride, quadrupeds would fall. With one that does not stop, bipeds walk in
+    whole strides: a walk begins in the middle of one, and after a command to stand it goes on slowly to the middle of
+    the next. At other times a first step would tip them to the side, and they would end up to 0.3 m away.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 
@@ -128,11 +133,11 @@ class MoveBySpeedController(PlanarSpeedController):
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
         self._holds_heading = config.hold_heading
         self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
-        # policies that get a stand command stand still: to be sent back by some cm would make them walk
-        clocks = [term for term in metadata.observations if term.term == 'gait_phase']
-        self._holds_position = config.hold_position and not clocks
-        self._clock = next((term for term in clocks if term.params.get('stops', True)), None)
+        self._clock = next((term for term in metadata.observations if term.term == 'gait_phase'), None)
+        self._clock_stops = self._clock is not None and self._clock.params.get('stops', True)
+        self._holds_position = config.hold_position
         self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
+        self._policy_stood = arrays.zeros(world.env_num)  # the same of its policy, which may be commanded to go back
         self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
         self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them
         actions = self._check_actions()
@@ -169,9 +174,11 @@ class MoveBySpeedController(PlanarSpeedController):
         rows = self._rows(env_ids)
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
+        self._robot_state.commands[self.policy.metadata.command][rows] = 0.0
         self._due[rows] = -np.inf
         self._heading[rows] = np.nan
-        self._stood[rows] = 0.0 if self._clock is None else np.inf  # it does not walk
+        self._stood[rows] = 0.0
+        self._policy_stood[rows] = np.inf  # it does not walk
         self._strayed[rows] = False
         for state, initial in zip(self._recurrent, self._initial, strict=True):
             state[rows] = initial
@@ -253,9 +260,11 @@ class MoveBySpeedController(PlanarSpeedController):
             clamped = self._with_heading(selection, clamped, on_time)
         if self._holds_position:
             clamped = self._with_position(selection, clamped, on_time)
+        if self._clock is not None and not self._clock_stops:
+            clamped = self._in_whole_strides(self._clock, selection, clamped, on_time)
         selection.put(state.commands[metadata.command], clamped)
         observations = selection.take(self._observations.compute())
-        if self._clock is not None:
+        if self._clock is not None and self._clock_stops:
             observations = self._with_last_stride(self._clock, selection, clamped, observations)
         actions, after = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
         for rows, state_rows in zip(self._recurrent, after, strict=True):
@@ -276,8 +285,8 @@ class MoveBySpeedController(PlanarSpeedController):
     def _with_last_stride(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, inputs: Any) -> Any:
         """Return observations `(m, dim)` whose clock continues until a gait period is over after a command to stand."""
         state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
-        stood = xp.where(length(command) < STANDING, selection.take(self._stood) + metadata.step_dt, 0.0)
-        selection.put(self._stood, stood)
+        stood = xp.where(length(command) < STANDING, selection.take(self._policy_stood) + metadata.step_dt, 0.0)
+        selection.put(self._policy_stood, stood)
         period, place = clock.params['period'], metadata.observations.index(clock)
         end = sum(self._observations.sizes[: place + 1])
         now = selection.take(phase(state, period, clock.params.get('alternating', True)))
@@ -285,6 +294,24 @@ class MoveBySpeedController(PlanarSpeedController):
         scaled = xp.astype(now * state.arrays.asarray(clock.scale), inputs.dtype)
         stride = xp.where(goes_on[:, None], scaled, inputs[:, end - 2 : end])
         return xp.concat([inputs[:, : end - 2], stride, inputs[:, end:]], axis=-1)
+
+    def _in_whole_strides(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+        """Return commands `(m, 3)` for walks that begin and end in the middle of a stride; their clock starts there.
+
+        The foot that is on the side of a sidestep goes first.
+        """
+        state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
+        last, steps = selection.take(state.commands[metadata.command]), selection.take(state.steps)
+        walked, walks = (length(last) >= STANDING) & on_time, length(command) >= STANDING
+        strides = 0.5 * clock.params['period'] / metadata.step_dt  # in steps of the policy
+        first = xp.astype((MID_STRIDE + (command[:, 1] > 0.0)) * strides, steps.dtype)
+        steps = xp.where(walks & ~walked, first, steps)
+        selection.put(state.steps, steps)
+        progress = steps / strides
+        progress = progress - xp.floor(progress)
+        goes_on = walked & ~walks & ((progress < _END[0]) | (progress > _END[1]))
+        slow = last * (_SLOWEST / length(last).clip(min=_SLOWEST))[:, None]
+        return xp.where(goes_on[:, None], slow, command)
 
     def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
         """Return commands `(m, 3)` that also turn back to the heading that is held."""
@@ -349,6 +376,7 @@ class MoveBySpeedController(PlanarSpeedController):
             self._due,
             self._heading,
             self._stood,
+            self._policy_stood,
             self._spot,
             self._strayed,
             state.steps,

@@ -20,6 +20,7 @@ from internutopia.config.learning import (
     TermCfg,
     TerminationTermCfg,
 )
+from internutopia.rl.terms.gait import MID_STRIDE
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util import did_you_mean
 from internutopia_extension.configs.controllers import JointControllerCfg
@@ -45,7 +46,7 @@ FINE_SCAN = {  # m, where a policy does: along the way as near as it must step
 }
 # A robot that stands where it is commanded to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
-RESAMPLE_TIME = 0.5, 8.0  # s: short ones as well, so that robots learn to start and stop with small steps
+RESAMPLE_TIME = 0.5, 5.0  # s: short ones as well, so that robots learn to start and stop with small steps
 STRAIGHT = 0.25  # probability that an episode begins on straight legs, for robots that can
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
@@ -69,10 +70,9 @@ def config(
     (`Walker.arms`). The observation is the base's angular velocity (scaled by 0.25), the direction of gravity in its
     frame, the command (forward, lateral [m/s], yaw rate [rad/s]), positions relative to home of all joints that it
     drives and of those that are held in some pose (`Walker.held`), velocities of the former (scaled by 0.05), the last
-    action, and the clock of the gait (cosine, sine; while the command is to stand zeros, or for bipeds on flat ground
-    a third number that is 1 then, on rough ground neither). A critic also sees the base's velocity and height and the
-    feet's contacts. An episode ends when the base is lower than 0.6 of its height at home or leans by more than
-    0.9 rad.
+    action, and the clock of the gait (cosine, sine; while the command is to stand zeros, or for bipeds a third number
+    that is 1 then). A critic also sees the base's velocity and height and the feet's contacts. An episode ends when the
+    base is lower than 0.6 of its height at home or leans by more than 0.9 rad.
 
     Args:
         num_envs: number of envs.
@@ -133,7 +133,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
         'forward': robot.forward,
         'lateral': robot.lateral,
         'yaw_rate': robot.yaw_rate,
-        'standing': 0.25,
+        'standing': 0.3,
         'turning': 0.15,
         'by_level': curriculum,
     }
@@ -148,7 +148,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             ObservationTermCfg(term='joint_positions', params=seen | {'relative': True}, noise=0.01 * randomize),
             ObservationTermCfg(term='joint_velocities', params=joints, scale=0.05, noise=0.5 * randomize),
             ObservationTermCfg(term='last_action'),
-            _clock(robot, rough),
+            _clock(robot),
             *([_sight(robot, randomize)] if rough and robot.sole_ends else []),
         ],
         critic_observations=[
@@ -163,7 +163,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
-        commands={COMMAND: CommandTermCfg(term='velocity', params=params, resample_time=RESAMPLE_TIME)},
+        commands={COMMAND: _command(robot, params)},
         randomizations=[
             *([_patch(robot, curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),
@@ -172,10 +172,15 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
     )
 
 
-def _clock(robot: Walker, rough: bool) -> ObservationTermCfg:
+def _command(robot: Walker, params: dict[str, Any]) -> CommandTermCfg:
+    """Return the velocity command; bipeds start and stop in the middle of a stride, as `move_by_speed` lets them."""
+    stride = robot.period / 2
+    grid = (stride, MID_STRIDE * stride) if robot.knees else None
+    return CommandTermCfg(term='velocity', params=params, resample_time=RESAMPLE_TIME, resample_grid=grid)
+
+
+def _clock(robot: Walker) -> ObservationTermCfg:
     """Return the clock of the gait."""
-    if robot.knees and rough:  # they begin with policies for flat ground that have this one
-        return ObservationTermCfg(term='phase', params={'period': robot.period})
     runs_on = {'stops': False} if robot.knees else {}
     return ObservationTermCfg(term='gait_phase', params={'name': COMMAND, 'period': robot.period, **runs_on})
 
@@ -244,6 +249,8 @@ def _rewards(robot: Walker, rough: bool, curriculum: bool) -> list[RewardTermCfg
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
         terms.append(RewardTermCfg(term='standing', params={'name': COMMAND}, weight=4.0))
         terms.append(RewardTermCfg(term='standing_drift_cost', params={'name': COMMAND}, weight=-2.0))
+        path = {'name': COMMAND, 'horizon': 2.0, 'limit': 0.5}
+        terms.append(RewardTermCfg(term='path_error_cost', params=path, weight=-4.0))
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms

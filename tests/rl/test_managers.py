@@ -177,6 +177,21 @@ def test_the_time_to_the_next_command_is_sampled_from_a_range(make_learner: Make
     assert not np.array_equal(np.diff(seen[:, 0]) != 0, np.diff(seen[:, 1]) != 0)
 
 
+def test_commands_change_at_the_times_of_a_grid(make_learner: MakeLearner) -> None:
+    command = {
+        'term': 'uniform',
+        'params': {'low': [0.0], 'high': [1.0]},
+        'resample_time': [1 * DT, 11 * DT],
+        'resample_grid': [4 * DT, 1 * DT],
+    }
+    seen = run(make_learner(commands={'x': command}, observations=[{'term': 'command', 'params': {'name': 'x'}}]), 200)
+    steps = [np.flatnonzero(np.diff(each)) + 1 for each in seen[..., 0].T]  # with a new command, numbered from 0
+    assert {int(step) % 4 for each in steps for step in each} == {1}
+    assert {4, 8, 12} >= set(np.diff(steps[0]).tolist()) >= {4, 8}
+    with pytest.raises(ValueError, match='resample_grid .* needs `resample_time`'):
+        make_learner(commands={'x': {**command, 'resample_time': None}})
+
+
 def test_a_step_is_judged_by_the_command_that_was_seen_before_it(make_learner: MakeLearner) -> None:
     envs = make_learner(
         commands={'x': {'term': 'uniform', 'params': {'low': [0.0], 'high': [1.0]}, 'resample_time': DT}},

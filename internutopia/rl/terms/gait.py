@@ -24,6 +24,7 @@ from internutopia.util.rotations import length, quat_rotate, squared_length, yaw
 
 Stance = Annotated[FiniteFloat, Field(ge=0, lt=1)]
 STANDING = 0.1  # length of a command (m/s, m/s, rad/s) below which it means standing
+MID_STRIDE = 0.4  # of a stride: a biped that starts to walk there takes half a step first, and does not tip to the side
 
 
 def _mirror_gait_phase(

@@ -20,24 +20,27 @@ from internutopia.util.arrays import to_host
 
 
 class BoundedPPO(PPO):
-    """PPO whose adaptive learning rate stays within `BOUNDS`.
+    """PPO whose adaptive learning rate stays within `BOUNDS` times `share`.
 
     Left alone it can fall so low in the first updates, while the policy changes quickly, that a humanoid never learns
     more than to stand.
     """
 
     BOUNDS = (1e-4, 1e-3)
+    share = 1.0
 
     @property
     @override
     def learning_rate(self) -> float:
         """Learning rate of the next step of the optimizer."""
-        return self._learning_rate
+        if self.schedule != 'adaptive':
+            return self._learning_rate
+        low, high = self.BOUNDS
+        return min(max(self._learning_rate, low * self.share), high * self.share)
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        low, high = self.BOUNDS
-        self._learning_rate = min(max(value, low), high) if self.schedule == 'adaptive' else value
+        self._learning_rate = value
 
 
 class MirroredSamples(Symmetry):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from internutopia.config.base import BaseCfg, Count, Seed
 from internutopia.rl.training.settings import TrainingCfg
 from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
 from internutopia.util.imports import install_hint
+from internutopia.util.replacing import replacing
 
 RUN, PROGRESS, LOCK = 'run.json', 'progress.csv', '.lock'
 _LONGEST_LINE = 1000  # characters, of the log; longer is what a crash of the machine may leave
@@ -99,9 +99,8 @@ def read_run(folder: Path) -> RunRecord:
 def write_run(folder: Path, record: RunRecord) -> None:
     """Make the folder, and write the record of the run."""
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f'{RUN}.part'
-    draft.write_text(record.model_dump_json(indent=2) + '\n')
-    os.replace(draft, folder / RUN)
+    with replacing(folder / RUN) as part:
+        part.write_text(record.model_dump_json(indent=2) + '\n')
 
 
 @contextlib.contextmanager
@@ -170,10 +169,8 @@ def append_progress(folder: Path, progress: Progress) -> None:
 def cut_progress(folder: Path, updates: int) -> list[Progress]:
     """Remove the lines after that many updates, which are made again. Returns the lines that are left."""
     kept = [line for line in read_progress(folder) if line.iteration <= updates]
-    draft = folder / f'{PROGRESS}.part'
-    with draft.open('w', newline='') as file:
+    with replacing(folder / PROGRESS) as part, part.open('w', newline='') as file:
         _write_rows(file, kept, header=True)
-    os.replace(draft, folder / PROGRESS)
     return kept
 
 

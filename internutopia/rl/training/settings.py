@@ -45,7 +45,8 @@ class TrainingCfg(BaseCfg):
     entropy: NonNegativeFloat = 0.003
     """Weight of the entropy bonus."""
     explore: Share = 0.6
-    """Share of the updates with the entropy bonus; later ones refine the policy."""
+    """Share of the updates with the entropy bonus; later ones refine the policy, by smaller and smaller steps
+    if there is a `desired_kl`."""
     mirror_samples: bool = False
     """True to learn from every sample a second time, left and right swapped: for symmetric robots and tasks."""
     start_from: PathStr | None = None

@@ -30,7 +30,9 @@ from internutopia.rl.training.ppo import MirroredSamples
 from internutopia.rl.training.rsl_rl import MLPModel, OnPolicyRunner
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.util.replacing import replacing
 
+_LAST_SHARE = 0.1  # of the learning rate's bounds, after the last update
 _RECENT = 100
 """Number of ended episodes that means are over."""
 
@@ -85,13 +87,10 @@ class Runner(OnPolicyRunner):
 
         OSError if it cannot be written; nothing of it is left then.
         """
-        draft = f'{path}.part'
         try:
-            super().save(draft, {**(infos or {}), 'level': float(self._core.state.levels.mean())})
-            os.replace(draft, path)
+            with replacing(Path(path)) as part:
+                super().save(os.fspath(part), {**(infos or {}), 'level': float(self._core.state.levels.mean())})
         except (OSError, RuntimeError) as error:  # PyTorch does not report a full disk
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
             raise OSError(f'checkpoint {path} cannot be written (disk full?): {error}') from error
 
     @override
@@ -189,8 +188,11 @@ class Runner(OnPolicyRunner):
 
     def _begin_update(self, iterations: int) -> None:
         self.alg.actor.requires_grad_(self.updates >= self._settings.critic_first)
-        exploring = self.updates < self._settings.explore * iterations
-        self.alg.entropy_coef = self._settings.entropy if exploring else 0.0
+        settings, done = self._settings, self.updates / iterations
+        exploring = done < settings.explore
+        self.alg.entropy_coef = settings.entropy if exploring else 0.0
+        left = 1.0 if exploring else (1.0 - done) / max(1.0 - settings.explore, 1e-9)
+        self.alg.share = max(left, _LAST_SHARE)
 
 
 def _last(progress: Sequence[Progress]) -> Progress:

@@ -30,8 +30,8 @@ class MoveBySpeedControllerCfg(ControllerCfg):
     hold_heading: bool = False
     """True if a closed loop holds the heading while the robot is commanded to walk without turning."""
     hold_position: bool = False
-    """True if the robot returns to its position and heading when it drifts while it is commanded to stand, if its
-    policy marches in place."""
+    """True if the robot returns to its position and heading when it drifts, or is pushed, while it is commanded to
+    stand."""
 
     @model_validator(mode='after')
     def _check_policy(self) -> Self:

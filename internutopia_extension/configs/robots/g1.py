@@ -10,10 +10,7 @@ move_by_speed_cfg = G1MoveBySpeedControllerCfg(
     name='move_by_speed',
     joint_names=G1_SIM,
     policy_weights_path=gm.ASSET_PATH + '/robots/g1/policy/move_by_speed/g1_15000.onnx',
-    policies={
-        'upright': gm.ASSET_PATH + '/robots/g1/move_by_speed_upright.onnx',
-        'rough': gm.ASSET_PATH + '/robots/g1/move_by_speed_rough.onnx',
-    },
+    policies={'rough': gm.ASSET_PATH + '/robots/g1/move_by_speed_rough.onnx'},
 )
 
 move_to_point_cfg, move_along_path_cfg, rotate_cfg, move_by_discrete_cfg, move_by_flash_cfg = ground_moves(

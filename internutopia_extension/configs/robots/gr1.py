@@ -18,7 +18,6 @@ move_by_speed_cfg = GR1MoveBySpeedControllerCfg(
     name='move_by_speed',
     joint_names=GR1_54,
     policy_weights_path=gm.ASSET_PATH + '/robots/gr1/policy/move_by_speed/gr1_policy.onnx',
-    policies={'upright': gm.ASSET_PATH + '/robots/gr1/move_by_speed_upright.onnx'},
 )
 
 move_to_point_cfg, move_along_path_cfg, rotate_cfg, move_by_discrete_cfg, move_by_flash_cfg = ground_moves(

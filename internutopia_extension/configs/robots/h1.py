@@ -18,10 +18,7 @@ move_by_speed_cfg = H1MoveBySpeedControllerCfg(
     name='move_by_speed',
     joint_names=H1_19,
     policy_weights_path=gm.ASSET_PATH + '/robots/h1/policy/move_by_speed/h1_loco_model_20000.pt',
-    policies={
-        'upright': gm.ASSET_PATH + '/robots/h1/move_by_speed_upright.onnx',
-        'rough': gm.ASSET_PATH + '/robots/h1/move_by_speed_rough.onnx',
-    },
+    policies={'rough': gm.ASSET_PATH + '/robots/h1/move_by_speed_rough.onnx'},
 )
 
 move_to_point_cfg, move_along_path_cfg, rotate_cfg, move_by_discrete_cfg, move_by_flash_cfg = ground_moves(

@@ -13,10 +13,7 @@ from internutopia_extension.configs.robots import h1
 joint_controller = h1.joint_controller.update()
 move_by_speed_cfg = h1.move_by_speed_cfg.update(
     policy_weights_path=gm.ASSET_PATH + '/robots/h1_with_hand/move_by_speed.onnx',
-    policies={
-        'upright': gm.ASSET_PATH + '/robots/h1_with_hand/move_by_speed_upright.onnx',
-        'h1': h1.move_by_speed_cfg.policy_weights_path,
-    },
+    policies={'h1': h1.move_by_speed_cfg.policy_weights_path},
 )
 
 move_to_point_cfg, move_along_path_cfg, rotate_cfg, move_by_discrete_cfg, move_by_flash_cfg = ground_moves(

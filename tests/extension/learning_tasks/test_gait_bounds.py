@@ -18,10 +18,8 @@ import_extensions()
 
 
 def policy(name: str) -> Path:
-    """The policy of a robot, or its policy `upright`."""
-    robot = name.removesuffix('_upright')
-    file = WALKERS[name].policy if name == robot else f'robots/{robot}/move_by_speed_upright.onnx'
-    return resolve(file or '', ('.onnx',))
+    """The policy of a robot for flat ground."""
+    return resolve(WALKERS[name].policy or '', ('.onnx',))
 
 
 @pytest.mark.nightly
@@ -29,7 +27,7 @@ def policy(name: str) -> Path:
 def test_gaits_are_within_their_bounds(name: str) -> None:
     trained = load_trained(policy(name))
     bounds = BOUNDS[name]
-    assert bounds_of(trained.task.arguments) == BOUNDS[name.removesuffix('_upright')] and set(bounds) <= set(FIGURES)
+    assert bounds_of(trained.task.arguments) == bounds and set(bounds) <= set(FIGURES)
     assert exceeded(gait_report(trained.act, trained.config(4, 0, threads=1)), bounds) == []
 
 

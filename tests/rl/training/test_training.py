@@ -1,5 +1,6 @@
 """Training runs: what they leave in their folder, going on after a kill, policy files, and evaluation."""
 
+import itertools
 import json
 import os
 import signal
@@ -53,6 +54,19 @@ def test_entropy_is_rewarded_in_the_first_share_of_the_updates(tmp_path):
 
     never, half, always = map(final_std, (0.0, 0.5, 1.0))
     assert never < half < always  # the momentum of the optimizer lasts for some updates
+
+
+@pytest.mark.slow
+def test_updates_get_smaller_after_the_share_that_explores(tmp_path):
+    def moves(share: float) -> list[float]:
+        settings = {'iterations': 20, 'entropy': 0.0, 'explore': share, 'desired_kl': 0.02, 'save_every': 1}
+        run = train_toy(tmp_path / str(share), settings=settings).folder
+        weights = [read_checkpoint(run / f'model_{k}.pt', 'cpu')['actor_state_dict']['mlp.0.weight'] for k in range(20)]
+        return [float((after - before).norm()) for before, after in itertools.pairwise(weights)]
+
+    half, always = moves(0.5), moves(1.0)
+    assert half[:10] == always[:10]
+    assert sum(half[-3:]) < 0.4 * sum(always[-3:])
 
 
 @pytest.mark.slow
