@@ -46,7 +46,9 @@ FINE_SCAN = {  # m, where a policy does: along the way as near as it must step
 }
 # A robot that stands where it is commanded to walk gets 0.14 on average at level 0, one that is off by 0.2 m/s 0.85
 PERFORMANCE = {'reward': 'track_linear_velocity', 'duration': 10.0, 'high': 0.65, 'low': 0.45, 'step': 0.2}
-RESAMPLE_TIME = 0.5, 5.0  # s: short ones as well, so that robots learn to start and stop with small steps
+RESAMPLE_TIME = 0.5, 8.0  # s: short ones as well, so that robots learn to start and stop with small steps
+REFINED_RESAMPLE_TIME = 0.5, 5.0  # s
+REFINING_UPDATES = 500
 STRAIGHT = 0.25  # probability that an episode begins on straight legs, for robots that can
 PHYSICS_DT, SUBSTEPS = 1 / 240, 5  # 48 control steps per second
 
@@ -62,6 +64,7 @@ def config(
     push_speed: float | None = None,
     randomize: bool = True,
     curriculum: bool = True,
+    refine: bool = False,
     threads: int | None = None,
 ) -> Config:
     """Return envs with one legged robot each, at 48 steps per second.
@@ -87,14 +90,18 @@ def config(
             0.6, and 0.3 on rough ground.
         randomize: whether start, gains, friction, pushes and sensors are random.
         curriculum: whether envs begin with walking ahead and without pushes, and get the rest after a few episodes.
+        refine: whether a biped that walks on flat ground learns to start, stop and stand precisely: where it should be
+            after its commands counts, too, and these change in the middle of strides, as in `move_by_speed`.
         threads: threads of the physics engine; None means one per core.
 
     Raises:
-        ValueError: there is no robot or terrain of that name.
+        ValueError: there is no robot or terrain of that name, or none to `refine`.
     """
     walker = look_up_walker(robot)
     if terrain not in SCENES:
         raise ValueError(f'there is no terrain {terrain!r}; {did_you_mean(terrain, SCENES)}')
+    if refine and (terrain != 'flat' or not walker.knees):
+        raise ValueError('refine is for bipeds on flat ground')
     legs = JointControllerCfg(name='legs', joint_names=list(walker.joints), mimic=dict(walker.arms))
     body = walker.standing(legs)
     if walker.learns_as is not None:
@@ -105,18 +112,21 @@ def config(
     task = SingleInferenceTaskCfg(
         scene_asset_path=scene or SCENES[terrain],
         robots=[body],
-        learning=_learning(walker, rough, push_speed, randomize, curriculum),
+        learning=_learning(walker, rough, push_speed, randomize, curriculum, refine),
         max_episode_steps=max_episode_steps,
     )
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
 
 
-def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) -> TrainingCfg:
-    """Return training settings, for any other options: rough ground starts from a policy for flat ground."""
+def training(robot: str | Walker = 'h1', terrain: str = 'flat', refine: bool = False, **options: Any) -> TrainingCfg:
+    """Return training settings, for any other options: rough ground, and `refine`, start from a policy that walks."""
     walker = look_up_walker(robot)
     settings = TrainingCfg(iterations=walker.updates)
     if walker.symmetric:  # twice the samples show the way for twice as far
         settings = settings.update(mirror_samples=True, desired_kl=0.02)
+    if refine and walker.policy is not None:
+        start = {'start_from': walker.policy, 'critic_first': 20, 'init_std': 0.3}
+        return settings.update(iterations=REFINING_UPDATES, explore=0.5, entropy=walker.entropy, **start)
     if terrain != 'rough' or walker.policy is None:
         return settings.update(entropy=walker.entropy)
     # explore to the end: a precise policy goes faster, and lifts its feet less, than ground that it has not seen allows
@@ -125,7 +135,9 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', **options: Any) 
     )
 
 
-def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool) -> LearningCfg:
+def _learning(
+    robot: Walker, rough: bool, push_speed: float, randomize: bool, curriculum: bool, refine: bool
+) -> LearningCfg:
     joints = {'joints': list(robot.joints)}
     seen = {'joints': [*robot.joints, *robot.held]}  # where the arms are shifts the balance
     scan = FINE_SCAN if robot.sole_ends else SCAN
@@ -133,7 +145,7 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
         'forward': robot.forward,
         'lateral': robot.lateral,
         'yaw_rate': robot.yaw_rate,
-        'standing': 0.3,
+        'standing': 0.3 if refine else 0.25,
         'turning': 0.15,
         'by_level': curriculum,
     }
@@ -158,12 +170,12 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
             *([ObservationTermCfg(term='height_scan', params=scan)] if rough else []),
         ],
         elevation=ElevationCfg(x=(-0.5 * PATCH, 4.5 * PATCH), y=(-1.5 * PATCH, 1.5 * PATCH)) if rough else None,
-        rewards=_rewards(robot, rough, curriculum),
+        rewards=_rewards(robot, rough, curriculum, refine),
         terminations=[
             TerminationTermCfg(term='fallen', params={'minimum_height': 0.6 * robot.base_height}),
             TerminationTermCfg(term='tilted', params={'limit': 0.9}),
         ],
-        commands={COMMAND: _command(robot, params)},
+        commands={COMMAND: _command(robot, params, refine)},
         randomizations=[
             *([_patch(robot, curriculum)] if rough else []),
             *(_randomizations(robot, push_speed, curriculum) if randomize else []),
@@ -172,11 +184,13 @@ def _learning(robot: Walker, rough: bool, push_speed: float, randomize: bool, cu
     )
 
 
-def _command(robot: Walker, params: dict[str, Any]) -> CommandTermCfg:
-    """Return the velocity command; bipeds start and stop in the middle of a stride, as `move_by_speed` lets them."""
+def _command(robot: Walker, params: dict[str, Any], refine: bool) -> CommandTermCfg:
+    """Return the velocity command."""
+    if not refine:
+        return CommandTermCfg(term='velocity', params=params, resample_time=RESAMPLE_TIME)
     stride = robot.period / 2
-    grid = (stride, MID_STRIDE * stride) if robot.knees else None
-    return CommandTermCfg(term='velocity', params=params, resample_time=RESAMPLE_TIME, resample_grid=grid)
+    times = {'resample_time': REFINED_RESAMPLE_TIME, 'resample_grid': (stride, MID_STRIDE * stride)}
+    return CommandTermCfg(term='velocity', params=params, **times)
 
 
 def _clock(robot: Walker) -> ObservationTermCfg:
@@ -202,7 +216,7 @@ def _patch(robot: Walker, curriculum: bool) -> RandomizationTermCfg:
     return RandomizationTermCfg(term='terrain_pose', params=params)
 
 
-def _rewards(robot: Walker, rough: bool, curriculum: bool) -> list[RewardTermCfg]:
+def _rewards(robot: Walker, rough: bool, curriculum: bool, refine: bool) -> list[RewardTermCfg]:
     gait = {'name': COMMAND, 'period': robot.period, 'offsets': robot.offsets}
     # wide tolerances to the end, besides a narrow one: far off, too, there must be a gradient
     tracking = {'name': COMMAND, 'tolerance': 0.5}
@@ -249,6 +263,7 @@ def _rewards(robot: Walker, rough: bool, curriculum: bool) -> list[RewardTermCfg
         terms.append(RewardTermCfg(term='swing_bend_cost', params=bend, weight=-8.0))
         terms.append(RewardTermCfg(term='standing', params={'name': COMMAND}, weight=4.0))
         terms.append(RewardTermCfg(term='standing_drift_cost', params={'name': COMMAND}, weight=-2.0))
+    if refine:
         path = {'name': COMMAND, 'horizon': 2.0, 'limit': 0.5}
         terms.append(RewardTermCfg(term='path_error_cost', params=path, weight=-4.0))
     if robot.feet_apart is not None:

@@ -55,7 +55,7 @@ class Walker:
         symmetric: whether left and right are mirror images, so that it should move symmetrically.
         learns_as: type of robot that learns in its place, e.g. one with fewer joints.
         walking: controller that walks at commanded velocities, once it has learned to.
-        policy: file of a policy that walks on flat ground, which learning on rough ground starts from.
+        policy: file of a policy that walks on flat ground, which refining and learning on rough ground start from.
     """
 
     config: RobotCfg

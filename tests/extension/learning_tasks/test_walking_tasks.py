@@ -87,6 +87,22 @@ def test_without_curriculum_everything_comes_at_once() -> None:
     envs.close()
 
 
+def test_a_refined_biped_is_commanded_in_the_middle_of_its_strides() -> None:
+    config = velocity.config(num_envs=128, robot='h1', randomize=False, curriculum=False, refine=True, threads=1)
+    envs = made(config)
+    command, stride = envs.core.state.command('velocity'), 0.5 * WALKERS['h1'].period
+    changed: list[float] = []
+    for step in range(1, 40):  # it falls then
+        before = command.copy()
+        envs.step(np.zeros(envs.action_space.shape, np.float32))
+        time = step * envs.core.state.step_dt
+        changed += [time / stride % 1.0] * int((command != before).any(axis=1)[envs.core.state.steps == step].sum())
+    assert len(changed) > 4
+    np.testing.assert_allclose(changed, 0.4, atol=0.51 * envs.core.state.step_dt / stride)
+    start = velocity.training(robot='h1', refine=True)
+    assert (start.start_from, start.iterations, start.critic_first) == (WALKERS['h1'].policy, 500, 20)
+
+
 def test_rough_ground_is_level_where_robots_start() -> None:
     model = mujoco.MjModel.from_xml_path(str(resolve('scenes/rough.xml')))
     data = mujoco.MjData(model)
@@ -142,6 +158,9 @@ def test_wrong_names() -> None:
         velocity.config(robot='h2')
     with pytest.raises(ValueError, match="no terrain 'ruff'.*'rough'"):
         velocity.config(terrain='ruff')
+    for options in ({'robot': 'aliengo'}, {'terrain': 'rough'}):
+        with pytest.raises(ValueError, match='refine is for bipeds on flat ground'):
+            velocity.config(refine=True, **options)
     with pytest.raises(ValueError, match='obstacles=2'):
         navigation.config(robot='aliengo', obstacles=2)
 
