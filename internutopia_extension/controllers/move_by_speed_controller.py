@@ -72,7 +72,7 @@ class MoveBySpeedController(PlanarSpeedController):
 
     A gait's clock (observation `gait_phase`) that stops while a robot stands runs for a gait period after a command to
     stand: if it stopped in the middle of a stride, quadrupeds would fall. With one that does not stop, bipeds walk in
-    whole strides: a walk begins in the middle of one, and after a command to stand it goes on slowly to the middle of
+    whole strides: a walk of one that has stood for a period begins in the middle of one, and after a command to stand it goes on slowly to the middle of
     the next. At other times a first step would tip them to the side, and they would end up to 0.3 m away.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
@@ -174,7 +174,6 @@ class MoveBySpeedController(PlanarSpeedController):
         rows = self._rows(env_ids)
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
-        self._robot_state.commands[self.policy.metadata.command][rows] = 0.0
         self._due[rows] = -np.inf
         self._heading[rows] = np.nan
         self._stood[rows] = 0.0
@@ -296,21 +295,24 @@ class MoveBySpeedController(PlanarSpeedController):
         return xp.concat([inputs[:, : end - 2], stride, inputs[:, end:]], axis=-1)
 
     def _in_whole_strides(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, on_time: Any) -> Any:
-        """Return commands `(m, 3)` for walks that begin and end in the middle of a stride; their clock starts there.
+        """Return commands `(m, 3)` for walks that begin and end in the middle of a stride.
 
-        The foot that is on the side of a sidestep goes first.
+        The clock starts there, unless the robot stood for less than a period, so that it may still be moving. The foot
+        that is on the side of a sidestep goes first.
         """
         state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
-        last, steps = selection.take(state.commands[metadata.command]), selection.take(state.steps)
-        walked, walks = (length(last) >= STANDING) & on_time, length(command) >= STANDING
-        strides = 0.5 * clock.params['period'] / metadata.step_dt  # in steps of the policy
+        steps, period = selection.take(state.steps), clock.params['period']
+        stood = xp.where(on_time, selection.take(self._policy_stood), np.inf)
+        walks, strides = length(command) >= STANDING, 0.5 * period / metadata.step_dt  # in steps of the policy
         first = xp.astype((MID_STRIDE + (command[:, 1] > 0.0)) * strides, steps.dtype)
-        steps = xp.where(walks & ~walked, first, steps)
+        steps = xp.where(walks & (stood >= period), first, steps)
         selection.put(state.steps, steps)
         progress = steps / strides
         progress = progress - xp.floor(progress)
-        goes_on = walked & ~walks & ((progress < _END[0]) | (progress > _END[1]))
+        goes_on = (stood == 0.0) & ~walks & ((progress < _END[0]) | (progress > _END[1]))
+        last = selection.take(state.commands[metadata.command])
         slow = last * (_SLOWEST / length(last).clip(min=_SLOWEST))[:, None]
+        selection.put(self._policy_stood, xp.where(walks | goes_on, 0.0, stood + metadata.step_dt))
         return xp.where(goes_on[:, None], slow, command)
 
     def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:

@@ -214,17 +214,21 @@ def test_discrete_steps_are_exact(run: Run, robot: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_command_to_stand_lets_a_stride_end(run: Run) -> None:
-    """Another command each quarter of a second; half of them fall if their clock stops in the middle of a stride."""
-    envs = 8
-    env, _ = walk(run, 'aliengo', env_num=envs)
+@pytest.mark.parametrize(('robot', 'envs'), [('aliengo', 8), ('h1', 48)])
+def test_no_robot_falls_whose_command_changes_all_the_time(run: Run, robot: str, envs: int) -> None:
+    """Each quarter of a second.
+
+    Half of the quadrupeds fall if their clock stops in the middle of a stride, some of the bipeds if theirs starts anew
+    while they still move.
+    """
+    env, _ = walk(run, robot, env_num=envs)
     commands, rng = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, -1]]), np.random.default_rng(0)
     for _ in range(60):
         actions = [{'walker': {'move_by_speed': command}} for command in rng.choice(commands, envs)]
         for _ in range(RATE // 4):
             env.step(actions)
     heights = [each['walker']['position'][2] for each in env.get_observations()]
-    assert min(heights) > 0.8 * WALKERS['aliengo'].root_height
+    assert min(heights) > 0.8 * WALKERS[robot].root_height
 
 
 @pytest.mark.nightly
