@@ -72,8 +72,9 @@ class MoveBySpeedController(PlanarSpeedController):
 
     A gait's clock (observation `gait_phase`) that stops while a robot stands runs for a gait period after a command to
     stand: if it stopped in the middle of a stride, quadrupeds would fall. With one that does not stop, bipeds walk in
-    whole strides: a walk of one that has stood for a period begins in the middle of one, and after a command to stand it goes on slowly to the middle of
-    the next. At other times a first step would tip them to the side, and they would end up to 0.3 m away.
+    whole strides: for a robot that has stood for a period, the clock of a walk starts in the middle of one; after a
+    command to stand it goes on slowly to the middle of the next. At other times a first step would tip it to the side,
+    and it would end up to 0.3 m away.
 
     On a device the policy computes for all envs in every step, and a mask selects those for which it counts.
 

@@ -16,6 +16,7 @@ from internutopia.config.learning import (
 )
 from internutopia.config.robot import RobotCfg
 from internutopia.core.robot.robot import BaseRobot
+from internutopia_extension.configs.joint_names import H1_19
 from internutopia_extension.configs.objects import DynamicCubeCfg
 from internutopia_extension.configs.robots.h1 import H1RobotCfg, move_by_speed_cfg
 from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
@@ -29,6 +30,8 @@ BOX, EDGE, LENGTH = 'box', 0.15, 1.8  # m
 CARRIERS = {'left_h1': 0.6, 'right_h1': -0.6}  # m, along the box and to the left of the origin
 GOAL = 'goal'
 HEIGHT = 1.3  # m, of the middle of the box that is carried
+_ARMS = 'shoulder', 'elbow'  # stay as they are at home
+_WALKING = move_by_speed_cfg.update(joint_names=[joint for joint in H1_19 if not any(part in joint for part in _ARMS)])
 
 
 @BaseRobot.register('H1CarryingRobot')
@@ -66,7 +69,7 @@ def config(
             type='H1CarryingRobot',
             prim_path=f'/{name}',
             position=(0.0, y, WALKERS['h1'].root_height),
-            controllers=[move_by_speed_cfg],
+            controllers=[_WALKING],
         )
         for name, y in CARRIERS.items()
     ]
@@ -95,7 +98,7 @@ def agents(distance: float = 4.0) -> dict[str, LearningCfg]:
         (other,) = CARRIERS.keys() - {name}
         way, place = {'link': 'pelvis', 'body': BOX}, [distance, y, 0.0]
         learners[name] = LearningCfg(
-            action=ActionCfg(controller=move_by_speed_cfg.name, repeat=REPEAT),
+            action=ActionCfg(controller=_WALKING.name, repeat=REPEAT),
             clip_actions=1.0,
             commands={GOAL: CommandTermCfg(term='position', params={'low': place, 'high': place})},
             observations=[

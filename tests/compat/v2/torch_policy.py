@@ -1,16 +1,17 @@
-"""Writer of the built-in walking policy of H1 as TorchScript, with the inputs and outputs of such files for 2.x.
+"""Writer of a walking policy of H1 as TorchScript, with the inputs and outputs of such files for 2.x.
+
+The network is that of `walking.onnx`, an earlier policy of `InternUtopia/H1-Velocity-v0` that marches in place: like
+those that clients bring, it is not told to stand, and starts to walk at any phase of its clock.
 
 492 inputs: angular velocity of the base and gravity in its frame, command, then positions (relative to the home pose),
 velocities and last actions of the 19 joints in the policy's order, 424 heights of the ground, cosine and sine of the
-gait's clock. 19 outputs: an action per joint. The built-in policy sees the legs and no ground; other joints get zeros.
+gait's clock. 19 outputs: an action per joint. It sees the legs and no ground; other joints get zeros.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-
-from internutopia.model.asset_paths import PACKAGED_ASSETS
 
 INPUTS, JOINTS, LEGS = 492, 19, 10
 _BASE = 9  # angular velocity, gravity, command
@@ -21,7 +22,7 @@ def write_walking_policy(path: Path) -> str:
     import onnx
     import torch
 
-    model = onnx.load(PACKAGED_ASSETS / 'robots/h1/move_by_speed.onnx')
+    model = onnx.load(Path(__file__).with_name('walking.onnx'))
     weights = {each.name: torch.from_numpy(onnx.numpy_helper.to_array(each).copy()) for each in model.graph.initializer}
     mean, deviation = (
         weights.pop('obs_normalizer._mean'),
