@@ -124,7 +124,7 @@ def training(robot: str | Walker = 'h1', terrain: str = 'flat', refine: bool = F
     settings = TrainingCfg(iterations=walker.updates)
     if walker.symmetric:  # twice the samples show the way for twice as far
         settings = settings.update(mirror_samples=True, desired_kl=0.02)
-    if refine and walker.policy is not None:
+    if refine:
         start = {'start_from': walker.policy, 'critic_first': 20, 'init_std': 0.3}
         return settings.update(iterations=REFINING_UPDATES, explore=0.5, entropy=walker.entropy, **start)
     if terrain != 'rough' or walker.policy is None:

@@ -26,7 +26,7 @@ from internutopia.model.asset_paths import resolve
 from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import read_checkpoint
-from internutopia.rl.training.ppo import MirroredSamples
+from internutopia.rl.training.ppo import BoundedPPO, MirroredSamples
 from internutopia.rl.training.rsl_rl import MLPModel, OnPolicyRunner
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress
 from internutopia.rl.training.settings import TrainingCfg
@@ -192,6 +192,7 @@ class Runner(OnPolicyRunner):
         exploring = done < settings.explore
         self.alg.entropy_coef = settings.entropy if exploring else 0.0
         left = 1.0 if exploring else (1.0 - done) / max(1.0 - settings.explore, 1e-9)
+        assert isinstance(self.alg, BoundedPPO)
         self.alg.share = max(left, _LAST_SHARE)
 
 

@@ -94,7 +94,7 @@ def test_a_refined_biped_is_commanded_in_the_middle_of_its_strides() -> None:
     changed: list[float] = []
     for step in range(1, 40):  # it falls then
         before = command.copy()
-        envs.step(np.zeros(envs.action_space.shape, np.float32))
+        envs.step(np.zeros((128, 10), np.float32))
         time = step * envs.core.state.step_dt
         changed += [time / stride % 1.0] * int((command != before).any(axis=1)[envs.core.state.steps == step].sum())
     assert len(changed) > 4
@@ -158,9 +158,9 @@ def test_wrong_names() -> None:
         velocity.config(robot='h2')
     with pytest.raises(ValueError, match="no terrain 'ruff'.*'rough'"):
         velocity.config(terrain='ruff')
-    for options in ({'robot': 'aliengo'}, {'terrain': 'rough'}):
+    for robot, terrain in (('aliengo', 'flat'), ('h1', 'rough')):
         with pytest.raises(ValueError, match='refine is for bipeds on flat ground'):
-            velocity.config(refine=True, **options)
+            velocity.config(robot=robot, terrain=terrain, refine=True)
     with pytest.raises(ValueError, match='obstacles=2'):
         navigation.config(robot='aliengo', obstacles=2)
 
