@@ -26,9 +26,8 @@ from internutopia.evaluation.arm_mapper import ArmForm
 from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import Arm
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
-from internutopia.recording.streams import PART
 from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
-from internutopia.util.replacing import replacing
+from internutopia.util.replacing import PART, replacing
 
 Format = Literal['lerobot', 'hdf5']
 Only = Literal['all', 'success']

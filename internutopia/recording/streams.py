@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from internutopia.util.imports import install_hint
+from internutopia.util.replacing import PART
 
 ADVICE = 'restore it from a copy; `internutopia replay FOLDER --out NEW` takes all pictures anew, from the states'
 """Advice for a file of images that is gone or damaged."""
 CODEC = 'libx264'
-PART = '.part'
 _KEY_FRAMES = '2'  # every second one, so that single frames are found fast
 _QUALITY = {'libx264': {'crf': '18', 'preset': 'veryfast', 'g': _KEY_FRAMES, 'threads': '1', 'bf': '0'}}
 _SAMPLED = 16  # pixels, between two that count for statistics
