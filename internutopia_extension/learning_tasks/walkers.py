@@ -44,7 +44,8 @@ class Walker:
             joint [kg·m², N·m·s/rad]: what gears and bearings do to a joint is not in a robot's description.
         foot_size: ranges of the shares of `length` and `width` of its feet that it has to stand on, resampled for
             every episode; empty for its own feet.
-        feet_apart: for a biped, minimum lateral distance between its feet [m].
+        feet_apart: for a biped, lateral distance between its feet below which legs come near each other [m]: they pass
+            through each other in our models, and collide in others.
         height_cost: what it costs to walk with the base too low or too high, per square of the difference [1/m²]; a
             small robot has less to lose, and crouches if it costs little.
         entropy: weight of the entropy bonus on flat ground: a robot that noise topples explores less.
@@ -171,6 +172,7 @@ WALKERS = {
         arms=_arms(_both('elbow_joint', 1.2) | _outwards('shoulder_roll_joint', 0.08)),
         stance=_both('hip_pitch_joint', -0.2) | _both('knee_joint', 0.4) | _both('ankle_joint', -0.2),
         period=0.65,
+        feet_apart=0.22,
         updates=1000,
     ),
     'aliengo': Walker(
@@ -227,6 +229,7 @@ WALKERS = {
         sole=0.0358,
         arms=_arms(_both('elbow_joint', 1.1) | _outwards('shoulder_roll_joint', 0.2)),
         period=0.6,
+        feet_apart=0.15,
         entropy=0.001,
         updates=1600,
         sole_ends=(-0.05, 0.125),  # too short to stand on the edge of a step
@@ -246,6 +249,7 @@ WALKERS = {
         sole=0.0547,
         arms=_arms({}),
         period=0.65,
+        feet_apart=0.15,
         entropy=0.001,
         updates=1700,
         # between the straight arms of the model and the bent ones of its walking controller
@@ -253,9 +257,9 @@ WALKERS = {
     ),
 }
 # On the maker's MuJoCo model (mujoco_menagerie/unitree_h1), too: every joint has an armature of 0.1 there, feet are
-# 20 cm long where ours have 30, their heels are a line, and legs collide with each other
+# 20 cm long where ours have 30, and their heels are a line
 WALKERS['h1_robust'] = replace(
-    WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}, feet_apart=0.22
+    WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}
 )
 WALKERS['g1_fixed_arms'] = replace(WALKERS['g1'], learns_as='G1FixedArmsRobot', arms={})
 WALKERS['h1_with_hand'] = replace(
@@ -264,6 +268,7 @@ WALKERS['h1_with_hand'] = replace(
     learns_as='H1FixedHandsRobot',
     walking=h1_with_hand.move_by_speed_cfg,
     policy='robots/h1_with_hand/move_by_speed.onnx',
+    arms=_arms(_both('elbow_joint', 1.2) | _outwards('shoulder_roll_joint', 0.2)),  # the hands beside the thighs
     straight_height=None,
     updates=900,
 )
