@@ -233,6 +233,8 @@ def _print(result: Evaluation, title: str) -> None:
             'joint jerk [rad/s³]': f'{gait.jerk:.0f}',
             'cost of transport': f'{gait.cost_of_transport:.2f}',
         }
+        if result.overlap is not None:
+            rows['overlap of own links'] = f'{result.overlap:.1%}'
         if gait.asymmetry is not None:
             rows['asymmetry of left and right'] = f'{gait.asymmetry:.3f}'
     if result.heading_error is not None:

@@ -1,6 +1,8 @@
 """Overlaps: links of a robot in contact only because of how its shapes were drawn, which pass through each other.
 
-These are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
+`exclude_overlaps` finds those of the robots of a scene, `LinkOverlaps` measures how far links overlap in motion.
+
+The former are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
 there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
 that defines which links collide is not changed.
 """
@@ -10,9 +12,11 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from internutopia.model.asset_paths import resolve
 from internutopia.model.compose import attach_robot, load_robot, robot_prefix
@@ -46,15 +50,63 @@ def exclude_overlaps(scene: SceneSpec, keys: Sequence[str], timestep: float) -> 
     return dataclasses.replace(scene, robots=robots)
 
 
+class LinkOverlaps:
+    """Depths by which links of a robot overlap, whether its asset lets them collide or not.
+
+    Parents and children do not count, nor do links that overlap at home: their shapes were drawn so.
+
+    Args:
+        robot: spec of the robot.
+        dof_names: its dofs, in the order of the positions that are given; others are at home.
+    """
+
+    def __init__(self, robot: RobotSpec, dof_names: Sequence[str]):
+        spec = _lone_spec(robot, timestep=0.005)
+        for exclude in list(spec.excludes):
+            spec.delete(exclude)
+        for geom in spec.geoms:
+            geom.contype = geom.conaffinity = int(bool(geom.contype or geom.conaffinity))
+        self._model = model = spec.compile()
+        self._data = mujoco.MjData(model)
+        prefix = robot_prefix(robot.name)
+        columns = {model.joint(i).name.removeprefix(prefix): model.jnt_qposadr[i] for i in range(model.njnt)}
+        for name in robot.joint_positions.keys() & columns.keys():
+            self._data.qpos[columns[name]] = robot.joint_positions[name]
+        self._columns = [columns[name] for name in dof_names]
+        bodies, depths = self._contacts()
+        self._ignored = bodies[depths > _DEPTH]
+
+    def depths(self, joint_positions: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the largest depth of an overlap at each of these positions `(n, dofs)` [rad or m], `(n,)` [m]."""
+        deepest = np.zeros(len(joint_positions))
+        for row, positions in enumerate(joint_positions):
+            self._data.qpos[self._columns] = positions
+            bodies, depths = self._contacts()
+            deepest[row] = depths[~np.isin(bodies, self._ignored)].max(initial=0.0)
+        return deepest
+
+    def _contacts(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return pairs of links that touch, as one number each, and their depths [m]."""
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_collision(self._model, self._data)
+        bodies = np.sort(self._model.geom_bodyid[self._data.contact.geom], axis=-1)
+        return bodies[:, 0] * self._model.nbody + bodies[:, 1], -self._data.contact.dist
+
+
+def _lone_spec(robot: RobotSpec, timestep: float) -> mujoco.MjSpec:
+    """Return a spec of the robot with nothing around it."""
+    robot = dataclasses.replace(robot, contact_excludes=(), contact_links=(), all_contacts=False)
+    spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
+    remove_surroundings(child, robot, in_scene=True)
+    keep_base_contacts(spec, attach_robot(spec, robot, child))
+    return spec
+
+
 class _LoneRobot:
     """A robot with nothing around it."""
 
     def __init__(self, robot: RobotSpec, timestep: float):
-        robot = dataclasses.replace(robot, contact_excludes=(), contact_links=(), all_contacts=False)
-        spec, child = mujoco.MjSpec(), load_robot(robot, timestep)
-        remove_surroundings(child, robot, in_scene=True)
-        keep_base_contacts(spec, attach_robot(spec, robot, child))
-        self._model = spec.compile()
+        self._model = _lone_spec(robot, timestep).compile()
         self._prefix, self._asset = robot_prefix(robot.name), robot.asset
         self._always = self._adjacent() | self._overlapping({})
         self._known: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()

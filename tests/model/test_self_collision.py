@@ -10,6 +10,7 @@ import pytest
 from internutopia.core.robot.robot import BaseRobot
 from internutopia.engines.mujoco.world import MujocoWorld
 from internutopia.model.compiled import CompiledScene
+from internutopia.model.overlaps import LinkOverlaps
 from internutopia.model.scene_cache import SceneCache
 from internutopia.model.spec import Drives, RobotSpec, SceneSpec
 
@@ -313,3 +314,15 @@ def test_a_robot_class_may_switch_them_when_its_env_is_ready(make_env, make_task
         obs, *_ = env.step([{'r': {'drive': [0.5, -0.5]}}] * 2)
         for each in obs:
             assert each['r']['joint_positions'] == pytest.approx([0.5, -0.5], abs=GIVES)
+
+
+@pytest.mark.parametrize('excludes', ['', '<contact><exclude body1="left" body2="right"/></contact>'])
+def test_depths_of_links_that_overlap_in_motion(tmp_path, excludes) -> None:
+    path = tmp_path / 'rail.xml'
+    path.write_text(f'<mujoco>{RAIL}{excludes}</mujoco>')
+    robot = RobotSpec(name='rail', asset=str(path), drives=DRIVES, fixed_base=True)
+    positions = np.array([[0.0, 0.0], [-0.4, 0.38], [-0.45, 0.4], [-0.4, 0.3]])
+    depths = LinkOverlaps(robot, ['right', 'left']).depths(positions)
+    np.testing.assert_allclose(depths, [0.0, 0.0, 0.05, 0.0], atol=1e-9)
+    drawn_so = RobotSpec(name='rail', asset=str(path), drives=DRIVES, fixed_base=True, joint_positions={'left': 0.9})
+    np.testing.assert_array_equal(LinkOverlaps(drawn_so, ['right', 'left']).depths(positions), 0.0)

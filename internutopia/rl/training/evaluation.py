@@ -20,7 +20,7 @@ from internutopia.config import Config
 from internutopia.config.learning import CommandTermCfg, LearningCfg
 from internutopia.config.robot import RobotCfg, SensorCfg
 from internutopia.rl.state import RobotState
-from internutopia.rl.training.gait_meter import CourseMeter, Gait, GaitMeter, Stillness
+from internutopia.rl.training.gait_meter import CourseMeter, Gait, GaitMeter, OverlapMeter, Stillness
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
 from internutopia.rl.vector_env import VectorEnv
 from internutopia.util.arrays import ArrayMaker, to_host
@@ -79,6 +79,8 @@ class Evaluation:
     """Of those that are commanded to stand, until the first push."""
     still_pushed: Stillness | None = None
     """Likewise, after pushes."""
+    overlap: float | None = None
+    """Share of the time in which links of a robot with feet overlap, whether its model lets them collide or not."""
 
     @property
     def survived(self) -> float:
@@ -136,7 +138,8 @@ def evaluate(
             pusher = _Pusher(maker, push, max(round(push_every / step_dt), 1), seed)
             gait = GaitMeter(state, period) if feet else None
             course = CourseMeter(state, command) if feet and isinstance(command, tuple) else None
-            test = _Test(name, tracker, pusher, gait, course)
+            overlap = OverlapMeter(state) if feet else None
+            test = _Test(name, tracker, pusher, gait, course, overlap)
         return _run(policy, envs, obs, steps, test, on_step)
 
 
@@ -238,7 +241,7 @@ def _run(
             metrics[name] += xp.where(running & over, arrays.asarray(info[name]), 0.0)
         if test is not None:
             test.tracker.add(state, commanded, running & ~failed)
-            for meter in (test.gait, test.course):
+            for meter in (test.gait, test.course, test.overlap):
                 if meter is not None:
                     meter.add(running & ~failed)
         running = running & ~over
@@ -254,7 +257,8 @@ def _run(
     if test is None:
         return result
     gait = None if test.gait is None else test.gait.result()
-    result = replace(result, tracking=test.tracker.result(), gait=gait)
+    overlap = None if test.overlap is None else test.overlap.result()
+    result = replace(result, tracking=test.tracker.result(), gait=gait, overlap=overlap)
     if test.course is None:
         return result
     still, still_pushed = test.course.stillness()
@@ -270,6 +274,7 @@ class _Test:
     pusher: _Pusher
     gait: GaitMeter | None
     course: CourseMeter | None
+    overlap: OverlapMeter | None
 
 
 class _Tracker:

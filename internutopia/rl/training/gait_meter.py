@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from internutopia.model.overlaps import LinkOverlaps
 from internutopia.rl.state import RobotState
 from internutopia.rl.symmetry import mirror_joints
 from internutopia.rl.terms.gait import STANDING
@@ -20,6 +21,8 @@ from internutopia.util.rotations import length, wrap_angle, yaw_of
 GRAVITY = 9.81  # m/s²
 SETTLING = 3.0  # s, after a start or a push, until a robot that is commanded to stand should
 ACTION = 0.25  # s, of a discrete action of a navigation policy
+OVERLAP_EVERY = 0.1  # s, between samples of overlaps
+OVERLAP = 1e-3  # m, depth from which links overlap rather than touch
 STEEP = math.radians(15.0)  # roll at which clients of version 2 take a robot for fallen
 _NO_PERIOD = 1.0  # s, over which lows and highs are taken where there is no gait period
 
@@ -271,3 +274,25 @@ class CourseMeter:
         figures = [Stillness(*to_host(worst).mean(axis=0).tolist()) for worst in self._worst if self._stands]
         before, after, *_ = [*figures, None, None]
         return before, after
+
+
+class OverlapMeter:
+    """Meter of links of a robot that overlap: a model may let legs pass through each other that collide in another."""
+
+    def __init__(self, state: RobotState):
+        robot = state.robot
+        self._state, self._links = state, LinkOverlaps(robot.model(robot.config), state.articulation.dof_names)
+        self._every = max(round(OVERLAP_EVERY / state.step_dt), 1)
+        self._steps = self._samples = self._overlaps = 0
+
+    def add(self, counts: Any) -> None:
+        """Add a step; `counts` bool `(n,)` selects the envs that count. Now and then the host waits for a device."""
+        self._steps += 1
+        if self._steps % self._every == 0:
+            positions = to_host(self._state.joint_positions)[to_host(counts)]
+            self._samples += len(positions)
+            self._overlaps += int(np.count_nonzero(self._links.depths(positions) > OVERLAP))
+
+    def result(self) -> float:
+        """Return the share of the time with overlaps."""
+        return self._overlaps / max(self._samples, 1)

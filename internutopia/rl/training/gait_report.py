@@ -47,6 +47,7 @@ FIGURES = {
     'asymmetry': 'walking: asymmetry of left and right joints',
     'acting_fallen': 'random discrete actions: share of the robots that fall',
     'steep': 'random discrete actions: share that rolls beyond 15 degrees',
+    'overlap': 'random discrete actions: overlap of own links',
 }
 """Figures of a report, with units."""
 _AT_LEAST = 'knee_range', 'arm_range'
@@ -113,6 +114,7 @@ def gait_report(
         'asymmetry': gait.asymmetry,
         'acting_fallen': 1.0 - acting.survived,
         'steep': acting.gait.steep,
+        'overlap': acting.overlap,
     }
     for each, suffix in ((still, ''), (pushed, '_pushed')):
         if each is not None:

@@ -16,6 +16,7 @@ from internutopia.rl.training.playback import contact_sheet
 from internutopia.util.arrays import HostArrays
 from internutopia.util.rotations import quat_from_yaw
 from internutopia_extension import import_extensions
+from internutopia_extension.configs.joint_names import H1_GYM_19
 from internutopia_extension.learning_tasks import velocity
 
 import_extensions()
@@ -199,6 +200,22 @@ def test_a_robot_that_stands_spends_little_and_keeps_its_feet_where_they_are() -
     moving = evaluate(at_home, config, seconds=0.5, push=0.0, command=(0.5, 0.0, 0.0))
     assert moving.tracking is not None and moving.still is None
     assert moving.tracking.velocity_error > result.tracking.velocity_error + 0.3
+
+
+@pytest.mark.slow
+def test_legs_that_pass_through_each_other_overlap() -> None:
+    config = velocity.config(2, 0, robot='h1', randomize=False, threads=1)
+    rolls = [name.endswith('hip_roll_joint') * (-1 if name.startswith('left') else 1) for name in H1_GYM_19[:10]]
+
+    def overlap(angle: float) -> float | None:
+        def act(observations: Any) -> Any:
+            return np.tile(np.array(rolls, np.float32) * angle / 0.25, (len(observations), 1))
+
+        return evaluate(act, config, seconds=0.6, push=0.0, command=(0.0, 0.0, 0.0)).overlap
+
+    # at home, the soles are 0.3 m apart
+    assert overlap(0.1) == 0.0
+    assert (overlap(1.5) or 0.0) > 0.7
 
 
 @pytest.mark.nightly
