@@ -2,9 +2,9 @@
 
 `exclude_overlaps` finds those of the robots of a scene, `LinkOverlaps` measures how far links overlap in motion.
 
-The former are links that overlap in the pose of the asset or in the one that the robot starts in, and links between which
-there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF file
-that defines which links collide is not changed.
+The former are links that overlap in the pose of the asset or in the one that the robot starts in, and links between
+which there is nothing but links that weigh nothing, as between the axes of a joint that was written as several. An MJCF
+file that defines which links collide is not changed.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from gymnasium.spaces import Box, Space
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from internutopia.config.learning import ObservationTermCfg
 from internutopia.config.robot import ControllerCfg
 from internutopia.core.robot.articulation_action import ArticulationAction
 from internutopia.core.robot.articulation_subset import ArticulationSubset
@@ -28,27 +27,21 @@ from internutopia.rl.policy_fit import check_offset, misfits
 from internutopia.rl.recurrent import State
 from internutopia.rl.registration import list_tasks
 from internutopia.rl.state import RobotState
-from internutopia.rl.terms.gait import MID_STRIDE, STANDING
-from internutopia.rl.terms.observations import phase
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
-from internutopia.util.rotations import length, wrap_angle, yaw_of
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
-from internutopia_extension.controllers.ground_controllers import speeds_to, strays
+from internutopia_extension.controllers.command_loops import (
+    CommandLoop,
+    HeadingHold,
+    LastStride,
+    SpotHold,
+    WholeStrides,
+)
 from internutopia_extension.controllers.speed_controllers import PlanarSpeedController
 
 Floats = NDArray[Any]
 
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
-_HEADING_RATE = 1.5  # [1/s], turning rate per heading error, of a robot that holds its heading
-_FASTEST_TURN = 0.4  # [rad/s], with which it turns back
-_TURNING = 0.05  # [rad/s], from where on a command means to turn
-_LOST = 0.5  # [rad], from the heading, of a robot that was turned by something: it holds that heading then
-_SETTLES = 1.0  # [s], after a command to stand, before a robot holds the spot that it stands on
-_SPOT = 0.05  # [m, rad]: a robot that is further than 1.6 times this from its spot goes back
-_PUSHED = 0.5  # [m], from the spot, of a robot that was carried away: it holds the place where it is then
-_END = MID_STRIDE, 0.7  # of a stride (half a gait period), from where until where a walk may end
-_SLOWEST = 0.12  # [m/s, m/s, rad/s], until it ends
 _SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
@@ -132,16 +125,9 @@ class MoveBySpeedController(PlanarSpeedController):
         home = to_host(self._robot_state.home)[self.joint_subset.joint_indices]
         self._targets = arrays.asarray(np.tile(home, (world.env_num, 1)))
         self._due = arrays.zeros(world.env_num, 'float64') - np.inf  # when the policy acts next [s]
-        self._holds_heading = config.hold_heading
-        self._heading = arrays.zeros(world.env_num) + np.nan  # that is held [rad]; NaN where none is
-        self._clock = next((term for term in metadata.observations if term.term == 'gait_phase'), None)
-        self._clock_stops = self._clock is not None and self._clock.params.get('stops', True)
-        self._holds_position = config.hold_position
-        self._stood = arrays.zeros(world.env_num)  # how long it has been commanded to stand [s]
-        self._policy_stood = arrays.zeros(world.env_num)  # the same of its policy, which may be commanded to go back
-        self._spot = arrays.zeros((world.env_num, 3))  # x, y [m] and heading [rad] that are held then
-        self._strayed = arrays.zeros((world.env_num, 2), 'bool')  # whether it goes, and turns, back to them
         actions = self._check_actions()
+        self._last_stride: LastStride | None = None
+        self._loops = self._command_loops(config)
         if config.check_fit:
             self._check_fit(actions)
         self._recurrent = [np.tile(each, (world.env_num, *[1] * each.ndim)) for each in self._initial]
@@ -176,10 +162,8 @@ class MoveBySpeedController(PlanarSpeedController):
         self._robot_state.steps[rows] = 0
         self._robot_state.actions[rows] = 0.0
         self._due[rows] = -np.inf
-        self._heading[rows] = np.nan
-        self._stood[rows] = 0.0
-        self._policy_stood[rows] = np.inf  # it does not walk
-        self._strayed[rows] = False
+        for loop in self._loops:
+            loop.reset(rows)
         for state, initial in zip(self._recurrent, self._initial, strict=True):
             state[rows] = initial
         metadata = self.policy.metadata
@@ -244,6 +228,24 @@ class MoveBySpeedController(PlanarSpeedController):
         robot: Any = self.robot
         self._robot_state.bind(robot, home=home, base_link=base_link)
 
+    def _command_loops(self, config: MoveBySpeedControllerCfg) -> list[CommandLoop]:
+        """Return the loops that commands go through, in this order."""
+        state, metadata = self._robot_state, self.policy.metadata
+        loops: list[CommandLoop] = []
+        if config.hold_heading:
+            loops.append(HeadingHold(state, metadata.step_dt))
+        if config.hold_position:
+            loops.append(SpotHold(state, metadata.step_dt))
+        place = next((k for k, term in enumerate(metadata.observations) if term.term == 'gait_phase'), None)
+        if place is None:
+            return loops
+        clock = metadata.observations[place]
+        if clock.params.get('stops', True):
+            self._last_stride = LastStride(state, metadata.step_dt, clock)
+            self._clock_end = sum(self._observations.sizes[: place + 1])
+            return [*loops, self._last_stride]
+        return [*loops, WholeStrides(state, metadata.step_dt, clock, metadata.command)]
+
     def _decide(self, selection: EnvSelection, command: Any, now: Any) -> None:
         """Run the policy in these envs, on commands `(m, 3)` at times `(m,)` [s]."""
         if self._base_is_late:
@@ -256,16 +258,12 @@ class MoveBySpeedController(PlanarSpeedController):
         state.changed()
         due = selection.take(self._due)
         on_time = xp.abs(now - due) < metadata.step_dt  # else it was not called for a while
-        if self._holds_heading:
-            clamped = self._with_heading(selection, clamped, on_time)
-        if self._holds_position:
-            clamped = self._with_position(selection, clamped, on_time)
-        if self._clock is not None and not self._clock_stops:
-            clamped = self._in_whole_strides(self._clock, selection, clamped, on_time)
-        selection.put(state.commands[metadata.command], clamped)
+        for loop in self._loops:
+            clamped = loop(selection, clamped, on_time)
+        selection.put(state.commands[metadata.command], xp.clip(clamped, self._lowest, self._highest))
         observations = selection.take(self._observations.compute())
-        if self._clock is not None and self._clock_stops:
-            observations = self._with_last_stride(self._clock, selection, clamped, observations)
+        if self._last_stride is not None:
+            observations = self._last_stride.observed(selection, observations, self._clock_end)
         actions, after = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
         for rows, state_rows in zip(self._recurrent, after, strict=True):
             selection.put(rows, state_rows)
@@ -281,74 +279,6 @@ class MoveBySpeedController(PlanarSpeedController):
         self._targets[places] = targets
         # a whole number of policy steps after the last action
         selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
-
-    def _with_last_stride(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, inputs: Any) -> Any:
-        """Return observations `(m, dim)` whose clock continues until a gait period is over after a command to stand."""
-        state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
-        stood = xp.where(length(command) < STANDING, selection.take(self._policy_stood) + metadata.step_dt, 0.0)
-        selection.put(self._policy_stood, stood)
-        period, place = clock.params['period'], metadata.observations.index(clock)
-        end = sum(self._observations.sizes[: place + 1])
-        now = selection.take(phase(state, period, clock.params.get('alternating', True)))
-        goes_on = (stood > 0.0) & (stood < period)
-        scaled = xp.astype(now * state.arrays.asarray(clock.scale), inputs.dtype)
-        stride = xp.where(goes_on[:, None], scaled, inputs[:, end - 2 : end])
-        return xp.concat([inputs[:, : end - 2], stride, inputs[:, end:]], axis=-1)
-
-    def _in_whole_strides(self, clock: ObservationTermCfg, selection: EnvSelection, command: Any, on_time: Any) -> Any:
-        """Return commands `(m, 3)` for walks that begin and end in the middle of a stride.
-
-        The clock starts there, unless the robot stood for less than a period, so that it may still be moving. The foot
-        that is on the side of a sidestep goes first.
-        """
-        state, metadata, xp = self._robot_state, self.policy.metadata, self._robot_state.xp
-        steps, period = selection.take(state.steps), clock.params['period']
-        stood = xp.where(on_time, selection.take(self._policy_stood), np.inf)
-        walks, strides = length(command) >= STANDING, 0.5 * period / metadata.step_dt  # in steps of the policy
-        first = xp.astype((MID_STRIDE + (command[:, 1] > 0.0)) * strides, steps.dtype)
-        steps = xp.where(walks & (stood >= period), first, steps)
-        selection.put(state.steps, steps)
-        progress = steps / strides
-        progress = progress - xp.floor(progress)
-        goes_on = (stood == 0.0) & ~walks & ((progress < _END[0]) | (progress > _END[1]))
-        last = selection.take(state.commands[metadata.command])
-        slow = last * (_SLOWEST / length(last).clip(min=_SLOWEST))[:, None]
-        selection.put(self._policy_stood, xp.where(walks | goes_on, 0.0, stood + metadata.step_dt))
-        return xp.where(goes_on[:, None], slow, command)
-
-    def _with_heading(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
-        """Return commands `(m, 3)` that also turn back to the heading that is held."""
-        xp, yaw = self._robot_state.xp, selection.take(yaw_of(self._robot_state.base_orientation))
-        walks = (length(command[:, :2]) >= STANDING) & (xp.abs(command[:, 2]) < _TURNING)
-        error = wrap_angle(selection.take(self._heading) - yaw)
-        error = xp.where(walks & on_time & (xp.abs(error) < _LOST), error, 0.0)  # NaN is no error
-        selection.put(self._heading, xp.where(walks, yaw + error, xp.nan))
-        turn = (_HEADING_RATE * error).clip(-_FASTEST_TURN, _FASTEST_TURN)
-        command = xp.stack([command[:, 0], command[:, 1], command[:, 2] + turn], axis=-1)
-        return xp.clip(command, self._lowest, self._highest)
-
-    def _with_position(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
-        """Return commands `(m, 3)` that also go back to the spot that is held."""
-        state, xp = self._robot_state, self._robot_state.xp
-        stands = length(command) < STANDING
-        stood = xp.where(stands & on_time, selection.take(self._stood) + self.policy.metadata.step_dt, 0.0)
-        selection.put(self._stood, stood)
-        if not self._on_device and not stands.any():
-            return command
-        yaw = selection.take(yaw_of(state.base_orientation))
-        pose = xp.concat([selection.take(state.base_position)[:, :2], yaw[:, None]], axis=-1)
-        spot = selection.take(self._spot)
-        holds = (stood > _SETTLES) & (length((spot - pose)[:, :2]) < _PUSHED)
-        spot = xp.where(holds[:, None], spot, pose)
-        way, turn = (spot - pose)[:, :2], wrap_angle(spot[:, 2] - yaw)
-        strayed = strays(selection.take(self._strayed), xp.stack([length(way), xp.abs(turn)], axis=-1), _SPOT)
-        selection.put(self._spot, spot)
-        selection.put(self._strayed, strayed)
-        speeds = xp.where(strayed[:, :1], speeds_to(way, yaw), 0.0)
-        rate = xp.where(
-            strayed[:, 1], xp.sign(turn) * (_HEADING_RATE * xp.abs(turn)).clip(STANDING, _FASTEST_TURN), 0.0
-        )
-        return xp.clip(command + xp.concat([speeds, rate[:, None]], axis=-1), self._lowest, self._highest)
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
         """Warn once per robot and controller of a clamped command, and name the commanding controller."""
@@ -375,16 +305,8 @@ class MoveBySpeedController(PlanarSpeedController):
         state = self._robot_state
         commands = state.commands[self.policy.metadata.command]
         return [
-            self._targets,
-            self._due,
-            self._heading,
-            self._stood,
-            self._policy_stood,
-            self._spot,
-            self._strayed,
-            state.steps,
-            state.actions,
-            commands,
+            *(self._targets, self._due, state.steps, state.actions, commands),
+            *(array for loop in self._loops for array in loop.memory),
             *self._recurrent,
         ]
 
