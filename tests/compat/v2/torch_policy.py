@@ -1,11 +1,9 @@
-"""Writer of a walking policy of H1 as TorchScript, with the inputs and outputs of such files for 2.x.
-
-The network is that of `walking.onnx`, an earlier policy of `InternUtopia/H1-Velocity-v0` that marches in place: like
-those that clients bring, it is not told to stand, and starts to walk at any phase of its clock.
+"""Writer of the built-in walking policy of H1 as TorchScript, with the inputs and outputs of such files for 2.x.
 
 492 inputs: angular velocity of the base and gravity in its frame, command, then positions (relative to the home pose),
 velocities and last actions of the 19 joints in the policy's order, 424 heights of the ground, cosine and sine of the
-gait's clock. 19 outputs: an action per joint. It sees the legs and no ground; other joints get zeros.
+gait's clock. 19 outputs: an action per joint. The built-in policy sees the legs, no ground, and whether it is to stand;
+other joints get zeros.
 """
 
 from __future__ import annotations
@@ -13,8 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from internutopia.model.asset_paths import PACKAGED_ASSETS
+from internutopia.rl.terms.gait import STANDING
+
 INPUTS, JOINTS, LEGS = 492, 19, 10
-_BASE = 9  # angular velocity, gravity, command
+_BASE, _COMMAND = 9, slice(6, 9)  # angular velocity, gravity, command
 
 
 def write_walking_policy(path: Path) -> str:
@@ -22,7 +23,7 @@ def write_walking_policy(path: Path) -> str:
     import onnx
     import torch
 
-    model = onnx.load(Path(__file__).with_name('walking.onnx'))
+    model = onnx.load(PACKAGED_ASSETS / 'robots/h1/move_by_speed.onnx')
     weights = {each.name: torch.from_numpy(onnx.numpy_helper.to_array(each).copy()) for each in model.graph.initializer}
     mean, deviation = (
         weights.pop('obs_normalizer._mean'),
@@ -43,7 +44,9 @@ def write_walking_policy(path: Path) -> str:
             self.network = torch.nn.Sequential(*layers[:-1])
 
         def forward(self, inputs_of_client: torch.Tensor) -> torch.Tensor:
-            legs = self.network((inputs_of_client[:, inputs] - mean) / deviation)
+            stands = (inputs_of_client[:, _COMMAND].norm(dim=1, keepdim=True) < STANDING).float()
+            seen = torch.cat([inputs_of_client[:, inputs], stands], dim=1)
+            legs = self.network((seen - mean) / deviation)
             return torch.nn.functional.pad(legs, (0, JOINTS - LEGS))
 
     torch.jit.save(torch.jit.trace(Walking().eval(), torch.zeros(2, INPUTS)), path)
