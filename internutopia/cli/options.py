@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import socket
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS
+from internutopia.util.replacing import replacing
 
 if TYPE_CHECKING:
     from internutopia.config import Config
@@ -286,10 +288,23 @@ def parse_key_values(texts: Iterable[str], option: str) -> dict[str, Any]:
     return values
 
 
+def check_output(option: str, file: Path | None, suffix: str = '') -> None:
+    """Raise ValueError if a file cannot be written, or has another suffix: before the work that it is for."""
+    if file is None:
+        return
+    if not file.name.endswith(suffix):
+        raise ValueError(f'{option} {file}: expected a name that ends in {suffix}')
+    folder = next(folder for folder in file.absolute().parents if folder.exists())
+    if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        what = f'{file} is a folder' if file.is_dir() else f'{folder} is not a folder that you may write to'
+        raise ValueError(f'{option} {file} cannot be written: {what}')
+
+
 def write_json(file: Path, figures: Any) -> Path:
     """Write figures as JSON; returns the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(figures, indent=2) + '\n')
+    with replacing(file) as draft:
+        draft.write_text(json.dumps(figures, indent=2) + '\n')
     return file
 
 

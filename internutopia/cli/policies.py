@@ -26,6 +26,7 @@ from internutopia.cli.options import (
     Velocity,
     Viewer,
     ViewerAddress,
+    check_output,
     number_option,
     open_viewer,
     write_json,
@@ -117,6 +118,7 @@ def evaluate_policy(
     With the name of a suite or a file of episodes, the options are those of `evaluate suite` and `evaluate nav`.
     """
     recording.check()
+    check_output('--json', json_file)
     from internutopia.rl.training.evaluation import evaluate
 
     speeds = _parsed_velocity(velocity)
@@ -171,7 +173,6 @@ def export(
     file = out or trained.file.parent / 'policy.onnx'
     if file.suffix != '.onnx':
         raise ValueError(f'--out {file}: a policy file ends in .onnx')
-    file.parent.mkdir(parents=True, exist_ok=True)
     export_trained(trained, file)
     print(file)
     return 0
@@ -304,15 +305,20 @@ def evaluate_gait(
     ] = None,
 ) -> int:
     """Measure how a policy stands, recovers from a push and walks; exit with code 1 if a limit is exceeded."""
+    check_output('--json', json_file)
+    check_output('--sheet', sheet, '.png')
     from internutopia.cli.report import print_figures
     from internutopia.rl.training.gait_report import FIGURES, exceeded, gait_report
     from internutopia.rl.training.playback import contact_sheet
-    from internutopia_extension.learning_tasks.gait_bounds import bounds_of
+    from internutopia_extension.learning_tasks.gait_bounds import LEAST_ENVS, LEAST_STAND, bounds_of
 
     trained, engine = policy.load()
     config = trained.config(envs, seed, threads, engine)
     figures = gait_report(trained.act, config, stand=stand, push=push, seed=seed, arrays=trained.arrays)
     bounds = bounds_of(trained.task.arguments)
+    if bounds and (envs < LEAST_ENVS or stand < LEAST_STAND):
+        print(f'Bounds are for {LEAST_ENVS} robots or more that stand for {LEAST_STAND:g} s or more: not compared')
+        bounds = {}
     rows = [
         (FIGURES[name], f'{value:.3g}', f'{bounds[name]:g}' if name in bounds else '')
         for name, value in figures.items()

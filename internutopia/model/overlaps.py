@@ -24,6 +24,7 @@ from internutopia.model.contacts import defines_self_collisions, keep_base_conta
 from internutopia.model.importers.load import is_mjcf
 from internutopia.model.robot_assets import remove_surroundings
 from internutopia.model.spec import RobotSpec, SceneSpec
+from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
 _DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
@@ -64,6 +65,7 @@ class LinkOverlaps:
         spec = _lone_spec(robot, timestep=0.005)
         for exclude in list(spec.excludes):
             spec.delete(exclude)
+        spec.option.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)  # which excludes took the place of
         for geom in spec.geoms:
             geom.contype = geom.conaffinity = int(bool(geom.contype or geom.conaffinity))
         self._model = model = spec.compile()
@@ -72,6 +74,8 @@ class LinkOverlaps:
         columns = {model.joint(i).name.removeprefix(prefix): model.jnt_qposadr[i] for i in range(model.njnt)}
         for name in robot.joint_positions.keys() & columns.keys():
             self._data.qpos[columns[name]] = robot.joint_positions[name]
+        if unknown := [name for name in dof_names if name not in columns]:
+            raise ValueError(f'robot {robot.name!r} has no joint {unknown[0]!r}; {did_you_mean(unknown[0], columns)}')
         self._columns = [columns[name] for name in dof_names]
         bodies, depths = self._contacts()
         self._ignored = bodies[depths > _DEPTH]

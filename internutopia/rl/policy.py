@@ -23,6 +23,7 @@ from internutopia.config.base import BaseCfg, Count, NonNegativeFloat, PositiveF
 from internutopia.config.learning import ObservationTermCfg
 from internutopia.config.robot import MimicCfg
 from internutopia.config.yaml_file import portable, read_mapping
+from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.model.asset_paths import POLICY_SUFFIXES, resolve
 from internutopia.rl.recurrent import OnnxRecurrent, ScriptNetwork, State, in_blocks
 from internutopia.util.imports import install_hint
@@ -38,6 +39,9 @@ TORCHSCRIPT = '.pt'
 """Suffix of files that are programs."""
 _OF_JOINTS = ('joint_positions', 'joint_velocities')  # observation terms
 _LONGEST_STEP = 1.0  # s: what takes longer was given in milliseconds
+_Number = Annotated[FiniteFloat, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+_Positive = Annotated[PositiveFloat, Field(le=LARGEST_NUMBER)]
+_NotNegative = Annotated[NonNegativeFloat, Field(le=LARGEST_NUMBER)]
 
 
 class PolicyMetadata(BaseCfg):
@@ -49,23 +53,23 @@ class PolicyMetadata(BaseCfg):
     """Time between two of its actions, s."""
     joint_names: list[str]
     """Joints that it drives."""
-    offset: list[FiniteFloat]
+    offset: list[_Number]
     """Position targets for an action of zero, rad; joint positions in its observation are relative to them, too."""
-    scale: PositiveFloat | list[PositiveFloat]
+    scale: _Positive | list[_Positive]
     """Change of a position target for an action of one, rad; one number, or one per joint."""
     observations: list[ObservationTermCfg]
     """Its observation, part by part."""
     command: str
     """Name of the command among the parameters of the observation terms."""
-    command_low: list[FiniteFloat]
+    command_low: list[_Number]
     """Lowest command that it was trained on."""
-    command_high: list[FiniteFloat]
+    command_high: list[_Number]
     """Highest command that it was trained on."""
-    action_clip: PositiveFloat | None = None
+    action_clip: _Positive | None = None
     """Largest absolute action, before scaling; also of the observed last action. None means no limit."""
-    stiffness: NonNegativeFloat | list[NonNegativeFloat] | None = None
+    stiffness: _NotNegative | list[_NotNegative] | None = None
     """Stiffness of the joints' drives, N·m/rad; one number, or one per joint. None means that of the robot."""
-    damping: NonNegativeFloat | list[NonNegativeFloat] | None = None
+    damping: _NotNegative | list[_NotNegative] | None = None
     """Damping of the joints' drives, N·m·s/rad, likewise."""
     mimic: dict[str, MimicCfg] = {}
     """Further joints, whose targets follow from those of `joint_names`, such as arms that swing with the legs."""
@@ -107,9 +111,9 @@ class TaskPolicyMetadata(BaseCfg):
     """Time between two of its actions, s."""
     controller: str
     """Type of the controller that gets its actions."""
-    offset: list[FiniteFloat]
+    offset: list[_Number]
     """Action of the controller for an action of zero."""
-    scale: list[PositiveFloat]
+    scale: list[_Positive]
     """Change of the controller's action for an action of one."""
     low: list[float] | None = None
     """Least actions, before scaling; None means no limits."""
@@ -199,12 +203,21 @@ def _network_in(file: Path, values: Mapping[str, Any]) -> Path:
     network = values.get('network')
     if not isinstance(network, str):
         raise ValueError(f'policy {file}: `network` must name the ONNX or TorchScript file, got {network!r}')
-    return _existing(file.parent / Path(network).expanduser())
+    path = file.parent / Path(network).expanduser()
+    if path.suffix not in LOADERS:
+        raise ValueError(
+            f'policy {file}: `network` must name a file that ends in {" or ".join(LOADERS)}, got {network!r}'
+        )
+    return _existing(path)
 
 
 def _existing(path: Path) -> Path:
-    file = path.resolve()
-    if not file.is_file():
+    try:
+        file = path.resolve()
+        exists = file.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a loop of links, a NUL
+        raise FileNotFoundError(f'policy {os.fspath(path)!r} not found: {error}') from None
+    if not exists:
         raise FileNotFoundError(f'policy {os.fspath(path)!r} not found')
     return file
 
@@ -226,10 +239,17 @@ def _carrying(
             f'policy {file}: it has no metadata. Policies of `internutopia train` have it; describe others in a '
             'YAML file, or write a `PolicyMetadata` into them (`internutopia.rl.policy.write_metadata`)'
         )
+    return Policy(file, parse_metadata(file, text, kind), infer)
+
+
+def parse_metadata(
+    file: Path, text: str, kind: type[PolicyMetadata | TaskPolicyMetadata] | None = None
+) -> PolicyMetadata | TaskPolicyMetadata:
+    """Return the metadata in a policy file, of either kind if `kind` is None. ValueError if it is wrong, or another."""
     if kind is None:
         kind = TaskPolicyMetadata if '"controller":' in text else PolicyMetadata
     try:
-        return Policy(file, kind.model_validate_json(text), infer)
+        return kind.model_validate_json(text)
     except ValidationError as error:
         other = {PolicyMetadata: TaskPolicyMetadata, TaskPolicyMetadata: PolicyMetadata}[kind]
         try:
@@ -274,7 +294,7 @@ def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata | Task
         raise ValueError(f'policy {file}: suffix {file.suffix!r} is not one of {", ".join(LOADERS)}')
     with replacing(file) as part:
         if file.suffix == '.onnx':
-            _write_onnx(file, metadata, part)
+            write_onnx_metadata(file, metadata, part)
         else:
             import torch
 
@@ -282,13 +302,14 @@ def write_metadata(path: str | os.PathLike[str], metadata: PolicyMetadata | Task
             torch.jit.save(torch.jit.load(file, map_location='cpu'), part, _extra_files=extra)
 
 
-def _write_onnx(file: Path, metadata: PolicyMetadata | TaskPolicyMetadata, draft: Path) -> None:
+def write_onnx_metadata(file: Path, metadata: PolicyMetadata | TaskPolicyMetadata, target: Path) -> None:
+    """Write a copy of an ONNX file with metadata, which may take its place."""
     import onnx
 
     model = onnx.load(file)
     others = {prop.key: prop.value for prop in model.metadata_props}
     onnx.helper.set_model_props(model, others | {METADATA_KEY: metadata.model_dump_json()})
-    onnx.save(model, draft)
+    onnx.save(model, target)
 
 
 def _load_onnx(file: Path, device: str | None) -> tuple[str | None, Infer]:

@@ -78,6 +78,12 @@ class ScriptNetwork:
             for name in changed:
                 self._set(name, before[name].clone())
             again = self._module(seen)
+        for name in changed:
+            if after[name].shape != before[name].shape:
+                raise ValueError(
+                    f'policy {self._file}: its state {name!r} has shape {tuple(before[name].shape)} before an action '
+                    f'and {tuple(after[name].shape)} after it'
+                )
         if not torch.allclose(actions, again, _ROUNDING, _ROUNDING, equal_nan=True):
             raise ValueError(
                 f'policy {self._file} gives different actions for one observation: it is random, or has a hidden state '

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +15,21 @@ PART = '.part'
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield `<path>.part` to write to, which takes the place of `path` afterwards; after an error it is deleted."""
-    part = path.with_name(path.name + PART)
+    """Yield a draft next to `path` to write to, which takes its place afterwards; after an error it is deleted.
+
+    Each writer has a draft of its own, so the last one wins. A link stays: the file that it leads to is replaced.
+    Permissions stay as well. An OSError names the file, not the draft.
+    """
+    file = Path(os.path.realpath(path))
+    draft = file.with_name(f'{file.name}.{uuid.uuid4().hex[:8]}{PART}')
     try:
-        yield part
-        os.replace(part, path)
+        yield draft
+        if file.exists():
+            shutil.copymode(file, draft)
+        os.replace(draft, file)
+    except OSError as error:
+        if error.filename in (None, os.fspath(draft)):
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
     finally:
-        part.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)

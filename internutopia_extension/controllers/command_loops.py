@@ -1,7 +1,7 @@
 """Command loops of walking controllers: from commanded speeds to those that a policy is given, for all envs at once.
 
-Each is a closed loop with a state per env, for the envs of a selection: `loop(selection, command, on_time)` returns
-commands `(m, 3)` [m/s, m/s, rad/s], which may be beyond those that the policy was trained on. `on_time` is False where
+Each is a closed loop with a state per env, for the envs of a selection: `loop(selection, command, recent)` returns
+commands `(m, 3)` [m/s, m/s, rad/s], which may be beyond those that the policy was trained on. `recent` is False where
 the policy did not act for a while, so that what the loop knows is out of date.
 """
 
@@ -47,7 +47,7 @@ class CommandLoop(ABC):
         self._state, self._step_dt, self._xp = state, step_dt, state.xp
 
     @abstractmethod
-    def __call__(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+    def __call__(self, selection: EnvSelection, command: Any, recent: Any) -> Any:
         """Return the commands for the policy `(m, 3)`."""
 
     def reset(self, rows: Any) -> None:
@@ -67,11 +67,11 @@ class HeadingHold(CommandLoop):
         self.memory = [self._heading]
 
     @override
-    def __call__(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+    def __call__(self, selection: EnvSelection, command: Any, recent: Any) -> Any:
         xp, yaw = self._xp, selection.take(yaw_of(self._state.base_orientation))
         walks = (length(command[:, :2]) >= STANDING) & (xp.abs(command[:, 2]) < _TURNING)
         error = wrap_angle(selection.take(self._heading) - yaw)
-        error = xp.where(walks & on_time & (xp.abs(error) < _LOST), error, 0.0)  # NaN is no error
+        error = xp.where(walks & recent & (xp.abs(error) < _LOST), error, 0.0)  # NaN is no error
         selection.put(self._heading, xp.where(walks, yaw + error, xp.nan))
         turn = (_HEADING_RATE * error).clip(-_FASTEST_TURN, _FASTEST_TURN)
         return xp.stack([command[:, 0], command[:, 1], command[:, 2] + turn], axis=-1)
@@ -91,10 +91,10 @@ class SpotHold(CommandLoop):
         self.memory = [self._stood, self._spot, self._strayed]
 
     @override
-    def __call__(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+    def __call__(self, selection: EnvSelection, command: Any, recent: Any) -> Any:
         state, xp = self._state, self._xp
         stands = length(command) < STANDING
-        stood = xp.where(stands & on_time, selection.take(self._stood) + self._step_dt, 0.0)
+        stood = xp.where(stands & recent, selection.take(self._stood) + self._step_dt, 0.0)
         selection.put(self._stood, stood)
         if not state.arrays.on_device and not stands.any():
             return command
@@ -129,10 +129,10 @@ class WholeStrides(CommandLoop):
         self.memory = [self._stood]
 
     @override
-    def __call__(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+    def __call__(self, selection: EnvSelection, command: Any, recent: Any) -> Any:
         state, xp = self._state, self._xp
         steps = selection.take(state.steps)
-        stood = xp.where(on_time, selection.take(self._stood), np.inf)
+        stood = xp.where(recent, selection.take(self._stood), np.inf)
         walks, strides = length(command) >= STANDING, 0.5 * self._period / self._step_dt  # in steps of the policy
         first = xp.astype((MID_STRIDE + (command[:, 1] > 0.0)) * strides, steps.dtype)
         steps = xp.where(walks & (stood >= self._period), first, steps)
@@ -161,7 +161,7 @@ class LastStride(CommandLoop):
         self.memory = [self._stood]
 
     @override
-    def __call__(self, selection: EnvSelection, command: Any, on_time: Any) -> Any:
+    def __call__(self, selection: EnvSelection, command: Any, recent: Any) -> Any:
         stood = self._xp.where(length(command) < STANDING, selection.take(self._stood) + self._step_dt, 0.0)
         selection.put(self._stood, stood)
         return command

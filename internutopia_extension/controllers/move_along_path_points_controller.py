@@ -119,6 +119,7 @@ class MoveAlongPathPointsController(BaseController):
         self.rotation_speed = setting(config, 'rotation_speed', ROTATION_SPEED)
         self.threshold = setting(config, 'threshold', THRESHOLD)
         self.look_ahead: float | None = getattr(config, 'look_ahead', None)
+        self._planar = self.arrays.asarray([1.0, 1.0, 0.0], 'float32')  # z does not count
         self.path_points = self.arrays.zeros((*self.batch_shape, 0, 3))
         self.path_point_idx = self.state(dtype=np.intp)
         self.total_points = self.state(dtype=np.intp)
@@ -177,7 +178,7 @@ class MoveAlongPathPointsController(BaseController):
     ) -> ArticulationAction:
         """Compute speeds [m/s, rad/s] at a pose (env frame) on a path `(points, 3)`; reached within `threshold` [m]."""
         xp = self.arrays.xp
-        points = self._stored_length(self.arrays.asarray(path_points, 'float32'))
+        points = self._stored_length(self.arrays.asarray(path_points, 'float32')) * self._planar
         old = self.path_points[env_ids]
         same = xp.all((points == old) | (xp.isnan(points) & xp.isnan(old)), axis=(-2, -1))
         self.path_points[env_ids] = points
@@ -192,7 +193,6 @@ class MoveAlongPathPointsController(BaseController):
             self.path_start[env_ids] = start
             index, goal = pursue(start_position, start, points, index, total - 1, look_ahead)
             point = _at(points, index)
-        point[..., 2] = 0.0
         there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
         self.reached[env_ids] = there & (index == total - 1) & walks_sideways(self)
         self.total_points[env_ids] = total

@@ -29,6 +29,7 @@ from internutopia.rl.registration import list_tasks
 from internutopia.rl.state import RobotState
 from internutopia.util import did_you_mean, log
 from internutopia.util.arrays import DeviceArrays, check_alike, to_host
+from internutopia.util.errors import EnvValueError
 from internutopia_extension.configs.controllers import MoveBySpeedControllerCfg
 from internutopia_extension.controllers.command_loops import (
     CommandLoop,
@@ -42,6 +43,7 @@ from internutopia_extension.controllers.speed_controllers import PlanarSpeedCont
 Floats = NDArray[Any]
 
 _LONGEST_STEP = 1.05  # of an env, as a multiple of the time between two actions of a policy
+_PAUSE = 0.25  # [s] without an action of the policy, after which a robot counts as one that was not commanded
 _SCAN = 'height_scan'  # the observation of a policy that sees the ground
 _warned: set[tuple[str, ...]] = set()  # of whose commands, for the process: objects of one env last an episode
 
@@ -257,14 +259,19 @@ class MoveBySpeedController(PlanarSpeedController):
             self._warn_of_clamping(selection, command, clamped)
         state.changed()
         due = selection.take(self._due)
-        on_time = xp.abs(now - due) < metadata.step_dt  # else it was not called for a while
         for loop in self._loops:
-            clamped = loop(selection, clamped, on_time)
+            clamped = loop(selection, clamped, now - due < _PAUSE)
         selection.put(state.commands[metadata.command], xp.clip(clamped, self._lowest, self._highest))
         observations = selection.take(self._observations.compute())
         if self._last_stride is not None:
             observations = self._last_stride.observed(selection, observations, self._clock_end)
         actions, after = self.policy.step(observations, tuple(selection.take(rows) for rows in self._recurrent))
+        if not self._on_device and not np.isfinite(actions).all():
+            row, joint = np.argwhere(~np.isfinite(actions))[0]
+            env_id, name = int(selection.host_ids[row]), metadata.joint_names[joint]
+            raise EnvValueError(
+                env_id, f'env {env_id}: {self._where}: its action for joint {name!r} is {actions[row, joint]}'
+            )
         for rows, state_rows in zip(self._recurrent, after, strict=True):
             selection.put(rows, state_rows)
         if metadata.action_clip is not None:
@@ -278,6 +285,7 @@ class MoveBySpeedController(PlanarSpeedController):
             targets = xp.where(selection.index[:, None], targets, self._targets[places])
         self._targets[places] = targets
         # a whole number of policy steps after the last action
+        on_time = xp.abs(now - due) < metadata.step_dt
         selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
@@ -328,8 +336,8 @@ class MoveBySpeedController(PlanarSpeedController):
         try:
             check_offset(metadata, self._robot_state)
             observations = self._observations.compute()[lead_env : lead_env + 1]
-        except ValueError as error:
-            raise ValueError(f'{where}: {error}') from error
+        except (ValueError, KeyError) as error:
+            raise type(error)(f'{where}: {error.args[0]}') from error
         try:
             self._initial = self.policy.initial_state(observations)
             actions, _ = self.policy.step(observations, tuple(each[None] for each in self._initial))

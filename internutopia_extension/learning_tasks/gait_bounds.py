@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+LEAST_ENVS, LEAST_STAND = 4, 20.0  # robots, and s that they stand, which the bounds are for
 _ROBOTS = 'h1', 'h1_with_hand', 'g1', 'gr1', 'aliengo', 'go2'
 _TABLE: dict[str, tuple[float | None, ...]] = {
     'fallen': (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),

@@ -316,6 +316,15 @@ def test_a_robot_class_may_switch_them_when_its_env_is_ready(make_env, make_task
             assert each['r']['joint_positions'] == pytest.approx([0.5, -0.5], abs=GIVES)
 
 
+def write_arm(folder: Any) -> str:
+    """An arm whose base is fixed to the world by its file; it folds back over its base."""
+    path = folder / 'arm.xml'
+    path.write_text("""<mujoco><worldbody><body name="base"><geom type="box" size="0.1 0.1 0.1" mass="1"/>
+      <body name="upper" pos="0.2 0 0"><joint name="elbow" axis="0 0 1"/>
+        <geom type="box" size="0.08 0.05 0.05" pos="0.1 0 0" mass="1"/></body></body></worldbody></mujoco>""")
+    return str(path)
+
+
 @pytest.mark.parametrize('excludes', ['', '<contact><exclude body1="left" body2="right"/></contact>'])
 def test_depths_of_links_that_overlap_in_motion(tmp_path, excludes) -> None:
     path = tmp_path / 'rail.xml'
@@ -324,5 +333,9 @@ def test_depths_of_links_that_overlap_in_motion(tmp_path, excludes) -> None:
     positions = np.array([[0.0, 0.0], [-0.4, 0.38], [-0.45, 0.4], [-0.4, 0.3]])
     depths = LinkOverlaps(robot, ['right', 'left']).depths(positions)
     np.testing.assert_allclose(depths, [0.0, 0.0, 0.05, 0.0], atol=1e-9)
+    arm = RobotSpec(name='arm', asset=write_arm(tmp_path), drives=DRIVES, fixed_base=True)
+    assert LinkOverlaps(arm, ['elbow']).depths(np.array([[0.0], [2.8]])).tolist() == [0.0, 0.0], 'parent and child'
+    with pytest.raises(ValueError, match="robot 'arm' has no joint 'elbo'; did you mean 'elbow'"):
+        LinkOverlaps(arm, ['elbo'])
     drawn_so = RobotSpec(name='rail', asset=str(path), drives=DRIVES, fixed_base=True, joint_positions={'left': 0.9})
     np.testing.assert_array_equal(LinkOverlaps(drawn_so, ['right', 'left']).depths(positions), 0.0)

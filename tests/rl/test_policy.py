@@ -159,6 +159,9 @@ def test_other_metadata_of_an_onnx_file_stays(write_policy: WritePolicy) -> None
         ('joint_names', ['hip', 'hip'], 'joint_names has hip more than once'),
         ('command_low', [2.0, 0.0, -1.0], r'command_low=.* is above command_high='),
         ('scale', -1.0, 'scale'),
+        ('scale', 1e30, 'scale'),
+        ('stiffness', 1e300, 'stiffness'),
+        ('command_low', [-1e300, 0.0, 0.0], 'command_low'),
         ('scal', 1.0, 'scal'),
         ('observations', [{'name': 'command'}], 'term'),
         ('mimic', {'tail': {'offset': 1.0}}, "mimic: joint 'tail' is among joint_names"),
@@ -178,6 +181,18 @@ class TestErrors:
     def test_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match=r"policy '.*walk\.onnx' not found"):
             load_policy(tmp_path / 'walk.onnx')
+        (tmp_path / 'loop.onnx').symlink_to(tmp_path / 'loop.onnx')
+        for name in ('loop.onnx', 'x' * 300 + '.onnx', 'nul\0.onnx'):
+            with pytest.raises(FileNotFoundError, match=f"policy '.*{name[:3]}.*' not found"):
+                load_policy(tmp_path / name)
+
+    def test_a_description_of_a_description(self, tmp_path: Path) -> None:
+        path = tmp_path / 'walk.yaml'
+        path.write_text('network: walk.yaml')
+        with pytest.raises(
+            ValueError, match=r"`network` must name a file that ends in \.onnx or \.pt, got 'walk\.yaml'"
+        ):
+            load_policy(path)
 
     def test_suffix(self, tmp_path: Path) -> None:
         path = tmp_path / 'walk.txt'

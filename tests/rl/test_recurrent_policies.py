@@ -159,6 +159,29 @@ def test_a_state_without_an_axis_for_envs(observation: Any, tmp_path: Path) -> N
         load_policy(file).initial_state(observation)
 
 
+def test_a_state_that_grows(tmp_path: Path) -> None:
+    import torch
+
+    class Grows(torch.nn.Module):
+        seen: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer('seen', torch.zeros(1, 2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen = torch.cat([self.seen, x[:1, :2]])
+            return self.seen[-1:].expand(x.shape[0], 2)
+
+    file = tmp_path / 'grows.pt'
+    torch.jit.save(torch.jit.script(Grows()), file)
+    write_metadata(file, METADATA)
+    with pytest.raises(
+        ValueError, match=r"its state 'seen' has shape \(1, 2\) before an action and \([23], 2\) after it"
+    ):
+        load_policy(file).initial_state(INPUTS[0, :1])
+
+
 def test_a_state_that_is_no_buffer(tmp_path: Path) -> None:
     """It cannot be told apart from others, so envs would share it."""
     import torch

@@ -207,5 +207,6 @@ class EnvCameras:
             rotation = quat_to_matrix(orientation.astype(float))
             return CameraPose(position.astype(float), rotation, view.intrinsics(env_id, self._size))
         raise EnvValueError(
-            env_id, f"camera {name!r}: expected 'follow:ROBOT', 'top' or the name of a camera; {'; '.join(faults)}"
+            env_id,
+            f"camera {name!r}: expected 'follow:ROBOT', 'side', 'top' or the name of a camera; {'; '.join(faults)}",
         )

@@ -27,6 +27,7 @@ _ROWS_AT_ONCE = [
     '!2 = !{!"llvm.loop.parallel_accesses", !1}',
     '!3 = !{!"llvm.loop.vectorize.enable", i1 true}',
 ]
+_ROW_BY_ROW = ['!0 = distinct !{!0, !2}', *_ROWS_AT_ONCE[1:3]]  # LLVM would print that it cannot
 _Store = tuple[int, int, Any]  # of a node, to a source, at an offset in its row
 
 
@@ -201,7 +202,7 @@ def _text(stores: Sequence[_Store], where: Node | None, by_slot: Sequence[bool])
         'end:',
         'ret void',
         '}',
-        *_ROWS_AT_ONCE,
+        *(_ROWS_AT_ONCE if all('@llvm.' in line for line in writer.declared) else _ROW_BY_ROW),
         '',
     ]
     return '\n'.join(lines), list(columns)

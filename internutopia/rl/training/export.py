@@ -18,11 +18,12 @@ from internutopia.config.learning import LearningCfg, ObservationTermCfg
 from internutopia.engines.views import LARGEST_NUMBER
 from internutopia.rl.action_format import ActionFormat
 from internutopia.rl.array_runner import ArrayRunner
-from internutopia.rl.policy import PolicyMetadata, TaskPolicyMetadata, write_metadata
+from internutopia.rl.policy import PolicyMetadata, TaskPolicyMetadata, write_onnx_metadata
 from internutopia.rl.training.checkpoints import updates_in
 from internutopia.rl.training.loading import Trained, started
 from internutopia.rl.training.run_folder import read_progress
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util.replacing import replacing
 
 OPSET = 18  # of ONNX, 2022: every onnxruntime that runs on Python 3.11 supports it
 
@@ -152,21 +153,21 @@ def export_onnx(
     """Write a policy, observations `(n, observation_size)` to actions, as an ONNX file with its metadata."""
     import onnx  # noqa: F401 - torch's error where it is missing is no ImportError
 
-    draft = path.with_suffix('.part.onnx')
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter('ignore')
-        torch.onnx.export(
-            network.to('cpu').eval(),
-            (torch.zeros(1, observation_size),),
-            os.fspath(draft),
-            opset_version=OPSET,
-            dynamo=False,
-            input_names=['obs'],
-            output_names=['actions'],
-            dynamic_axes={'obs': {0: 'n'}, 'actions': {0: 'n'}},
-        )
-    write_metadata(draft, metadata)
-    os.replace(draft, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as draft:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter('ignore')
+            torch.onnx.export(
+                network.to('cpu').eval(),
+                (torch.zeros(1, observation_size),),
+                os.fspath(draft),
+                opset_version=OPSET,
+                dynamo=False,
+                input_names=['obs'],
+                output_names=['actions'],
+                dynamic_axes={'obs': {0: 'n'}, 'actions': {0: 'n'}},
+            )
+        write_onnx_metadata(draft, metadata, draft)
 
 
 def _command(learning: LearningCfg) -> tuple[str, list[float], list[float]]:

@@ -293,6 +293,6 @@ class OverlapMeter:
             self._samples += len(positions)
             self._overlaps += int(np.count_nonzero(self._links.depths(positions) > OVERLAP))
 
-    def result(self) -> float:
-        """Return the share of the time with overlaps."""
-        return self._overlaps / max(self._samples, 1)
+    def result(self) -> float | None:
+        """Return the share of the time with overlaps; None if there was no time."""
+        return self._overlaps / self._samples if self._samples else None

@@ -133,7 +133,7 @@ def exceeded(figures: Mapping[str, float], bounds: Mapping[str, float]) -> list[
     found = []
     for name, bound in bounds.items():
         value, least = figures.get(name), name in _AT_LEAST
-        if value is None or (abs(value) < bound if least else abs(value) > bound):
+        if value is None or not (abs(value) >= bound if least else abs(value) <= bound):
             shown = 'not measured' if value is None else f'{value:.3g}'
             found.append(f'{FIGURES[name]}: {shown}, {"at least" if least else "at most"} {bound:g}')
     return found

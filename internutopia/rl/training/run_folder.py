@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pydantic import ValidationError
 
@@ -109,12 +110,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     ValueError if another process trains in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open('w') as file:
-        try:
-            lock_file(file.fileno(), str(folder), True, PATIENCE, 'another process trains there', 'process')
-        except BlockingIOError:
-            raise ValueError(f'another process trains in {folder}: wait for it, or use another --out') from None
+    with _lock(folder) as file:
         try:
             yield
         finally:
@@ -122,6 +118,22 @@ def locked(folder: Path) -> Iterator[None]:
                 (folder / LOCK).unlink()
                 folder.rmdir()
             unlock_file(file.fileno())
+
+
+def _lock(folder: Path) -> TextIO:
+    """Return the open lock file of a folder, locked."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
+            file = stack.enter_context((folder / LOCK).open('w'))
+            try:
+                lock_file(file.fileno(), str(folder), True, PATIENCE, 'another process trains there', 'process')
+            except BlockingIOError:
+                raise ValueError(f'another process trains in {folder}: wait for it, or use another --out') from None
+            if os.path.samestat(os.fstat(file.fileno()), (folder / LOCK).stat()):
+                stack.pop_all()
+                return file
+        # who had it has deleted it meanwhile, and another may have made a new one
 
 
 def check_new(folder: Path) -> None:

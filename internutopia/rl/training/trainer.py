@@ -23,13 +23,16 @@ from typing_extensions import override
 
 from internutopia.config.learning import ObservationTermCfg
 from internutopia.model.asset_paths import resolve
-from internutopia.rl.policy import METADATA_KEY, PolicyMetadata
+from internutopia.rl.array_runner import ArrayRunner
+from internutopia.rl.policy import METADATA_KEY, PolicyMetadata, TaskPolicyMetadata, parse_metadata
 from internutopia.rl.rsl_rl import RslRlVecEnv
 from internutopia.rl.training.checkpoints import read_checkpoint
 from internutopia.rl.training.ppo import BoundedPPO, MirroredSamples
 from internutopia.rl.training.rsl_rl import MLPModel, OnPolicyRunner
 from internutopia.rl.training.run_folder import Progress, append_progress, cut_progress
 from internutopia.rl.training.settings import TrainingCfg
+from internutopia.util import log
+from internutopia.util.arrays import to_host
 from internutopia.util.replacing import replacing
 
 _LAST_SHARE = 0.1  # of the learning rate's bounds, after the last update
@@ -64,7 +67,7 @@ class Runner(OnPolicyRunner):
         self._core = envs.envs.core
         if settings.start_from is not None:
             with envs.envs.local_core() as core:
-                warm_start(self.alg.actor, settings.start_from, core.learning.one_group('start_from'))
+                warm_start(self.alg.actor, settings.start_from, core)
         if settings.mirror_samples:
             with envs.envs.local_core() as core:
                 self.alg.symmetry = MirroredSamples(core, envs.device)
@@ -208,7 +211,7 @@ _UNSEEN = {'mlp.0.weight': 0.0, 'obs_normalizer._mean': 0.0, 'obs_normalizer._st
 """Value in place of an observation that the earlier policy does not have."""
 
 
-def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Sequence[ObservationTermCfg]) -> None:
+def warm_start(actor: MLPModel, policy: str | os.PathLike[str], core: ArrayRunner) -> None:
     """Give a policy the weights and the normalization of observations of an ONNX file of `internutopia train`.
 
     It may see more than the policy of the file: the parts of the observation that follow those of the file mean nothing
@@ -217,16 +220,21 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
     Args:
         actor: the policy; how much it explores stays as it is.
         policy: the file, looked up like any other asset.
-        observations: what it sees.
+        core: the envs of the task.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is of another network: of other observations, actions or layers.
+        ValueError: it is no such file, or of another network: of other joints, observations, actions or layers.
     """
-    file = resolve(policy, ('.onnx',))
-    model: Any = onnx.load(file)
+    file, observations = resolve(policy, ('.onnx',)), core.learning.one_group('start_from')
+    try:
+        model: Any = onnx.load(file)
+    except Exception as error:  # of protobuf, without a common base
+        raise ValueError(f'policy {file} is no ONNX file: {error}') from error
     text = next((prop.value for prop in model.metadata_props if prop.key == METADATA_KEY), None)
-    metadata = None if text is None else PolicyMetadata.model_validate_json(text)
+    metadata = None if text is None else parse_metadata(file, text)
+    if isinstance(metadata, PolicyMetadata):
+        _check_joints(file, metadata, core)
     found = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in model.graph.initializer}
     own = actor.state_dict()
     wanted = {name for name in own if name.startswith('mlp.')}
@@ -260,7 +268,31 @@ def warm_start(actor: MLPModel, policy: str | os.PathLike[str], observations: Se
     actor.load_state_dict({**own, **{name: torch.as_tensor(values) for name, values in new.items()}})
 
 
-def _sees_more(observations: Sequence[ObservationTermCfg], metadata: PolicyMetadata | None) -> bool:
+def _check_joints(file: Path, metadata: PolicyMetadata, core: ArrayRunner) -> None:
+    """Raise ValueError if a policy drives other joints than the task, warn if by other actions."""
+    subset = core.controller.get_joint_subset()
+    own = [] if subset is None else list(subset.joint_names)
+    if own != metadata.joint_names:
+        theirs = ', '.join(metadata.joint_names)
+        raise ValueError(
+            f'policy {file} is for {metadata.robot}: it drives {theirs}; the task {", ".join(own) or "none"}'
+        )
+    scale = np.broadcast_to(metadata.scale, len(own))
+    for name, their, our in (
+        ('offset', metadata.offset, core.state.action_offset),
+        ('scale', scale, core.state.action_scale),
+    ):
+        their, our = np.array(their), to_host(our)
+        if not np.allclose(their, our, rtol=1e-4, atol=1e-4):
+            log.warning(
+                'policy %s, of %s: its actions have another %s (%s) than those of the task (%s), so it moves otherwise',
+                *(file, metadata.robot, name, their.round(3).tolist(), our.round(3).tolist()),
+            )
+
+
+def _sees_more(
+    observations: Sequence[ObservationTermCfg], metadata: PolicyMetadata | TaskPolicyMetadata | None
+) -> bool:
     """Return True if these observations begin with those of a policy file, and have more."""
     if metadata is None or len(observations) <= (seen := len(metadata.observations)):
         return False

@@ -10,6 +10,7 @@ import pytest
 from walking_hopper import HOME, robot_of, send, walk_of
 
 from internutopia.core.vec_env import Env
+from internutopia.util.errors import EnvValueError
 
 WritePolicy = Callable[..., str]
 Start = Callable[..., Env]
@@ -70,6 +71,17 @@ class TestCommands:
         for _ in range(2):
             send(env, [0.2, 0, 0])
         np.testing.assert_allclose(walk_of(env).given[0], [[HOME[1], 0.1 + 0.2]] * 2, rtol=1e-6)
+
+    def test_a_policy_that_gives_nan_stops_its_env_by_name(
+        self, start: Start, hopper: Any, write_policy: WritePolicy
+    ) -> None:
+        path = write_policy([(np.full((3, 2), [3e38, 0.0]), [0, 0])])
+        env = start(hopper(path), env_num=2, rate=48, substeps=5)
+        send(env, [0.5, 0.0, 0.0], [0.0, 0.0, 0.0])
+        with pytest.raises(
+            EnvValueError, match=r"env 1: controller 'walk', policy .*: its action for joint 'hip' is inf"
+        ):
+            send(env, [0.0, 0.0, 0.0], [1.0, 0.2, 0.0])
 
 
 class TestFiles:

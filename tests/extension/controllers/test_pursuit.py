@@ -90,6 +90,17 @@ def test_a_new_path_starts_where_the_robot_is(run: Run, make_builtin: MakeBuilti
     assert error < 0.12
 
 
+def test_heights_of_points_do_not_count(run: Run, make_builtin: MakeBuiltin) -> None:
+    """A path whose heights change is the same path."""
+    env, seen = run(robot(make_builtin, None)), dict[str, Any]()
+    for step in range(200):
+        path = [(0.4, 0.0, 0.01 * step), (0.4, 0.3, 0.0)]
+        seen = env.step([{'jetbot': {'move_along_path': [path]}}])[0][0]['jetbot']['controllers']['move_along_path']
+        if seen['finished']:
+            break
+    assert seen['finished'] and seen['current_index'] == 1
+
+
 @pytest.mark.parametrize('length', [0.0, -0.1, float('nan')])
 def test_lengths_that_lie_not_ahead_are_refused(length: float) -> None:
     with pytest.raises(ValidationError, match='look_ahead'):

@@ -16,6 +16,7 @@ from internutopia.core.vec_env import Env
 from internutopia.model.asset_paths import resolve
 from internutopia.rl.policy import load_policy, write_metadata
 from internutopia.util.rotations import quat_rotate_inverse, wrap_angle, yaw_of
+from internutopia_extension.configs.tasks import SingleInferenceTaskCfg
 from internutopia_extension.learning_tasks.walkers import WALKERS
 
 Run = Callable[..., Env]
@@ -92,6 +93,32 @@ def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float
     assert np.hypot(away[:, 0], away[:, 1]).max() > 0.03, 'it gave way'
     assert np.hypot(away[-1, 0], away[-1, 1]) < KEPT
     assert away[-1, 2] < KEPT_HEADING
+
+
+@pytest.mark.slow
+def test_a_walk_goes_on_after_a_missed_command(make_env: Callable[..., Env]) -> None:
+    """G1 without a command in every 20th step; its env steps are 4 % longer than those of its policy."""
+    walker = WALKERS['g1']
+    module = import_module(type(walker.config).__module__)
+    place = {'position': (0.0, 0.0, walker.root_height), 'controllers': [module.move_by_speed_cfg]}
+    task = SingleInferenceTaskCfg(
+        scene_asset_path='scenes/empty.xml', robots=[walker.config.update(name='walker', **place)]
+    )
+    env = make_env(tasks=[task], env_num=1, sim={'physics_dt': 1 / 230, 'substeps': 5})
+    env.reset()
+    action, obs = {'walker': {'move_by_speed': [0.5, 0.0, 0.0]}}, None
+    for step in range(8 * 46):
+        obs = env.step([None if step % 20 == 19 else action])[0][0]['walker']
+    x, y, yaw = pose(obs)
+    assert 3.2 < x < 4.2 and abs(y) < 0.3 and abs(yaw) < 0.1
+    env.runner.slot(0).task.robots['walker'].articulation.set_world_pose((0.0, 0.0, obs['position'][2]))
+    for step in range(4 * 46):
+        obs = env.step([None if step % 20 == 19 else STAND])[0][0]['walker']
+    held = pose(obs)
+    env.runner.slot(0).task.robots['walker'].articulation.set_linear_velocity((0.0, 0.5, 0.0))
+    for _ in range(6 * 46):
+        obs = env.step([STAND])[0][0]['walker']
+    assert np.hypot(*(pose(obs) - held)[:2]) < KEPT
 
 
 @pytest.mark.slow

@@ -33,8 +33,8 @@ def test_gaits_are_within_their_bounds(name: str) -> None:
 
 @pytest.mark.nightly
 def test_the_command_compares_with_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def evaluate() -> tuple[int, str]:
-        options = ['--envs', 2, '--stand', 4, '--threads', 1, '--json', tmp_path / 'figures.json']
+    def evaluate(envs: int = 4, stand: int = 20) -> tuple[int, str]:
+        options = ['--envs', envs, '--stand', stand, '--threads', 1, '--json', tmp_path / 'figures.json']
         result = CliRunner().invoke(app, [str(each) for each in ('evaluate', 'gait', policy('aliengo'), *options)])
         return result.exit_code, result.output
 
@@ -43,6 +43,8 @@ def test_the_command_compares_with_bounds(tmp_path: Path, monkeypatch: pytest.Mo
     assert code == 0 and set(figures) == set(FIGURES) - {'arm_range'}
     assert f'{figures["drift"]:.3g}' in text and f'{BOUNDS["aliengo"]["drift"]:g}' in text
     monkeypatch.setitem(BOUNDS, 'aliengo', {'jerk': 100.0})
+    code, text = evaluate(envs=2, stand=4)
+    assert code == 0 and 'Bounds are for 4 robots or more that stand for 20 s or more: not compared' in text
     code, text = evaluate()
     assert code == 1 and 'walking: joint jerk, root mean square [rad/s³]: ' in text and 'at most 100' in text
 

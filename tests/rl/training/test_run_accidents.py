@@ -4,7 +4,11 @@ import json
 import logging
 import os
 import resource
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -12,6 +16,7 @@ from toy_runs import train_toy
 from typer.testing import CliRunner
 
 from internutopia.cli.commands import app
+from internutopia.rl.policy import PolicyMetadata, load_policy, write_metadata
 from internutopia.rl.training.checkpoints import read_checkpoint
 from internutopia.rl.training.export import export_trained
 from internutopia.rl.training.loading import load_trained
@@ -28,6 +33,57 @@ def test_two_processes_cannot_train_in_one_folder(run, tmp_path):
         train_toy(tmp_path / 'new')
     assert not (tmp_path / 'new').exists()
     assert train_toy(run, resume=True, settings={'iterations': 3}).finished
+
+
+def test_who_waited_for_a_folder_has_it_alone(tmp_path):
+    """The first one deletes its lock file when it is done; who waited for that must not have a deleted one."""
+    first, folder = ExitStack(), tmp_path / 'run'
+    first.enter_context(locked(folder))
+    (folder / 'run.json').write_text('so that the folder stays')
+    with ThreadPoolExecutor() as threads, ExitStack() as second:
+        waits = threads.submit(second.enter_context, locked(folder))
+        first.close()
+        waits.result()
+        with pytest.raises(ValueError, match='another process trains in'), locked(folder):
+            pass
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [(b'nonsense', r'policy .*start\.onnx is no ONNX file'), (b'', 'observations are not normal')],
+)
+def test_a_file_that_cannot_be_started_from(tmp_path, content, message):
+    (tmp_path / 'start.onnx').write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        train_toy(tmp_path / 'run', settings={'start_from': str(tmp_path / 'start.onnx')})
+
+
+@pytest.mark.slow
+def test_a_policy_of_another_robot_cannot_be_started_from(finished, tmp_path, caplog):
+    def start(**changes: Any) -> None:
+        file = tmp_path / 'start.onnx'
+        shutil.copyfile(finished / 'policy.onnx', file)
+        metadata = load_policy(file).metadata
+        assert isinstance(metadata, PolicyMetadata)
+        write_metadata(file, metadata.update(**changes))
+        train_toy(tmp_path / 'run', settings={'start_from': str(file), 'iterations': 1})
+
+    with pytest.raises(ValueError, match=r'start\.onnx is for .*: it drives other; the task drives \w+$'):
+        start(joint_names=['other'])
+    with caplog.at_level(logging.WARNING, 'internutopia'):
+        start(scale=0.123)
+    assert 'its actions have another scale ([0.123' in caplog.text and 'another offset' not in caplog.text
+
+
+def test_an_export_on_a_full_disk_leaves_nothing(finished, tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, before[1]))
+    try:
+        done = CliRunner().invoke(app, ['export', str(finished), '--out', str(tmp_path / 'new' / 'walk.onnx')])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.exit_code == 2 and 'Traceback' not in done.stderr and 'walk.onnx' in done.stderr
+    assert os.listdir(tmp_path / 'new') == []
 
 
 def test_a_run_of_which_no_checkpoint_can_be_read_is_left_as_it_is(run):
