@@ -21,6 +21,7 @@ SPEED, TURN = 1.0, 1.0  # m/s and rad/s, at most, of the walk and the discrete a
 WALK = 10.0  # s
 STAND = 60.0  # s, before a push and after it
 ACTIONS = 30.0  # s, of discrete actions
+CHANGES, TIMES = 60.0, (2.0, 4.0)  # s, of commands in all directions, and of one of them
 FIGURES = {
     'fallen': 'share of the robots that fall',
     'drift': 'standing: drift [m]',
@@ -47,7 +48,8 @@ FIGURES = {
     'asymmetry': 'walking: asymmetry of left and right joints',
     'acting_fallen': 'random discrete actions: share of the robots that fall',
     'steep': 'random discrete actions: share that rolls beyond 15 degrees',
-    'overlap': 'random discrete actions: overlap of own links',
+    'changing_fallen': 'random commands of 2 to 4 s: share of the robots that fall',
+    'overlap': 'random commands: overlap of own links',
 }
 """Figures of a report, with units."""
 _AT_LEAST = 'knee_range', 'arm_range'
@@ -61,8 +63,9 @@ def gait_report(
 
     Robots stand for `stand` s, are pushed by `push` m/s, and stand as long again. Then they walk at 1 m/s, or at the
     highest speed that was trained if that is lower, for 10 s. In the end they get a discrete action every 0.25 s for
-    30 s, at random: stop, walk ahead as before, turn left or right by 1 rad/s or what was trained. For what is
-    measured, see `gait_meter`. On MuJoCo, contacts of standing robots are elliptic with an `impratio` of 100, as in
+    30 s, at random: stop, walk ahead as before, turn left or right by 1 rad/s or what was trained. Then they walk at
+    random in each of six directions as fast as was trained, for 2 to 4 s, or stand, for 60 s. For what is measured, see
+    `gait_meter`. On MuJoCo, contacts of standing robots are elliptic with an `impratio` of 100, as in
     scenes with loose boxes, unless `config.simulator.contact` is set.
 
     Raises:
@@ -90,6 +93,10 @@ def gait_report(
     rows = [[0.0, 0.0, 0.0], [speed, 0.0, 0.0], [0.0, 0.0, turn], [0.0, 0.0, -turn]]
     discrete = CommandTermCfg(term='choice', params={'rows': rows}, resample_time=ACTION)
     acting = evaluate(policy, config, seconds=ACTIONS, push=0.0, command=discrete, seed=seed, arrays=arrays)
+    limits = [trained[name] for name in ('forward', 'lateral', 'yaw_rate')]
+    ways = [[limit * (k == axis) for k in range(3)] for axis, pair in enumerate(limits) for limit in pair]
+    changes = CommandTermCfg(term='choice', params={'rows': [*ways, *[rows[0]] * 4]}, resample_time=TIMES)
+    changing = evaluate(policy, config, seconds=CHANGES, push=0.0, command=changes, seed=seed, arrays=arrays)
     rest, gait, still, pushed = standing.gait, walking.gait, standing.still, standing.still_pushed
     if rest is None or gait is None or walking.tracking is None or acting.gait is None:
         raise ValueError('the class of the robot names no feet, so its gait cannot be evaluated')
@@ -114,7 +121,8 @@ def gait_report(
         'asymmetry': gait.asymmetry,
         'acting_fallen': 1.0 - acting.survived,
         'steep': acting.gait.steep,
-        'overlap': acting.overlap,
+        'changing_fallen': 1.0 - changing.survived,
+        'overlap': changing.overlap,
     }
     for each, suffix in ((still, ''), (pushed, '_pushed')):
         if each is not None:

@@ -275,7 +275,7 @@ def _check_joints(file: Path, metadata: PolicyMetadata, core: ArrayRunner) -> No
     if own != metadata.joint_names:
         theirs = ', '.join(metadata.joint_names)
         raise ValueError(
-            f'policy {file} is for {metadata.robot}: it drives {theirs}; the task {", ".join(own) or "none"}'
+            f'policy {file} is for {metadata.robot}: it drives {theirs}; the task drives {", ".join(own) or "none"}'
         )
     scale = np.broadcast_to(metadata.scale, len(own))
     for name, their, our in (
