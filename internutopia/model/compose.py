@@ -18,7 +18,7 @@ import numpy as np
 
 from internutopia.config.simulator import ContactCfg
 from internutopia.model.asset_paths import resolve
-from internutopia.model.contacts import filter_links, keep_base_contacts, make_rigid
+from internutopia.model.contacts import filter_links, keep_base_contacts, make_rigid, stiffen_feet
 from internutopia.model.drives import (
     DRIVEN_JOINTS,
     add_drives,
@@ -146,6 +146,7 @@ def attach_robot(spec: mujoco.MjSpec, robot: RobotSpec, child: mujoco.MjSpec) ->
         if joint.name in frozen:
             child.delete(joint)
     filter_links(child, robot)
+    stiffen_feet(child, robot.contact_links)
     drives = replace_actuators(robot, child)
     adopt_settings(child, spec)
     mocap_bodies = clear_mocap(child) if fixed else []

@@ -1,4 +1,4 @@
-"""Contacts: parameters (`solref`, `solimp`) of rigid and of bouncing things, and the links of a robot that collide.
+"""Contacts: parameters (`solref`, `solimp`) of rigid and bouncing things and of feet, and links that collide.
 
 MuJoCo pulls a contact of normal velocity `v` and depth `r` towards the acceleration `-b v - k r`, as strictly as the
 impedance defines, from 0 to 1. By default that is soft: a box under a hundred times its weight sinks in by centimetres.
@@ -43,6 +43,9 @@ from internutopia.model.spec import RobotSpec
 _RIGID_IMPEDANCE = (0.99, 0.999, 0.001, 0.5, 2.0)
 _RIGID_WEIGHT = 100.0
 
+# Time constant [s] and damping ratio of contacts: MuJoCo's, and of feet, where the weight lets these count
+_DEFAULT_SOLREF, _FOOT_SOLREF = (0.02, 1.0), (0.01, 1.0)
+
 _MAX_RESTITUTION = 0.99  # several contacts at once are solved to a percent: a whole 1 could gain energy
 _BOUNCE_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)  # MuJoCo's greatest
 _BOUNCE_WEIGHT = 1000.0
@@ -58,6 +61,17 @@ def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
     element.solimp = _RIGID_IMPEDANCE
     if isinstance(element, mujoco.MjsGeom):
         element.solmix = _RIGID_WEIGHT
+
+
+def stiffen_feet(child: mujoco.MjSpec, links: Collection[str]) -> None:
+    """Make contacts of the feet of a robot's asset stiff, unless the asset sets how stiff they are.
+
+    With MuJoCo's default, feet of humanoids sink in by 3 cm when they land: more than the radius of their shapes, so that
+    they fall through a floor that is a thin box. Time steps beyond 5 ms make them as soft again (`refsafe`).
+    """
+    for geom in (geom for link in links for geom in child.body(link).geoms):
+        if (geom.contype or geom.conaffinity) and tuple(geom.solref) == _DEFAULT_SOLREF:
+            geom.solref, geom.solmix = _FOOT_SOLREF, _RIGID_WEIGHT
 
 
 def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, timestep: float) -> None:
