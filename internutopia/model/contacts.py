@@ -66,8 +66,8 @@ def make_rigid(element: mujoco.MjsGeom | mujoco.MjsPair) -> None:
 def stiffen_feet(child: mujoco.MjSpec, links: Collection[str]) -> None:
     """Make contacts of the feet of a robot's asset stiff, unless the asset sets how stiff they are.
 
-    With MuJoCo's default, feet of humanoids sink in by 3 cm when they land: more than the radius of their shapes, so that
-    they fall through a floor that is a thin box. Time steps beyond 5 ms make them as soft again (`refsafe`).
+    With MuJoCo's default, feet of humanoids sink in by 3 cm when they land: by more than the radius of their shapes, so
+    that they fall through a floor that is a thin box. Time steps beyond 5 ms make them as soft again (`refsafe`).
     """
     for geom in (geom for link in links for geom in child.body(link).geoms):
         if (geom.contype or geom.conaffinity) and tuple(geom.solref) == _DEFAULT_SOLREF:
