@@ -43,8 +43,9 @@ from internutopia.model.spec import RobotSpec
 _RIGID_IMPEDANCE = (0.99, 0.999, 0.001, 0.5, 2.0)
 _RIGID_WEIGHT = 100.0
 
-# Time constant [s] and damping ratio of contacts: MuJoCo's, and of feet, where the weight lets these count
-_DEFAULT_SOLREF, _FOOT_SOLREF = (0.02, 1.0), (0.01, 1.0)
+_DEFAULT_SOLREF = 0.02, 1.0  # time constant [s] and damping ratio of contacts
+STIFF_SOLREF = 0.01, 1.0
+"""The same of feet, and of what they stand on where that has a priority."""
 
 _MAX_RESTITUTION = 0.99  # several contacts at once are solved to a percent: a whole 1 could gain energy
 _BOUNCE_IMPEDANCE = (0.9999, 0.9999, 0.001, 0.5, 2.0)  # MuJoCo's greatest
@@ -71,7 +72,7 @@ def stiffen_feet(child: mujoco.MjSpec, links: Collection[str]) -> None:
     """
     for geom in (geom for link in links for geom in child.body(link).geoms):
         if (geom.contype or geom.conaffinity) and tuple(geom.solref) == _DEFAULT_SOLREF:
-            geom.solref, geom.solmix = _FOOT_SOLREF, _RIGID_WEIGHT
+            geom.solref, geom.solmix = STIFF_SOLREF, _RIGID_WEIGHT
 
 
 def make_bouncy(element: mujoco.MjsGeom | mujoco.MjsPair, restitution: float, timestep: float) -> None:

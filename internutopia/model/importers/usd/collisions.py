@@ -25,6 +25,7 @@ import numpy as np
 
 from internutopia.model.contacts import (
     SELF_COLLISIONS_OFF,
+    STIFF_SOLREF,
     add_pair,
     can_touch,
     excluded_bodies,
@@ -231,9 +232,11 @@ def apply_materials(
             continue
         geoms[material].append(geom)
         geom.friction[0] = material.friction
-        geom.priority = 1
+        geom.priority = 1  # so what it touches does not count: feet may stand on it
         if material.restitution > 0:
             make_bouncy(geom, material.restitution, timestep)
+        elif not is_loose(geom.parent):
+            geom.solref = STIFF_SOLREF
     pairs = list(_special_pairs(geoms, excluded_bodies(spec)))
     if len(pairs) > MAX_PAIRS:
         kinds = 'friction and restitution combine to the greater of both'
