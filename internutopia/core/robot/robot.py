@@ -59,7 +59,8 @@ class BaseRobot(OrderedKeys):
         home: initial joint positions by joint name [rad or m], which are the first position targets too; others 0.
         base_link: link whose pose is `obs['position']` and `obs['orientation']`; None means the root.
         fixed_base: see `RobotSpec`.
-        feet: links it stands on, whose contact forces are measured.
+        feet: links it stands on, whose contact forces are measured, and whose contacts are stiff unless its file says
+            how stiff they are.
         frozen: joints of its model that are left out, fixed at zero.
         synonyms: names of its joints and links, by the names that they have in other descriptions of the robot.
         frames: links that are added to models without them: link that they are fixed to and position on it [m].
