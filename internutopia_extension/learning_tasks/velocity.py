@@ -240,7 +240,7 @@ def _rewards(robot: Walker, rough: bool, curriculum: bool, refine: bool) -> list
         RewardTermCfg(term='tilt_cost', weight=-1.0 if rough else -10.0),  # slopes are leaned into
         RewardTermCfg(term='height_cost', params={'target': height}, weight=-robot.height_cost),
         RewardTermCfg(term='posture_cost', params={'joints': list(robot.straight)}, weight=-1.0),
-        RewardTermCfg(term='standing_posture_cost', params=standing, weight=-4.0 if refine else -2.0),
+        RewardTermCfg(term='standing_posture_cost', params=standing, weight=-2.0),
         RewardTermCfg(term='standing_motion_cost', params={'name': COMMAND}, weight=-0.02),
         RewardTermCfg(term='joint_velocity_cost', weight=-5e-4),
         RewardTermCfg(term='power_cost', weight=-5e-4),
@@ -266,7 +266,6 @@ def _rewards(robot: Walker, rough: bool, curriculum: bool, refine: bool) -> list
     if refine:
         path = {'name': COMMAND, 'horizon': 2.0, 'limit': 0.5}
         terms.append(RewardTermCfg(term='path_error_cost', params=path, weight=-4.0))
-        terms.append(RewardTermCfg(term='landing_cost', params={'ground': robot.sole}, weight=-2.0))
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms

@@ -172,7 +172,7 @@ WALKERS = {
         arms=_arms(_both('elbow_joint', 1.2) | _outwards('shoulder_roll_joint', 0.08)),
         stance=_both('hip_pitch_joint', -0.2) | _both('knee_joint', 0.4) | _both('ankle_joint', -0.2),
         period=0.65,
-        feet_apart=0.22,
+        feet_apart=0.17,
         updates=1000,
     ),
     'aliengo': Walker(

@@ -185,18 +185,6 @@ def slip_cost(state: RobotState) -> Array:
 
 
 @term('reward')
-def landing_cost(state: RobotState, ground: float, near: PositiveFloat = 0.03) -> Array:
-    """Sum of squared downward speeds of the feet near the ground [m²/s²].
-
-    `ground` is the height of the feet links' origins above the ground when the robot stands [m]. Speeds count in full
-    there, and the less the higher a foot is, down to nothing at `near` above that [m].
-    """
-    xp = state.xp
-    share = (1.0 - (state.feet_clearances - ground) / near).clip(min=0.0, max=1.0)
-    return (xp.square(state.feet_velocities[..., 2].clip(max=0.0)) * share).sum(axis=-1, dtype=xp.float32)
-
-
-@term('reward')
 def feet_near_cost(state: RobotState, distance: PositiveFloat) -> Array:
     """Amount by which the lateral distance of a biped's feet, in its heading, falls below `distance` [m].
 

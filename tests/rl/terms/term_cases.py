@@ -57,7 +57,6 @@ CASES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ('reward', 'stance_bend_cost'): [{**GAIT, 'joints': ['hip', 'tail'], 'bend': -0.2}],
     ('reward', 'swing_bend_cost'): [{**GAIT, 'joints': ['hip', 'tail'], 'bend': 0.5}],
     ('reward', 'feet_near_cost'): [{'distance': 1.0}],
-    ('reward', 'landing_cost'): [{'ground': 0.05}, {'ground': 0.0, 'near': 0.5}],
     ('termination', 'fallen'): [{'minimum_height': 0.2}],
     ('termination', 'tilted'): [{'limit': 0.5}],
     ('termination', 'height_outside'): [{'low': 0.1, 'high': 0.2}],
