@@ -259,7 +259,7 @@ WALKERS = {
 # On the maker's MuJoCo model (mujoco_menagerie/unitree_h1), too: every joint has an armature of 0.1 there, feet are
 # 20 cm long where ours have 30, and their heels are a line
 WALKERS['h1_robust'] = replace(
-    WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}
+    WALKERS['h1'], armature=(0.0, 0.1), foot_size={'length': (0.6, 1.0), 'width': (0.3, 1.0)}, feet_apart=0.22
 )
 WALKERS['g1_fixed_arms'] = replace(WALKERS['g1'], learns_as='G1FixedArmsRobot', arms={})
 WALKERS['h1_with_hand'] = replace(
