@@ -344,7 +344,8 @@ class MoveBySpeedController(PlanarSpeedController):
         except ValueError as error:
             raise ValueError(f'{where}: {error}') from error
         except Exception as error:  # those of the libraries have no common base
-            raise ValueError(f'{where}: it does not take its {observations.shape[1]} observations: {error}') from error
+            reason = str(error).strip().splitlines()[-1]  # TorchScript puts its code before it
+            raise ValueError(f'{where}: it does not take its {observations.shape[1]} observations: {reason}') from error
         if actions.shape != (1, len(metadata.joint_names)):
             raise ValueError(
                 f'{where}: it gives actions of shape {actions.shape[1:]} for its {len(metadata.joint_names)} joints'

@@ -11,7 +11,7 @@ Tasks with a velocity command are run under test conditions (`walking_test`), an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +23,7 @@ from internutopia.rl.state import RobotState
 from internutopia.rl.training.gait_meter import CourseMeter, Gait, GaitMeter, OverlapMeter, Stillness
 from internutopia.rl.training.loading import ActFn, Arrays, started, step_length, velocity_command
 from internutopia.rl.vector_env import VectorEnv
+from internutopia.util import log
 from internutopia.util.arrays import ArrayMaker, to_host
 
 COMMAND_TIME = 5.0  # s, until the next command of a test
@@ -181,6 +182,7 @@ def walking_test(learning: LearningCfg, fixed: TestCommand = None) -> LearningCf
     elif isinstance(fixed, CommandTermCfg):
         command = fixed
     else:
+        _warn_of_speeds(fixed, command.params)
         command = CommandTermCfg(term='uniform', params={'low': list(fixed), 'high': list(fixed)})
     starts = [
         cfg.update(params={key: False if key == 'by_level' else value for key, value in cfg.params.items()})
@@ -193,6 +195,14 @@ def walking_test(learning: LearningCfg, fixed: TestCommand = None) -> LearningCf
         randomizations=starts,
         curricula=[],
     )
+
+
+def _warn_of_speeds(command: tuple[float, float, float], trained: Mapping[str, Any]) -> None:
+    """Warn of a command beyond those that were trained."""
+    for name, speed in zip(('forward', 'lateral', 'yaw_rate'), command, strict=True):
+        low, high = trained.get(name, (-math.inf, math.inf))
+        if speed and not low <= speed <= high:
+            log.warning('command %g for %r is beyond what was trained, %g to %g', speed, name, low, high)
 
 
 def _test_config(config: Config, steps: int, seed: int, on_device: bool, walks: bool) -> Config:

@@ -95,6 +95,21 @@ def test_a_point_a_turn_and_a_spot_are_kept(run: Run, robot: str, seconds: float
     assert away[-1, 2] < KEPT_HEADING
 
 
+def test_a_goal_that_moves_by_less_than_a_millimetre_is_the_same(run: Run) -> None:
+    """It stays reached until the robot is twice the threshold away, whatever rounding does to it."""
+    env, (to_point,) = walk(run, 'aliengo', 'move_to_point')
+
+    def finished(x: float) -> bool:
+        obs = env.step([{'walker': {'move_to_point': [(x, 0.0, 0.0)]}}])[0][0]['walker']
+        return obs['controllers']['move_to_point']['finished']
+
+    assert finished(0.0)
+    away = 1.5 * to_point.threshold, 0.0, WALKERS['aliengo'].root_height
+    env.runner.slot(0).task.robots['walker'].articulation.set_world_pose(away)
+    assert [finished(x) for x in (1e-5, -1e-5, 5e-4)] == [True] * 3
+    assert not finished(0.002), 'another one'
+
+
 @pytest.mark.slow
 def test_a_walk_goes_on_after_a_missed_command(make_env: Callable[..., Env]) -> None:
     """G1 without a command in every 20th step; its env steps are 4 % longer than those of its policy."""
