@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
@@ -23,17 +23,17 @@ from internutopia.rendering.camera import (
     BACKGROUND,
     FAR,
     NEAR,
-    NO_COLOUR,
     UNLABELLED,
     CameraPose,
     Frame,
-    Intrinsics,
     Layer,
     Quality,
     RenderRequest,
     add_markers,
 )
+from internutopia.rendering.colours import coloured, plain_colours, sky_colour
 from internutopia.rendering.cutaway import ceiling_height, nothing_above
+from internutopia.rendering.depth import depth_value, metres_of, sky_distance
 from internutopia.rendering.geom_groups import shown_geoms
 from internutopia.rendering.gl import SOFTWARE_TURN, open_context, renders_in_software
 from internutopia.rendering.occlusion import Crop, count_pixels, crop_around, occlusion_picture, pixel_boxes
@@ -48,7 +48,6 @@ _FLOOR_CELLS = 40  # of an infinite plane along its edges; the engine's 200 are 
 _FLOOR = 1000.0  # m, at least: how far an infinite plane reaches
 _SHADOWS = 4.0  # m, at least: within this radius around what a camera sees, directional lights cast shadows
 _STEEP = 0.25  # sine of the angle from which on a camera looks down on what it shows, however far
-_SKY = 0.7 * FAR  # m: the engine paints the sky on a cylinder around the camera, of this radius and half height
 _DECORATION_GEOMS = 1000  # room for what is rendered besides geoms: tendons, skins, flexes
 _ROUND = range(int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_BOX))  # spheres to cylinders
 _SEEN, _SEEN_AS_ROUND = 1.0, 4.0  # pixels: what is smaller is not seen in a moving layer, or not to be round
@@ -120,14 +119,14 @@ class _ModelScene:
         self._free_camera: Any = mujoco.MjvCamera()  # the scene needs one; `_set_camera` replaces it
         if not self._smooth:
             self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
-        self._sky = _sky_distance(model)
+        self._sky = sky_distance(model)
         self._background: NDArray[np.uint8] | None = None  # painted where nothing is
         self._colours: dict[str, NDArray[np.float32]] = {}  # fields of the model while a scene is made of it
         if quality == 'plain':
             for flag in (mujoco.mjtRndFlag.mjRND_SKYBOX, mujoco.mjtRndFlag.mjRND_HAZE):
                 self._scene.flags[flag] = 0
             self._options.flags[mujoco.mjtVisFlag.mjVIS_TEXTURE] = 0
-            self._sky, self._background, self._colours = None, _sky_colour(model), _plain_colours(model)
+            self._sky, self._background, self._colours = None, sky_colour(model), plain_colours(model)
         self._flags = self._scene.flags.copy()
         self._moving = _moving_geoms(model)
         self._shown: Layer | None = None
@@ -157,7 +156,7 @@ class _ModelScene:
     def render(self, request: RenderRequest, labels: NDArray[np.int32]) -> None:
         if request.layer != self._shown:
             self._shown = request.layer
-            with _far_floor(self._model), _coloured(self._model, self._colours):
+            with _far_floor(self._model), coloured(self._model, self._colours):
                 mujoco.mjv_updateScene(
                     *(self._model, self._data, self._options, None, self._free_camera),
                     *(_CATEGORIES[request.layer], self._scene),
@@ -192,7 +191,7 @@ class _ModelScene:
             frame.rgba[..., 3] = 255
             if depth_in_colour and depth is not None and frame.depth is not None:
                 self._clear_sky(depth, rect, camera_pose)
-                frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
+                frame.depth[:] = metres_of(depth, camera_pose.intrinsics.orthographic)[::-1]
                 return
         if layer == 'still':
             for geom in self._scene.geoms[: self._scene.ngeom]:
@@ -228,7 +227,7 @@ class _ModelScene:
         self._scene.flags[:] = self._flags
         rgba = frame.rgba[top : top + height, left : left + width]
         rgba[..., :3], rgba[..., 3] = pixels[::-1], 255 * (depth[::-1] > 0.0)
-        metres = _metres(depth, part.camera_pose.intrinsics.orthographic)[::-1]
+        metres = metres_of(depth, part.camera_pose.intrinsics.orthographic)[::-1]
         frame.depth[top : top + height, left : left + width] = metres
 
     def _simplify(self, boxes: NDArray[np.float64]) -> None:
@@ -259,7 +258,7 @@ class _ModelScene:
         """
         if self._sky is None:
             return
-        far = depth < _depth_value(self._sky, camera_pose.intrinsics)
+        far = depth < depth_value(self._sky, camera_pose.intrinsics)
         if not far.any():
             return
         sky = np.empty_like(depth)
@@ -286,7 +285,7 @@ class _ModelScene:
         mujoco.mjr_render(rect, self._scene, self._context)
         mujoco.mjr_readPixels(pixels, depth, rect, self._context)
         if depth is not None and frame.depth is not None:
-            frame.depth[:] = _metres(depth, camera_pose.intrinsics.orthographic)[::-1]
+            frame.depth[:] = metres_of(depth, camera_pose.intrinsics.orthographic)[::-1]
         if pixels is not None and frame.labels is not None:
             numbers = pixels.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], np.int32)
             frame.labels[:] = self._labels_by_number(labels)[numbers][::-1]
@@ -425,77 +424,8 @@ def _far_floor(model: mujoco.MjModel) -> Iterator[None]:
             sight.zfar = kept
 
 
-@contextmanager
-def _coloured(model: mujoco.MjModel, colours: Mapping[str, NDArray[np.float32]]) -> Iterator[None]:
-    """Give fields other colours, which physics does not read; the caller holds the lock of the model."""
-    kept = {field: getattr(model, field).copy() for field in colours}
-    try:
-        for field, values in colours.items():
-            getattr(model, field)[:] = values
-        yield
-    finally:
-        for field, values in kept.items():
-            getattr(model, field)[:] = values
-
-
-def _plain_colours(model: mujoco.MjModel) -> dict[str, NDArray[np.float32]]:
-    """Return the colours of materials, and of geoms that have their own, times the mean of their textures."""
-    means = np.ones((model.nmat, 4), np.float32)
-    roles = [int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA)]
-    for material, textures in enumerate(model.mat_texid[:, roles]):
-        for texture in textures[(textures >= 0) & (model.tex_nchannel[textures] >= 3)]:  # OpenGL shows no others
-            means[material, :3] *= _mean_of(model, texture) / 255.0
-    geoms, own = model.geom_rgba.copy(), (model.geom_rgba != NO_COLOUR).any(axis=1) & (model.geom_matid >= 0)
-    geoms[own] *= means[model.geom_matid[own]]
-    return {'mat_rgba': model.mat_rgba * means, 'geom_rgba': geoms}
-
-
-def _sky_colour(model: mujoco.MjModel) -> NDArray[np.uint8] | None:
-    """Return the mean colour `(3,)` of the sky; None if there is none."""
-    skies = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)
-    return _mean_of(model, skies[0]).round().astype(np.uint8) if len(skies) else None
-
-
-def _mean_of(model: mujoco.MjModel, texture: int) -> NDArray[np.float64]:
-    """Return the mean red, green and blue `(3,)` of a texture, 0 to 255."""
-    channels = int(model.tex_nchannel[texture])
-    begin, count = int(model.tex_adr[texture]), int(model.tex_width[texture]) * int(model.tex_height[texture])
-    pixels = model.tex_data[begin : begin + count * channels].reshape(count, channels)
-    return np.broadcast_to(pixels[:, :3].mean(axis=0), 3)
-
-
 def _moving_geoms(model: mujoco.MjModel) -> NDArray[np.intp]:
     """Return the geoms that are not fixed to the world; none if other things move that have no geoms."""
     if model.nflex or model.ntendon or model.nskin:
         return np.zeros(0, np.intp)
     return np.flatnonzero((model.body_weldid[model.geom_bodyid] != 0) & shown_geoms(model))
-
-
-def _sky_distance(model: mujoco.MjModel) -> float | None:
-    """Return the least distance of sky and haze to the camera [m]; None if there is no sky."""
-    if not (model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX).any():
-        return None
-    begin = max(0.0, 1.0 - model.vis.map.haze)  # of the haze, as a share of the radius
-    prism = math.cos(math.pi / model.vis.quality.numslices)  # which is rendered instead of a cylinder
-    return 0.999 * _SKY * begin * prism  # single precision is better than that
-
-
-def _depth_value(distance: float, intrinsics: Intrinsics) -> float:
-    """Return the greatest depth buffer value of a point this far from the camera [m], anywhere in the image."""
-    centre = intrinsics.centre
-    aside = math.hypot(abs(centre[0]) + intrinsics.half_width, abs(centre[1]) + intrinsics.half_height)
-    if intrinsics.orthographic:
-        return (FAR - math.sqrt(max(0.0, distance**2 - aside**2))) / (FAR - NEAR)
-    ahead = max(NEAR, distance / math.hypot(1.0, aside))
-    return NEAR * (FAR / ahead - 1.0) / (FAR - NEAR)
-
-
-def _metres(depth: NDArray[np.float32], orthographic: bool) -> NDArray[np.float64]:
-    """Convert depth buffer values (1 at the near plane, 0 at the far) to distances along the viewing direction [m]."""
-    value = depth.astype(np.float64)
-    if orthographic:
-        metres = FAR - value * (FAR - NEAR)
-    else:
-        metres = NEAR * FAR / (NEAR + value * (FAR - NEAR))
-    metres[depth <= 0.0] = np.inf
-    return metres
