@@ -16,6 +16,7 @@ from internutopia.rl.dry_run.inputs import normalizer_of, out_of_range
 from internutopia.rl.dry_run.mistakes import alternatives, leg_orders
 from internutopia.rl.dry_run.trials import BAD, Trial, TrialRun, Trials, run_trials, walking_command
 from internutopia.rl.policy import PolicyMetadata, load_policy, network_file
+from internutopia.util.progress import progress_bar
 
 BETTER = 0.6  # of the cost of what is given, at most, of what is proposed
 MOST = 3  # proposals
@@ -109,11 +110,14 @@ def _proposals(
             if not outside_limits(each.joint_names, each.offset, _ranges(each, run))
         ]
         good: list[tuple[str, Trials]] = []
-        for start in range(0, len(possible), _AT_ONCE):
-            some = possible[start : start + _AT_ONCE]
-            trials = run_trials(file, [each for _, each in some], robot, threads).trials
-            found = zip((name for name, _ in some), trials, strict=True)
-            good += [each for each in found if each[1].cost < min(BAD, BETTER * run.trials[0].cost)]
+        with progress_bar('trying changes of the description', len(possible)) as advance:
+            for start in range(0, len(possible), _AT_ONCE):
+                some = possible[start : start + _AT_ONCE]
+                trials = run_trials(file, [each for _, each in some], robot, threads).trials
+                for (name, _), trial in zip(some, trials, strict=True):
+                    if trial.cost < min(BAD, BETTER * run.trials[0].cost):
+                        good.append((name, trial))
+                    advance()
         if good:
             return sorted(good, key=lambda each: each[1].cost)[:MOST]
     return []
