@@ -152,20 +152,23 @@ class MoveToPointBySpeedController(BoxActionController):
         goal_position: Any,
         forward_speed: float = FORWARD_SPEED,
         rotation_speed: float = ROTATION_SPEED,
-        threshold: float = THRESHOLD,
+        threshold: Any = THRESHOLD,
         env_ids: Any = ...,
     ) -> ArticulationAction:
-        """Compute speeds [m/s, rad/s] from a pose (env frame) towards a goal, reached within `threshold` [m]."""
+        """Compute speeds [m/s, rad/s] from a pose (env frame) towards a goal.
+
+        It is reached within `threshold` [m], a number or `(n,)`; with 0, it is one to go on to, not to stay at.
+        """
         xp = self.arrays.xp
         goal = self.arrays.asarray(goal_position, 'float32') * self.arrays.constant(_IN_PLANE)
         distance = planar_distance(start_position, goal)
         same = planar_distance(goal, self.goal_position[env_ids]) < _SAME  # NaN where there was none
         reached = stays(self.reached[env_ids] & same, distance, threshold)
         self.goal_position[env_ids] = goal
-        self.last_threshold[env_ids] = xp.full_like(distance, threshold)
+        self.last_threshold[env_ids] = threshold
         angle = self.get_angle(start_position, start_orientation, goal)
         aligned = (1.0 - 2.0 / np.pi * xp.abs(angle)).clip(min=0.0)
-        near = (distance / max(2.0 * threshold, 1e-9)).clip(max=1.0)  # a threshold of 0 is allowed
+        near = (distance / (2.0 * threshold + 1e-9)).clip(max=1.0)  # a threshold of 0 is allowed
         factor = aligned * near
         ahead, turn = forward_speed * (factor * factor * factor), rotation_speed * angle.clip(-1.0, 1.0)
         if not walks_sideways(self):

@@ -111,6 +111,20 @@ def test_a_goal_that_moves_by_less_than_a_millimetre_is_the_same(run: Run) -> No
 
 
 @pytest.mark.slow
+def test_a_path_that_turns_back_is_walked_to_its_end(run: Run) -> None:
+    """At the turn, the point that it heads for is near: it must not stay there."""
+    walker = WALKERS['aliengo']
+    module = import_module(type(walker.config).__module__)
+    fields = {'position': (0.0, 0.0, walker.root_height)}
+    along = module.move_along_path_cfg.update(look_ahead=0.6)
+    config = walker.config.update(name='walker', controllers=[along], **fields)
+    env = run(config, scene_asset_path='scenes/empty.xml', substeps=4)
+    end = 1.0 - math.cos(angle := math.radians(28.0)), math.sin(angle)
+    obs = until_finished(env, 'move_along_path', [[(1.0, 0.0, 0.0), (*end, 0.0)]], 10.0)
+    assert np.hypot(*(pose(obs)[:2] - end)) < along.threshold
+
+
+@pytest.mark.slow
 def test_a_walk_goes_on_after_a_missed_command(make_env: Callable[..., Env]) -> None:
     """G1 without a command in every 20th step; its env steps are 4 % longer than those of its policy."""
     walker = WALKERS['g1']
