@@ -17,19 +17,19 @@ _TABLE: dict[str, tuple[float | None, ...]] = {
     'foot_lift_pushed': (0.005, 0.005, 0.005, 0.01, 0.005, 0.005),
     'stand_pitch': (2.0, 2.5, 4.0, 4.0, 4.0, 3.0),  # degrees
     'stand_contacts': (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-    'speed_error': (0.11, 0.11, 0.11, 0.13, 0.1, 0.1),  # m/s
-    'heading_error': (3.0, 11.0, 20.0, 24.0, 3.0, 3.0),  # degrees
+    'speed_error': (0.11, 0.11, 0.11, 0.11, 0.1, 0.1),  # m/s
+    'heading_error': (3.0, 11.0, 20.0, 6.0, 3.0, 3.0),  # degrees
     'pitch': (2.0, 2.0, 5.0, 6.0, 2.0, 2.0),  # degrees
     'roll': (3.5, 2.9, 2.0, 4.2, 2.0, 2.0),  # degrees
     'lean': (6.0, 6.0, 6.5, 9.0, 3.0, 4.0),  # degrees
     'other_contacts': (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     'knee_straightest': (24.0, 20.0, 8.0, 18.0, None, None),  # degrees
     'knee_range': (48.0, 55.0, 55.0, 45.0, None, None),  # degrees, at least
-    'arm_range': (25.0, 29.0, 35.0, 50.0, None, None),  # degrees, at least
-    'slip': (0.11, 0.12, 0.1, 0.14, 0.09, 0.1),  # m/s
-    'impact': (2.9, 2.7, 2.4, 3.2, 1.15, 1.1),
+    'arm_range': (25.0, 29.0, 35.0, 55.0, None, None),  # degrees, at least
+    'slip': (0.11, 0.12, 0.1, 0.125, 0.09, 0.1),  # m/s
+    'impact': (2.9, 2.7, 2.4, 2.9, 1.15, 1.1),
     'jerk': (5400.0, 5700.0, 3450.0, 5000.0, 5900.0, 5000.0),  # rad/s³
-    'cost_of_transport': (0.66, 0.83, 0.92, 0.66, 0.45, 0.75),
+    'cost_of_transport': (0.66, 0.83, 0.92, 0.58, 0.45, 0.75),
     'asymmetry': (0.03, 0.04, 0.03, 0.03, 0.05, 0.05),
     'acting_fallen': (0.0, 0.0, 0.0, 0.0, None, None),  # controllers of quadrupeds let strides end
     'steep': (0.03, 0.03, 0.01, 0.01, None, None),  # share of the actions
