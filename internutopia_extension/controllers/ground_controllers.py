@@ -165,7 +165,7 @@ class MoveToPointBySpeedController(BoxActionController):
         same = planar_distance(goal, self.goal_position[env_ids]) < _SAME  # NaN where there was none
         reached = stays(self.reached[env_ids] & same, distance, threshold)
         self.goal_position[env_ids] = goal
-        self.last_threshold[env_ids] = threshold
+        self.last_threshold[env_ids] = xp.zeros_like(distance) + threshold
         angle = self.get_angle(start_position, start_orientation, goal)
         aligned = (1.0 - 2.0 / np.pi * xp.abs(angle)).clip(min=0.0)
         near = (distance / (2.0 * threshold + 1e-9)).clip(max=1.0)  # a threshold of 0 is allowed

@@ -210,7 +210,7 @@ class MoveAlongPathPointsController(BaseController):
             goal_position=goal,
             forward_speed=forward_speed,
             rotation_speed=rotation_speed,
-            threshold=threshold if heads_for_end is True else xp.where(heads_for_end, threshold, 0.0),
+            threshold=threshold if heads_for_end is True else threshold * xp.astype(heads_for_end, xp.float32),
         )
 
     @override
