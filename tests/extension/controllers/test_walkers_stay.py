@@ -145,7 +145,8 @@ def test_a_walk_goes_on_after_a_missed_command(make_env: Callable[..., Env]) -> 
     )
     env = make_env(tasks=[task], env_num=1, sim={'physics_dt': 1 / 230, 'substeps': 5})
     env.reset()
-    action, obs = {'walker': {'move_by_speed': [0.5, 0.0, 0.0]}}, None
+    action: Any = {'walker': {'move_by_speed': [0.5, 0.0, 0.0]}}
+    obs: Any = None
     for step in range(8 * 46):
         obs = env.step([None if step % 20 == 19 else action])[0][0]['walker']
     x, y, yaw = pose(obs)
