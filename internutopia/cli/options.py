@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from internutopia.util import replacing
 from internutopia.util.bounds import MAX_COUNT, MAX_ENVS, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_THREADS
-from internutopia.util.replacing import replacing
 
 if TYPE_CHECKING:
     from internutopia.config import Config
@@ -303,8 +302,7 @@ def check_output(option: str, file: Path | None, suffix: str = '') -> None:
 def write_json(file: Path, figures: Any) -> Path:
     """Write figures as JSON; returns the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as draft:
-        draft.write_text(json.dumps(figures, indent=2) + '\n')
+    replacing.write_json(file, figures)
     return file
 
 

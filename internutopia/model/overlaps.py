@@ -27,7 +27,8 @@ from internutopia.model.spec import RobotSpec, SceneSpec
 from internutopia.util import did_you_mean
 from internutopia.util.log import warn_once
 
-_DEPTH = 1e-3  # [m], from which shapes overlap rather than touch
+DEPTH = 1e-3
+"""Depth from which shapes overlap rather than touch [m]."""
 _NEXT_TO_NOTHING = 1e-3  # [kg]
 _NAMED = 20  # pairs in a message
 _KEPT = 64  # robots, and their starts
@@ -78,7 +79,7 @@ class LinkOverlaps:
             raise ValueError(f'robot {robot.name!r} has no joint {unknown[0]!r}; {did_you_mean(unknown[0], columns)}')
         self._columns = [columns[name] for name in dof_names]
         bodies, depths = self._contacts()
-        self._ignored = bodies[depths > _DEPTH]
+        self._ignored = bodies[depths > DEPTH]
 
     def depths(self, joint_positions: NDArray[Any]) -> NDArray[np.float64]:
         """Return the largest depth of an overlap at each of these positions `(n, dofs)` [rad or m], `(n,)` [m]."""
@@ -143,7 +144,7 @@ class _LoneRobot:
             if name in names:
                 data.qpos[model.jnt_qposadr[names[name]]] = position
         mujoco.mj_fwdPosition(model, data)
-        deep = data.contact.geom[data.contact.dist < -_DEPTH]
+        deep = data.contact.geom[data.contact.dist < -DEPTH]
         return self._pairs(model.geom_bodyid[deep])
 
     def _adjacent(self) -> Pairs:

@@ -27,7 +27,7 @@ from internutopia.evaluation.mapping import MappingCfg
 from internutopia.evaluation.suites import Arm
 from internutopia.recording.episode_file import SUFFIX, RecordedEpisode
 from internutopia.util.cache_folder import PATIENCE, lock_file, unlock_file
-from internutopia.util.replacing import PART, replacing
+from internutopia.util.replacing import PART, write_json
 
 Format = Literal['lerobot', 'hdf5']
 Only = Literal['all', 'success']
@@ -133,12 +133,6 @@ class Dataset:
 
     def __iter__(self) -> Iterator[RecordedEpisode]:
         return map(RecordedEpisode, self._paths)
-
-
-def write_json(path: Path, values: Any) -> None:
-    """Write a JSON file atomically."""
-    with replacing(path) as part:
-        part.write_text(json.dumps(values, indent=2) + '\n', encoding='utf-8')
 
 
 def _config_values(config: Config) -> Any:

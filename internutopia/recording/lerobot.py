@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.recording.dataset import Dataset, write_json
+from internutopia.recording.dataset import Dataset
 from internutopia.recording.episode_file import RecordedEpisode
 from internutopia.recording.features import ARRAYS, Features, Form, features_of, frame_ends, frame_sums
 from internutopia.recording.mapped_features import mapped_features
 from internutopia.recording.streams import concatenate, video_facts
 from internutopia.util.progress import with_progress
+from internutopia.util.replacing import write_json
 
 _VERSION = 'v3.0'
 _FILES_PER_CHUNK = 1000

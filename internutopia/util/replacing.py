@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 PART = '.part'
 """Suffix of files that are being written; what a killed process left has it."""
@@ -33,3 +35,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write a JSON file whole or not at all."""
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(values, indent=2) + '\n', encoding='utf-8')

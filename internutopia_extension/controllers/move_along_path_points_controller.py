@@ -188,7 +188,7 @@ class MoveAlongPathPointsController(BaseController):
             distance = planar_distance(start_position, _at(points, index))
             index = xp.where(distance < threshold, xp.minimum(index + 1, total - 1), index)
             point = goal = _at(points, index)
-            heads_for_end = True
+            stay_within = threshold
         else:
             start = xp.where(same[..., None], self.path_start[env_ids], start_position)
             self.path_start[env_ids] = start
@@ -196,6 +196,7 @@ class MoveAlongPathPointsController(BaseController):
             point = _at(points, index)
             # where a path turns back, the point that a robot heads for may be where it is: not one to stay at
             heads_for_end = planar_distance(goal, _at(points, total - 1)) < _SHORTEST
+            stay_within = threshold * xp.astype(heads_for_end, xp.float32)
         there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
         self.reached[env_ids] = there & (index == total - 1) & walks_sideways(self)
         self.total_points[env_ids] = total
@@ -210,7 +211,7 @@ class MoveAlongPathPointsController(BaseController):
             goal_position=goal,
             forward_speed=forward_speed,
             rotation_speed=rotation_speed,
-            threshold=threshold if heads_for_end is True else threshold * xp.astype(heads_for_end, xp.float32),
+            threshold=stay_within,
         )
 
     @override

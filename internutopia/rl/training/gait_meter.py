@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from internutopia.model.overlaps import LinkOverlaps
+from internutopia.model.overlaps import DEPTH, LinkOverlaps
 from internutopia.rl.state import RobotState
 from internutopia.rl.symmetry import mirror_joints
 from internutopia.rl.terms.gait import STANDING
@@ -22,7 +22,6 @@ GRAVITY = 9.81  # m/s²
 SETTLING = 3.0  # s, after a start or a push, until a robot that is commanded to stand should
 ACTION = 0.25  # s, of a discrete action of a navigation policy
 OVERLAP_EVERY = 0.1  # s, between samples of overlaps
-OVERLAP = 1e-3  # m, depth from which links overlap rather than touch
 STEEP = math.radians(15.0)  # roll at which clients of version 2 take a robot for fallen
 _NO_PERIOD = 1.0  # s, over which lows and highs are taken where there is no gait period
 
@@ -291,7 +290,7 @@ class OverlapMeter:
         if self._steps % self._every == 0:
             positions = to_host(self._state.joint_positions)[to_host(counts)]
             self._samples += len(positions)
-            self._overlaps += int(np.count_nonzero(self._links.depths(positions) > OVERLAP))
+            self._overlaps += int(np.count_nonzero(self._links.depths(positions) > DEPTH))
 
     def result(self) -> float | None:
         """Return the share of the time with overlaps; None if there was no time."""
