@@ -29,7 +29,7 @@ def main(saved: Path, picture: Path) -> None:
     print(f'| workload | API | envs | outside physics [us] | {" | ".join(map(str, CORES))} |')
     print('|---|---|---|---|' + '---|' * len(CORES))
     for row in _rows(saved):
-        workload, envs, api = row['what'].partition(':')[0].replace(' envs', '').split(', ')
+        workload, envs, api = row['what'].partition(':')[0].replace(' envs', '').split(', ', 2)
         curve = [efficiency(row['reference'], row['ours'], cores) for cores in CORES]
         curves.setdefault(workload, {})[api, envs] = curve
         print(f'| {workload} | {api} | {envs} | {row["ours"]:.0f} | {" | ".join(f"{value:.2f}" for value in curve)} |')
@@ -53,12 +53,12 @@ def _draw(curves: dict[str, dict[tuple[str, str], list[float]]]) -> Figure:
         for (api, envs), curve in lines.items():
             color = colors.setdefault(envs, f'C{len(colors)}')
             label = envs if api == 'array API' else None
-            axes.plot(CORES, curve, _STYLES[api], color=color, label=label)
+            axes.plot(CORES, curve, _STYLES.get(api, '-.'), color=color, label=label)
         axes.set_xscale('log', base=2)
         axes.set_xticks(CORES, map(str, CORES))
         axes.set(title=workload, xlabel='cores', ylim=(0, 1))
         axes.grid(color='#dddddd', lw=0.6)
-    figure.axes[0].set_ylabel('efficiency\n(dashed: not compiled, dotted: list API)', fontsize='small')
+    figure.axes[0].set_ylabel('efficiency\n(dashed: not compiled, dotted: list API,\ndash-dotted: some envs restart)', fontsize='small')
     figure.axes[0].legend()
     return figure
 

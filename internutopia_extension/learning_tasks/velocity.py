@@ -65,6 +65,7 @@ def config(
     randomize: bool = True,
     curriculum: bool = True,
     refine: bool = False,
+    reward_scales: Mapping[str, float] | None = None,
     threads: int | None = None,
 ) -> Config:
     """Return envs with one legged robot each, at 48 steps per second.
@@ -92,10 +93,11 @@ def config(
         curriculum: whether envs begin with walking ahead and without pushes, and get the rest after a few episodes.
         refine: whether a biped that walks on flat ground learns to start, stop and stand precisely: where it should be
             after its commands counts, too, and these change in the middle of strides, as in `move_by_speed`.
+        reward_scales: factors of the weights of reward terms, by name; 0 leaves a term out.
         threads: threads of the physics engine; None means one per core.
 
     Raises:
-        ValueError: there is no robot or terrain of that name, or none to `refine`.
+        ValueError: there is no robot, terrain or reward term of that name, or none to `refine`; a factor is wrong.
     """
     walker = look_up_walker(robot)
     if terrain not in SCENES:
@@ -109,10 +111,11 @@ def config(
     rough = terrain == 'rough'
     if push_speed is None:
         push_speed = 0.3 if rough else 0.6
+    learning = _learning(walker, rough, push_speed, randomize, curriculum, refine)
     task = SingleInferenceTaskCfg(
         scene_asset_path=scene or SCENES[terrain],
         robots=[body],
-        learning=_learning(walker, rough, push_speed, randomize, curriculum, refine),
+        learning=learning.update(rewards=_scaled(learning.rewards, reward_scales or {})),
         max_episode_steps=max_episode_steps,
     )
     return endless(task, num_envs, seed, physics_dt=PHYSICS_DT, substeps=SUBSTEPS, threads=threads)
@@ -269,6 +272,18 @@ def _rewards(robot: Walker, rough: bool, curriculum: bool, refine: bool) -> list
     if robot.feet_apart is not None:
         terms.append(RewardTermCfg(term='feet_near_cost', params={'distance': robot.feet_apart}, weight=-10.0))
     return terms
+
+
+def _scaled(terms: list[RewardTermCfg], scales: Mapping[str, float]) -> list[RewardTermCfg]:
+    """Return reward terms with their weights multiplied by these factors. ValueError for a wrong name or factor."""
+    names = {term.term for term in terms}
+    for name, scale in scales.items():
+        if name not in names:
+            raise ValueError(f'reward_scales: this task has no reward term {name!r}; {did_you_mean(name, names)}')
+        if not 0 <= scale < math.inf:
+            raise ValueError(f'reward_scales: {name} is {scale}, it must be a finite factor of at least 0')
+    scaled = [term.update(weight=term.weight * scales.get(term.term, 1.0)) for term in terms]
+    return [term for term in scaled if term.weight]
 
 
 def _swing(robot: Walker, rough: bool) -> dict[str, Any]:

@@ -41,12 +41,14 @@ def test_saved_rows_become_a_table_and_a_picture(tmp_path: Path) -> None:
     pytest.importorskip('matplotlib')
     saved = tmp_path / 'bench.json'
     other = ROW | {'what': 'Ant, 64 envs, list API: ...', 'ours': 100.0}
-    saved.write_text(json.dumps({'rows': [ROW, other, ROW | {'row': 'list'}]}))
+    restarts = ROW | {'what': 'Ant, 64 envs, array API, 1 of them restart: ...', 'ours': 400.0}
+    saved.write_text(json.dumps({'rows': [ROW, other, restarts, ROW | {'row': 'list'}]}))
     command = [sys.executable, str(SCRIPT), str(saved), str(tmp_path / 'efficiency.png')]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[2:] == [
         '| Ant | array API | 64 | 50 | 0.98 | 0.97 | 0.94 | 0.89 | 0.80 | 0.67 | 0.50 | 0.33 |',
         '| Ant | list API | 64 | 100 | 0.97 | 0.94 | 0.89 | 0.80 | 0.67 | 0.50 | 0.33 | 0.20 |',
+        '| Ant | array API, 1 of them restart | 64 | 400 | 0.89 | 0.80 | 0.67 | 0.50 | 0.33 | 0.20 | 0.11 | 0.06 |',
     ]
     assert (tmp_path / 'efficiency.png').read_bytes().startswith(b'\x89PNG')
 

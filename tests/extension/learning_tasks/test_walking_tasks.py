@@ -1,5 +1,6 @@
 """Tasks of legged robots: what they randomize, what they command, the ground, and actions that last."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,12 @@ import mujoco
 import numpy as np
 import pytest
 
+from internutopia.config import Config
 from internutopia.model.asset_paths import resolve
 from internutopia.rl import VectorEnv
 from internutopia.rl.training.evaluation import evaluate
 from internutopia.rl.training.loading import load_trained
+from internutopia.rl.training.tasks import find_task
 from internutopia_extension import import_extensions
 from internutopia_extension.learning_tasks import navigation, velocity
 from internutopia_extension.learning_tasks.walkers import WALKERS
@@ -153,6 +156,20 @@ def test_aliengo_gets_up_however_it_is_dropped() -> None:
     assert evaluate(trained.act, config).metrics['uprightness'] > 0.98
 
 
+def test_rewards_are_scaled_and_left_out() -> None:
+    """By name, both terms of a name, as after `--option 'reward_scales={...}'`."""
+    scales = {'track_linear_velocity': 0.5, 'tilt_cost': 0.0}
+    task = find_task('InternUtopia/H1-Velocity-v0', {'reward_scales': scales})
+
+    def weights(config: Config) -> list[tuple[str, float]]:
+        learning = config.task_configs[0].learning
+        assert learning is not None
+        return [(term.term, term.weight) for term in learning.rewards]
+
+    plain = weights(velocity.config())
+    assert weights(task.config(1)) == [(name, w * scales.get(name, 1.0)) for name, w in plain if name != 'tilt_cost']
+
+
 def test_wrong_names() -> None:
     with pytest.raises(ValueError, match="no legged robot 'h2'.*'h1'"):
         velocity.config(robot='h2')
@@ -161,6 +178,11 @@ def test_wrong_names() -> None:
     for robot, terrain in (('aliengo', 'flat'), ('h1', 'rough')):
         with pytest.raises(ValueError, match='refine is for bipeds on flat ground'):
             velocity.config(robot=robot, terrain=terrain, refine=True)
+    with pytest.raises(ValueError, match="no reward term 'tilt'; did you mean 'tilt_cost'"):
+        velocity.config(reward_scales={'tilt': 0.0})
+    for wrong in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match='tilt_cost is .*, it must be a finite factor of at least 0'):
+            velocity.config(reward_scales={'tilt_cost': wrong})
     with pytest.raises(ValueError, match='obstacles=2'):
         navigation.config(robot='aliengo', obstacles=2)
 
