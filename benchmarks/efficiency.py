@@ -58,7 +58,9 @@ def _draw(curves: dict[str, dict[tuple[str, str], list[float]]]) -> Figure:
         axes.set_xticks(CORES, map(str, CORES))
         axes.set(title=workload, xlabel='cores', ylim=(0, 1))
         axes.grid(color='#dddddd', lw=0.6)
-    figure.axes[0].set_ylabel('efficiency\n(dashed: not compiled, dotted: list API,\ndash-dotted: some envs restart)', fontsize='small')
+    figure.axes[0].set_ylabel(
+        'efficiency\n(dashed: not compiled, dotted: list API,\ndash-dotted: some envs restart)', fontsize='small'
+    )
     figure.axes[0].legend()
     return figure
 
