@@ -116,6 +116,7 @@ class DiscreteMoveController(DiscreteController):
     """
 
     batched = True
+    sub_command = ('forward_speed', 'rotation_speed')
 
     def __init__(self, config: DiscreteMoveControllerCfg, robot: RobotContext, scene: IScene):
         super().__init__(config, robot, scene)

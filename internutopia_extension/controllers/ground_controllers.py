@@ -111,6 +111,7 @@ class MoveToPointBySpeedController(BoxActionController):
     batched = True
     action_shape = (1, 3)
     action_meaning = '[goal position]'
+    sub_command = ('forward_speed', 'rotation_speed')
     action_limits = 100.0
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
@@ -220,6 +221,7 @@ class RotateController(BoxActionController):
     batched = True
     action_shape = (1, 4)
     action_meaning = '[goal orientation as a quaternion]'
+    sub_command = ('forward_speed', 'rotation_speed')
     action_limits = 1.0
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):

@@ -112,6 +112,14 @@ class MoveAlongPathPointsController(BaseController):
     """
 
     batched = True
+    sub_command = (
+        'start_position',
+        'start_orientation',
+        'goal_position',
+        'forward_speed',
+        'rotation_speed',
+        'threshold',
+    )
 
     def __init__(self, config: ControllerCfg, robot: BaseRobot, scene: IScene):
         super().__init__(config, robot, scene)

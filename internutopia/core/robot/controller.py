@@ -25,6 +25,7 @@ per-env robot: then `env_ids` is `...` and arrays have no env axis. Code written
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -89,6 +90,8 @@ class BaseController(OrderedKeys, ABC):
             that a model brings. A `GenericRobot` whose model has nothing but motors gets drives if a controller
             commands them, and none commands actuators. None: neither, or efforts.
         mimic_joints: joints that it moves along with those of its `joint_subset`; None for none.
+        sub_command: arguments that it calls `forward` of its first sub-controller with, which is then checked when it
+            is created; in the class's own body.
     """
 
     batched: ClassVar[bool] = False
@@ -96,6 +99,7 @@ class BaseController(OrderedKeys, ABC):
     controllers: ClassVar[dict[str, type[BaseController]]] = {}
     commands: ClassVar[Literal['drives', 'actuators'] | None] = None
     mimic_joints: MimicJoints | None = None
+    sub_command: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: ControllerCfg, robot: RobotContext, scene: IScene):
         self.config = config
@@ -331,4 +335,21 @@ def _create(config: ControllerCfg, robot: RobotContext, scene: IScene) -> BaseCo
     cls = look_up(BaseController.controllers, 'controller', config.type)
     controller = cls(config=config, robot=robot, scene=scene)
     inject_sub_controllers(controller, config.sub_controllers, robot, scene)
+    _check_sub_controller(controller)
     return controller
+
+
+def _check_sub_controller(controller: BaseController) -> None:
+    """Check that a controller has the sub-controller that it commands. ValueError that says what it needs."""
+    command = type(controller).__dict__.get('sub_command', ())
+    if not command:
+        return
+    where = f'robot {controller.robot.config.name!r}, controller {controller.config.name!r}'
+    needed = f'{where}: it needs a sub-controller whose `forward` takes {", ".join(command)}'
+    if not controller.sub_controllers:
+        raise ValueError(f'{needed}; it has none: set `sub_controllers`')
+    sub: Any = controller.sub_controllers[0]
+    try:
+        inspect.signature(sub.forward).bind(**dict.fromkeys(command))
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f'{needed}; that of {sub.config.name!r} ({sub.config.type}) does not: {error}') from None

@@ -174,6 +174,22 @@ class TestMoveToPoint:
         assert finished == [True, False]
 
 
+@pytest.mark.parametrize(
+    ('controller', 'subs', 'error'),
+    [
+        (jetbot.move_to_point_cfg, [], 'forward_speed, rotation_speed; it has none: set `sub_controllers`'),
+        (jetbot.rotate_cfg, [jetbot.move_to_point_cfg], "missing a required argument: 'start_position'"),
+        (jetbot.move_along_path_cfg, [jetbot.move_by_speed_cfg], "unexpected keyword argument 'start_position'"),
+    ],
+)
+def test_a_wrong_sub_controller_is_named_at_the_start(controller: Any, subs: list[Any], error: str) -> None:
+    robot = jetbot.JetbotRobotCfg(controllers=[controller.update(sub_controllers=subs)])
+    env = Env(Config(task_configs=[SingleInferenceTaskCfg(robots=[robot])], metrics_save_path='none'))
+    with pytest.raises(ValueError, match=f"robot 'jetbot', controller '{controller.name}': it needs .*{error}"):
+        env.reset()
+    env.close()
+
+
 class TestRotate:
     @given(
         start=st.floats(-3.1, 3.1),
