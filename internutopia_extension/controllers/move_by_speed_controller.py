@@ -53,12 +53,12 @@ class MoveBySpeedController(PlanarSpeedController):
     """Walking controller with a learned policy. Action: forward, left [m/s] and rotation speed [rad/s].
 
     Action: forward, lateral (left) [m/s] and rotation speed (left) [rad/s], body frame. Speeds beyond those that the
-    policy was trained on are clamped, with one warning (without one on a device, where they are not checked). The
-    policy acts at its own rate, whatever the length of an env step; in between, the joints keep their targets. Joints
-    of `config.joint_names` that the policy does not drive are held at home, except for those that mimic driven ones, as
-    arms may; joints that are not among them are left alone. If the policy has the gains that it learned with, the
-    drives of its joints get them. One that sees the ground (observation `height_scan`) does so by rays, in any scene,
-    see `GroundBelow`.
+    policy was trained on are clamped, with one warning, which rotation speeds of controllers above this one do not get
+    (nor those on a device, where they are not checked). The policy acts at its own rate, whatever the length of an env
+    step; in between, the joints keep their targets. Joints of `config.joint_names` that the policy does not drive are
+    held at home, except for those that mimic driven ones, as arms may; joints that are not among them are left alone.
+    If the policy has the gains that it learned with, the drives of its joints get them. One that sees the ground
+    (observation `height_scan`) does so by rays, in any scene, see `GroundBelow`.
 
     With `config.hold_heading` a robot that is commanded to walk without a turn keeps the heading that it had when that
     began: the policy is commanded to turn back by 1.5 times the error per second. With `config.hold_position` one that
@@ -289,16 +289,20 @@ class MoveBySpeedController(PlanarSpeedController):
         selection.put(self._due, xp.where(on_time, due, now) + metadata.step_dt)
 
     def _warn_of_clamping(self, selection: EnvSelection, command: Floats, clamped: Floats) -> None:
-        """Warn once per robot and controller of a clamped command, and name the commanding controller."""
+        """Warn once per robot and controller of a clamped command, and name the commanding controller.
+
+        But not of the rotation speeds of other controllers: they turn as fast as the robot can where it is far off.
+        """
         own = self.config.name
         outermost = next((name for name, each in self.robot.controllers.items() if _commands(each, self)), own)
         by = 'its action' if outermost == own else f'controller {outermost!r}'
         robot = self.robot.articulation.view.name
         key = str(self.policy.path), robot, own, by
-        if key in _warned:
+        cut = np.argwhere((clamped != command) & [True, True, outermost == own])
+        if key in _warned or not len(cut):
             return
         _warned.add(key)
-        row, column = np.argwhere(clamped != command)[0]
+        row, column = cut[0]
         what = ('forward', 'lateral', 'rotation')[column]
         unit = 'rad/s' if what == 'rotation' else 'm/s'
         log.warning(

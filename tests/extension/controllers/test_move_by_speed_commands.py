@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from walking_hopper import HOME, robot_of, send, walk_of
 
+from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia.util.errors import EnvValueError
 
 WritePolicy = Callable[..., str]
 Start = Callable[..., Env]
+MakeBuiltin = Callable[..., RobotCfg]
 
 
 class TestCommands:
@@ -36,6 +38,21 @@ class TestCommands:
         seen = np.array(walk_of(env).policy.batches)
         np.testing.assert_allclose(seen[1:, 0], [high] * 3, rtol=1e-6)
         np.testing.assert_allclose(seen[1:, 1], [[-0.5, 0.0, 0.0]] * 3, rtol=1e-6)
+
+    def test_of_controllers_above_it_only_the_speed_ahead_is_warned_of(
+        self, run: Start, make_builtin: MakeBuiltin, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """They are made to turn as fast as the robot can."""
+        robot = make_builtin('h1')
+        fast = {'move_along_path': {'forward_speed': 9.0}}
+        for changes, warnings in ({}, 0), (fast, 1):
+            controllers = [each.update(**changes.get(each.name, {})) for each in robot.controllers or []]
+            env = run(robot.update(controllers=controllers))
+            caplog.clear()
+            for goal in (-1.0, 0.0, 0.0), (5.0, 0.0, 0.0):
+                env.step([{'h1': {'move_along_path': [[goal]]}}])
+            assert caplog.text.count("controller 'move_along_path' commands a forward speed") == warnings
+            assert len(caplog.records) == warnings
 
     def test_the_action_space_is_what_it_was_trained_on(
         self, start: Start, hopper: Any, write_policy: WritePolicy
