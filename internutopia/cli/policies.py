@@ -64,7 +64,9 @@ def play(
     ] = None,
     camera: Annotated[
         str | None,
-        typer.Option(help="Camera: 'follow:ROBOT', 'side', 'top' or one of the model; default: follows the robot."),
+        typer.Option(
+            help="Camera: 'follow:ROBOT', 'side', 'front', 'top' or one of the model; default: follows the robot."
+        ),
     ] = None,
     viewer: Viewer = False,
     viewer_address: ViewerAddress = None,
@@ -301,7 +303,10 @@ def evaluate_gait(
     json_file: JsonFile = None,
     sheet: Annotated[
         Path | None,
-        typer.Option(help='Write ten frames from the side, standing and walking, to this file (.png).', metavar='FILE'),
+        typer.Option(
+            help='Write ten frames each of standing and, from side and front, of walking to this file (.png).',
+            metavar='FILE',
+        ),
     ] = None,
 ) -> int:
     """Measure how a policy stands, recovers from a push and walks; exit with code 1 if a limit is exceeded."""

@@ -79,7 +79,7 @@ def run(
     camera: Annotated[
         str | None,
         typer.Option(
-            help='Camera of the video: the name of a sensor, follow:ROBOT, side or top; default: a view of all envs.',
+            help='Camera of the video: a sensor, follow:ROBOT, side, front or top; default: a view of all envs.',
             metavar='CAMERA',
         ),
     ] = None,

@@ -87,7 +87,7 @@ def test_wrong_options_of_a_video_are_named(write, tmp_path, opengl):
     result = run(file, *video, '--camera', 'follow:bb')
     assert result.exit_code == 2 and "no robot 'bb'; did you mean 'b'" in result.stderr
     result = run(file, *video, '--camera', 'eye')
-    assert result.exit_code == 2 and "camera 'eye': expected 'follow:ROBOT', 'side', 'top'" in result.stderr
+    assert result.exit_code == 2 and "camera 'eye': expected 'follow:ROBOT', 'side', 'front', 'top'" in result.stderr
     result = run(file, *video, '--env', 99)
     assert result.exit_code == 2 and 'env 99 cannot be recorded' in result.stderr
     result = run(file, '--out', tmp_path, '--camera', 'top')

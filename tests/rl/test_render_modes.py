@@ -133,7 +133,9 @@ def test_what_is_wrong_is_named(jetbots: Callable[..., VectorEnv]) -> None:
         VectorEnv(cart_pole.config(), render_mode='rgb_aray')
     with pytest.raises(ValueError, match='width and height must be positive'):
         VectorEnv(cart_pole.config(), render_mode='rgb_array', width=0)
-    with pytest.raises(ValueError, match="camera 'eye': expected 'follow:ROBOT', 'side', 'top' or .*jetbot_camera"):
+    with pytest.raises(
+        ValueError, match="camera 'eye': expected 'follow:ROBOT', 'side', 'front', 'top' or .*jetbot_camera"
+    ):
         jetbots(render_mode='rgb_array', camera='eye').render()
     with pytest.raises(KeyError, match="'jetbott'"):
         jetbots(render_mode='rgb_array', camera='follow:jetbott').render()

@@ -5,6 +5,7 @@
 | None, `'follow'` | beside the first robot, and follows it |
 | `'follow:ROBOT'` | the same, of that robot |
 | `'side'`, `'side:ROBOT'` | likewise, straight from its right |
+| `'front'`, `'front:ROBOT'` | likewise, straight from its front |
 | `'top'` | above the middle of the env, looking down |
 | a name or the end of a prim path | the camera of that name of a robot, or else of the scene |
 | `'robots/ROBOT/PATH'`, `'scene/PATH'` | that camera of that robot, or of the scene |
@@ -36,9 +37,14 @@ from internutopia.util.rotations import quat_to_matrix, yaw_of
 
 Floats = NDArray[np.float64]
 
+FOLLOW, TOP = 'follow', 'top'
+# Cameras that follow a robot: from where about its heading, the first that is free, and how far above [rad]
+VIEWS = {
+    FOLLOW: (AZIMUTHS, math.radians(20.0)),
+    'side': ((math.radians(-90.0),), math.radians(4.0)),
+    'front': ((0.0,), math.radians(4.0)),
+}
 _FOVY = 45.0  # degrees
-_ELEVATION = math.radians(20.0)
-_SIDE = math.radians(-90.0), math.radians(4.0)  # the same, from the side
 _ROOM = 1.15  # around what is shown, as a multiple of its size
 _FARTHEST = 4.0  # times the robot's size
 _FARTHEST_METRES = 1.0  # m, but so far in any case
@@ -54,14 +60,14 @@ class RobotCamera:
         env_id: the env.
         robot: name of the robot. KeyError with close matches.
         size: width and height of the pictures [pixels].
-        side: whether it looks straight from the right instead.
+        view: one of `VIEWS`.
 
     Attributes:
         radius: of a ball around the robot when the episode started [m].
         ground: height of the robot's lowest point then [m], env frame.
     """
 
-    def __init__(self, world: World, env_id: int, robot: str, size: tuple[int, int], side: bool = False):
+    def __init__(self, world: World, env_id: int, robot: str, size: tuple[int, int], view: str = FOLLOW):
         self._view = world.articulation(robot, env_id)
         self._env_id = env_id
         low, high = self._view.box(env_id)
@@ -73,11 +79,11 @@ class RobotCamera:
         self._intrinsics = Intrinsics.of_height(half_angle(_FOVY), size)
         half = min(self._intrinsics.half_width, self._intrinsics.half_height)
         self._distance = _ROOM / math.sin(math.atan(half))  # of the camera from a ball, in its radii
-        yaw, elevation = float(yaw_of(orientation.astype(np.float64))), _SIDE[1] if side else _ELEVATION
+        yaw, (azimuths, elevation) = float(yaw_of(orientation.astype(np.float64))), VIEWS[view]
         level, middle = math.cos(elevation), self.middle
         ways = [
             np.array([level * math.cos(yaw + azimuth), level * math.sin(yaw + azimuth), math.sin(elevation)])
-            for azimuth in (_SIDE[:1] if side else AZIMUTHS)
+            for azimuth in azimuths
         ]
         free = [self._free_share(middle, middle + self._distance * self.radius * way) for way in ways]
         self._towards = ways[int(np.argmax(free))]  # the first of those with a free view
@@ -118,9 +124,6 @@ class RobotCamera:
         return float(min(distances[0] / length, 1.0))
 
 
-FOLLOW, SIDE, TOP = 'follow', 'side', 'top'
-
-
 class EnvCameras:
     """Cameras of envs for pictures of one size.
 
@@ -134,7 +137,7 @@ class EnvCameras:
     def __init__(self, runner: SimulatorRunner, camera: Camera, size: tuple[int, int], robot: str | None = None):
         self._runner, self._size = runner, size
         self._camera = FOLLOW if camera is None else camera
-        if isinstance(camera, str) and camera.partition(':')[0] in (FOLLOW, SIDE):
+        if isinstance(camera, str) and camera.partition(':')[0] in VIEWS:
             self._camera, _, named = camera.partition(':')
             robot = named or robot
         self._robot = robot
@@ -152,7 +155,7 @@ class EnvCameras:
         robot = self._robot or next(iter(slot.task.robots), None)
         if robot is None:
             return None
-        camera = RobotCamera(self._runner.world, env_id, robot, self._size, self._camera == SIDE)
+        camera = RobotCamera(self._runner.world, env_id, robot, self._size, str(self._camera))
         self._followers[env_id] = slot, camera
         return camera
 
@@ -164,11 +167,11 @@ class EnvCameras:
             KeyError: there is no such robot.
         """
         camera = self._camera
-        if camera in (FOLLOW, SIDE):
+        if isinstance(camera, str) and camera in VIEWS:
             follower = self.follower(env_id)
             if follower is not None:
                 return follower.pose(goals)
-        if camera in (FOLLOW, SIDE, TOP):
+        if isinstance(camera, str) and camera in (*VIEWS, TOP):
             pose = top_pose if camera == TOP else overview_pose
             return pose(self._runner.framing.box_of(self._runner.slot(env_id)), self._size)
         if isinstance(camera, str):
@@ -208,5 +211,6 @@ class EnvCameras:
             return CameraPose(position.astype(float), rotation, view.intrinsics(env_id, self._size))
         raise EnvValueError(
             env_id,
-            f"camera {name!r}: expected 'follow:ROBOT', 'side', 'top' or the name of a camera; {'; '.join(faults)}",
+            f"camera {name!r}: expected 'follow:ROBOT', 'side', 'front', 'top' or the name of a camera; "
+            f'{"; ".join(faults)}',
         )

@@ -103,7 +103,7 @@ def play(
 
 
 def contact_sheet(policy: ActFn, config: Config, out: Path, *, arrays: Arrays = 'numpy') -> None:
-    """Write a PNG file with two rows of ten frames from the side: the first robot stands, and walks ahead.
+    """Write a PNG file with three rows of ten frames: the first robot stands, and walks, from its side and its front.
 
     It stands for 20 s, and the frames of the walk, at 1 m/s or the highest speed that was trained, are 0.1 s apart,
     from 3 s on. Arguments, and what is raised, are those of `play`; the task takes a velocity command.
@@ -114,12 +114,13 @@ def contact_sheet(policy: ActFn, config: Config, out: Path, *, arrays: Arrays = 
     speed = min(1.0, learning.commands[name].params['forward'][1])
     step_dt = step_length(config)
     rows: list[list[tuple[str, Image]]] = []
-    for forward, times in ((0.0, np.linspace(0.0, 20.0, SHEET_FRAMES)), (speed, 3.0 + 0.1 * np.arange(SHEET_FRAMES))):
+    stand, walk = np.linspace(0.0, 20.0, SHEET_FRAMES), 3.0 + 0.1 * np.arange(SHEET_FRAMES)
+    for forward, times, camera in ((0.0, stand, 'side'), (speed, walk, 'side'), (speed, walk, 'front')):
         steps = np.round(times / step_dt).astype(int).tolist()
         tasks = [task.model_copy(update={'max_episode_steps': steps[-1] + 1}) for task in config.task_configs]
         lasting = config.model_copy(update={'task_configs': tasks})  # no other episode begins meanwhile
         tested, _ = tested_learning(lasting, (forward, 0.0, 0.0))
-        run = _tiles(policy, lasting, tested, steps, _TILE['.png'], arrays, 'side')
+        run = _tiles(policy, lasting, tested, steps, _TILE['.png'], arrays, camera)
         rows.append([(f'{forward:g} m/s, {step * step_dt:.1f} s', tiles[0]) for step, tiles in run])
     out.parent.mkdir(parents=True, exist_ok=True)
     _draw(out, rows)

@@ -54,6 +54,13 @@ def test_it_follows(start: Callable[..., Env]) -> None:
     assert np.array_equal(after.rotation, before.rotation)
 
 
+@pytest.mark.parametrize(('camera', 'way'), [('side', (0.0, -1.0)), ('front:jetbot', (1.0, 0.0))])
+def test_it_looks_straight_from_a_side(start: Callable[..., Env], camera: str, way: tuple[float, float]) -> None:
+    """Of a robot that heads along x."""
+    position = EnvCameras(start(FLOOR).runner, camera, SIZE).pose(0).position - [0.5, 0.0, 0.0]
+    np.testing.assert_allclose(position[:2] / np.linalg.norm(position[:2]), way, atol=0.1)
+
+
 def test_goals_are_in_the_picture_as_long_as_they_are_near(start: Callable[..., Env]) -> None:
     env = start(FLOOR)
     cameras = EnvCameras(env.runner, 'follow:jetbot', SIZE)

@@ -292,7 +292,7 @@ def test_picture(session: RawSession) -> None:
     assert single.status == 200 and single.body != answer.body
     for query, message in [
         ('env=9', 'has 3 envs'),
-        ('env=0&camera=tip', "camera 'tip': expected 'follow:ROBOT', 'side', 'top'"),
+        ('env=0&camera=tip', "camera 'tip': expected 'follow:ROBOT', 'side', 'front', 'top'"),
         ('env=-1', 'env'),
     ]:
         refused = session.caller.get(f'/session/{session.id}/picture?{query}')

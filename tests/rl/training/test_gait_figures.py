@@ -238,12 +238,12 @@ def test_a_policy_that_kneels_fails() -> None:
 
 
 @pytest.mark.nightly
-def test_a_contact_sheet_shows_a_robot_from_its_side(tmp_path: Path, opengl: None) -> None:
+def test_a_contact_sheet_shows_a_robot_from_its_side_and_front(tmp_path: Path, opengl: None) -> None:
     from matplotlib.image import imread
 
     contact_sheet(at_home, velocity.config(2, 0, robot='aliengo', randomize=False, threads=1), tmp_path / 'sheet.png')
     sheet = imread(tmp_path / 'sheet.png')[..., :3]
     height, width, _ = sheet.shape
-    assert width > 5 * height  # two rows of ten
-    standing = np.stack(np.split(sheet[height // 8 : height // 2], 10, axis=1))  # below the titles
+    assert 3.3 * height < width < 5 * height  # three rows of ten
+    standing = np.stack(np.split(sheet[height // 9 : height // 3], 10, axis=1))  # below the titles
     assert np.abs(standing[9] - standing[1]).mean() < 0.3 * np.abs(standing[9] - standing[0]).mean(), 'it began anew'

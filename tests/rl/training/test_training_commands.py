@@ -182,7 +182,7 @@ def test_play_draws_a_packaged_policy_here(tmp_path, monkeypatch, opengl):
 @pytest.mark.slow
 def test_play_draws_in_the_wanted_size_by_the_wanted_camera(run, tmp_path, opengl):
     pictures = []
-    for camera in ('top', 'side'):
+    for camera in ('top', 'side', 'front'):
         file = tmp_path / f'{camera}.gif'
         result = call('play', run, '--seconds', 0.1, '--out', file, '--size', 64, 48, '--camera', camera)
         assert result.exit_code == 0, result.output
