@@ -34,7 +34,7 @@ _RELEASE = 2.0  # times the threshold, from where on a goal that was reached is 
 _STRAYED, _BACK = 1.6, 0.8  # times the threshold, from where on a robot goes back to its goal, and until where
 _SAME = 1e-3  # [m], between two commands of one goal
 _NEAR = 0.6  # [m], within which a robot goes back to a goal that it has reached, without a turn
-_BRAKING = 0.3  # [m/s²], with which one that walks comes to a goal
+_BRAKING = 0.3  # [m/s²], with which one that walks comes to a stop
 _RETURN_RATE = 1.0  # [1/s], speed of going back, per distance
 _RETURN_SPEEDS = 0.12, 0.4  # [m/s], slowest and fastest; policies take less than 0.1 for a command to stand
 _TURN_SPEED = 0.12  # [rad/s], slowest of turning back
@@ -62,6 +62,13 @@ def strays(strayed: Any, distance: Any, threshold: Any) -> Any:
     """Return True `(...)` where a robot that reached a goal should go back, given where it does so already."""
     xp = namespace_of(distance)
     return distance > threshold * xp.where(strayed, _BACK, _STRAYED)
+
+
+def braked(speed: Any, way: Any) -> Any:
+    """Return the speed `(...)` [m/s] of a robot that walks and has to stop after a `way` `(...)` [m]."""
+    xp = namespace_of(way)
+    limit = xp.sqrt(2.0 * _BRAKING * way)
+    return xp.where(limit < speed, limit, speed)
 
 
 def speeds_to(way: Any, heading: Any) -> Any:
@@ -158,7 +165,7 @@ class MoveToPointBySpeedController(BoxActionController):
     ) -> ArticulationAction:
         """Compute speeds [m/s, rad/s] from a pose (env frame) towards a goal.
 
-        It is reached within `threshold` [m], a number or `(n,)`; with 0, it is one to go on to, not to stay at.
+        It is reached within `threshold` [m], a number or `(n,)`; with 0, it is one to go through, not to stay at.
         """
         xp = self.arrays.xp
         goal = self.arrays.asarray(goal_position, 'float32') * self.arrays.constant(_IN_PLANE)
@@ -166,7 +173,7 @@ class MoveToPointBySpeedController(BoxActionController):
         same = planar_distance(goal, self.goal_position[env_ids]) < _SAME  # NaN where there was none
         reached = stays(self.reached[env_ids] & same, distance, threshold)
         self.goal_position[env_ids] = goal
-        self.last_threshold[env_ids] = xp.zeros_like(distance) + threshold
+        self.last_threshold[env_ids] = stay_within = xp.zeros_like(distance) + threshold
         angle = self.get_angle(start_position, start_orientation, goal)
         aligned = (1.0 - 2.0 / np.pi * xp.abs(angle)).clip(min=0.0)
         near = (distance / (2.0 * threshold + 1e-9)).clip(max=1.0)  # a threshold of 0 is allowed
@@ -181,10 +188,11 @@ class MoveToPointBySpeedController(BoxActionController):
         self.reached[env_ids], self.holds[env_ids], self.strayed[env_ids] = reached, holds, strayed
         back = speeds_to((goal - start_position)[..., :2], yaw_of(as_array(start_orientation)))
         back = xp.where(strayed[..., None], back, 0.0)
+        ahead = xp.where(stay_within > 0.0, braked(ahead, distance), ahead)
         return self.forward_to(
             0,
             env_ids,
-            forward_speed=xp.where(holds, back[..., 0], xp.minimum(ahead, xp.sqrt(2.0 * _BRAKING * distance))),
+            forward_speed=xp.where(holds, back[..., 0], ahead),
             rotation_speed=xp.where(holds, 0.0, turn),
             lateral_speed=back[..., 1],
         )

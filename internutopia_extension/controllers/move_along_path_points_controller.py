@@ -6,6 +6,7 @@ A robot that heads for a point a constant distance ahead rounds corners and come
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from internutopia_extension.controllers.ground_controllers import (
     FORWARD_SPEED,
     ROTATION_SPEED,
     THRESHOLD,
+    braked,
     planar_distance,
     setting,
     stays,
@@ -34,6 +36,7 @@ from internutopia_extension.controllers.ground_controllers import (
 
 _AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
 _SHORTEST = 1e-9  # m, to divide by
+_SHARPEST = math.cos(math.radians(20.0))  # of the angle at a point that a robot walks through
 
 
 def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_ahead: float) -> tuple[Any, Any]:
@@ -82,6 +85,34 @@ def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_a
     return index, xp.concat([goal, xp.zeros_like(goal[..., :1])], axis=-1)
 
 
+def way_to_stop(start: Any, points: Any, index: Any, last: Any, at_corners: bool) -> tuple[Any, Any]:
+    """Return the next points on paths where a robot has to stop, and how far they are from the points at `index`.
+
+    Args:
+        start: of the paths `(..., 3)` [m].
+        points: of the paths `(..., k, 3)` [m]; what follows the last one is NaN.
+        index: of the point that each robot goes to, `(...)`.
+        last: index of the last point of each path, `(...)`.
+        at_corners: whether it stops where its path turns by more than 20 degrees, not only at the end.
+
+    Returns:
+        Index `(...)` of the point, and the way to it along the path `(...)` [m].
+    """
+    xp = namespace_of(points)
+    ways = xp.diff(xp.concat([start[..., None, :2], points[..., :2]], axis=-2), axis=-2)
+    ways = xp.where(xp.isnan(ways), 0.0, ways)
+    lengths = xp.sqrt((ways * ways).sum(axis=-1))
+    parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
+    stops = parts == last[..., None]
+    if at_corners:
+        turned = (ways[..., 1:, :] * ways[..., :-1, :]).sum(axis=-1)
+        sharp = turned <= _SHARPEST * lengths[..., 1:] * lengths[..., :-1]  # those of no length, too
+        stops = stops | xp.concat([sharp, stops[..., -1:]], axis=-1)
+    stop = xp.min(xp.where(stops & (parts >= index[..., None]), parts, last[..., None]), axis=-1)
+    ends = xp.cumulative_sum(lengths, axis=-1)
+    return stop, _at(ends, stop) - _at(ends, index)
+
+
 def _at(values: Any, index: Any) -> Any:
     """Return the elements at an index `(...)` in `(..., k)` or `(..., k, 2)`."""
     xp = namespace_of(values)
@@ -97,6 +128,8 @@ class MoveAlongPathPointsController(BaseController):
     Action: `[points]`, a list of points `(3,)` [m] in the env frame whose z does not count. A list that differs from
     the last one starts at its first point; a call within `threshold` of a point continues to the next one. With
     `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
+    One that walks sideways brakes at 0.3 m/s² before it has to stop: at the end of the path, and without `look_ahead`
+    where the path turns by more than 20 degrees. It goes through other points without slowing down.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
     `total_points`, and `finished`: whether the last point is current and reached; of a robot that walks sideways, once
@@ -192,21 +225,24 @@ class MoveAlongPathPointsController(BaseController):
         self.path_points[env_ids] = points
         total = (~xp.isnan(points[..., 0])).sum(axis=-1)
         index = xp.where(same, self.path_point_idx[env_ids], 0)
+        last, walks = total - 1, walks_sideways(self)
+        start = xp.where(same[..., None], self.path_start[env_ids], start_position)
+        self.path_start[env_ids] = start
         if look_ahead is None:
             distance = planar_distance(start_position, _at(points, index))
-            index = xp.where(distance < threshold, xp.minimum(index + 1, total - 1), index)
-            point = goal = _at(points, index)
-            stay_within = threshold
+            index = xp.where(distance < threshold, xp.minimum(index + 1, last), index)
+            goal = _at(points, index)
         else:
-            start = xp.where(same[..., None], self.path_start[env_ids], start_position)
-            self.path_start[env_ids] = start
-            index, goal = pursue(start_position, start, points, index, total - 1, look_ahead)
-            point = _at(points, index)
-            # where a path turns back, the point that a robot heads for may be where it is: not one to stay at
-            heads_for_end = planar_distance(goal, _at(points, total - 1)) < _SHORTEST
-            stay_within = threshold * xp.astype(heads_for_end, xp.float32)
+            index, goal = pursue(start_position, start, points, index, last, look_ahead)
+        point, speed, stays_there = _at(points, index), forward_speed, None
+        if walks:
+            stop, way = way_to_stop(start, points, index, last, at_corners=look_ahead is None)
+            speed = braked(forward_speed, planar_distance(start_position, point) + way)
+            stays_there = index == stop
+        if look_ahead is not None:  # where a path turns back, the point that a robot heads for may be where it is
+            stays_there = planar_distance(goal, _at(points, last)) < _SHORTEST
         there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
-        self.reached[env_ids] = there & (index == total - 1) & walks_sideways(self)
+        self.reached[env_ids] = there & (index == last) & walks
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index
         self.current_path_point[env_ids] = point
@@ -217,9 +253,9 @@ class MoveAlongPathPointsController(BaseController):
             start_position=start_position,
             start_orientation=start_orientation,
             goal_position=goal,
-            forward_speed=forward_speed,
+            forward_speed=speed,
             rotation_speed=rotation_speed,
-            threshold=stay_within,
+            threshold=threshold if stays_there is None else threshold * xp.astype(stays_there, xp.float32),
         )
 
     @override

@@ -11,7 +11,7 @@ from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import MoveAlongPathPointsControllerCfg
 from internutopia_extension.configs.robots import jetbot
-from internutopia_extension.controllers.move_along_path_points_controller import pursue
+from internutopia_extension.controllers.move_along_path_points_controller import pursue, way_to_stop
 
 Run = Callable[..., Env]
 MakeBuiltin = Callable[..., RobotCfg]
@@ -64,6 +64,29 @@ def test_where_a_robot_is_and_what_it_heads_for(
     )
     assert both[0][0] == alone[0]
     assert both[1][0].tolist() == alone[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ('path', 'index', 'at_corners', 'stop', 'way'),
+    [
+        pytest.param(CORNER, 0, True, 0, 0.0, id='at the corner'),
+        pytest.param(CORNER, 0, False, 1, 2.0, id='around the corner: at the end'),
+        pytest.param(DENSE, 49, True, 199, 1.5, id='straight on through all points'),
+        pytest.param([(1.0, 0.0), (2.0, 0.3), (3.0, 0.9), (3.5, 2.0)], 0, True, 2, 2.210, id='17, 14 and 35 degrees'),
+        pytest.param(BACK, 0, True, 0, 0.0, id='at a turn back'),
+        pytest.param([(1.0, 0.0), (1.0, 0.0), (1.0, 2.0)], 0, True, 0, 0.0, id='a point that is there twice'),
+    ],
+)
+def test_where_a_robot_has_to_stop(
+    path: list[tuple[float, float]], index: int, at_corners: bool, stop: int, way: float
+) -> None:
+    points = np.pad(np.array([[*point, 7.0] for point in path], np.float32), ((0, 3), (0, 0)), constant_values=np.nan)
+    last = np.array(len(path) - 1)
+    for shape in (), (2,):
+        start, rows = np.zeros((*shape, 3), np.float32), np.broadcast_to(points, (*shape, *points.shape))
+        found = way_to_stop(start, rows, np.full(shape, index), np.full(shape, last), at_corners)
+        assert (found[0] == stop).all()
+        np.testing.assert_allclose(found[1], np.full(shape, way), atol=1e-3)
 
 
 def test_around_a_corner_sooner_and_nearer_to_the_path(run: Run, make_builtin: MakeBuiltin) -> None:
