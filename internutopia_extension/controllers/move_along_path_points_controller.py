@@ -58,12 +58,8 @@ def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_a
         z = 0, that is `look_ahead` ahead, or its last one.
     """
     xp = namespace_of(points)
-    corners = xp.concat([start[..., None, :2], points[..., :2]], axis=-2)
-    ways = xp.diff(corners, axis=-2)
-    ways = xp.where(xp.isnan(ways), 0.0, ways)
-    lengths = xp.sqrt((ways * ways).sum(axis=-1))
+    corners, ways, lengths, ends = _parts(start, points)
     directions = ways / lengths.clip(min=_SHORTEST)[..., None]
-    ends = xp.cumulative_sum(lengths, axis=-1)  # way from the start to each point
     begins = ends - lengths
     offsets = position[..., None, :2] - corners[..., :-1, :]
     along = xp.minimum((offsets * directions).sum(axis=-1).clip(min=0.0), lengths)
@@ -99,9 +95,7 @@ def way_to_stop(start: Any, points: Any, index: Any, last: Any, at_corners: bool
         Index `(...)` of the point, and the way to it along the path `(...)` [m].
     """
     xp = namespace_of(points)
-    ways = xp.diff(xp.concat([start[..., None, :2], points[..., :2]], axis=-2), axis=-2)
-    ways = xp.where(xp.isnan(ways), 0.0, ways)
-    lengths = xp.sqrt((ways * ways).sum(axis=-1))
+    _, ways, lengths, ends = _parts(start, points)
     parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
     stops = parts == last[..., None]
     if at_corners:
@@ -109,8 +103,21 @@ def way_to_stop(start: Any, points: Any, index: Any, last: Any, at_corners: bool
         sharp = turned <= _SHARPEST * lengths[..., 1:] * lengths[..., :-1]  # those of no length, too
         stops = stops | xp.concat([sharp, stops[..., -1:]], axis=-1)
     stop = xp.min(xp.where(stops & (parts >= index[..., None]), parts, last[..., None]), axis=-1)
-    ends = xp.cumulative_sum(lengths, axis=-1)
     return stop, _at(ends, stop) - _at(ends, index)
+
+
+def _parts(start: Any, points: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the straight parts of paths, seen from above.
+
+    Corners, with the start `(..., k + 1, 2)`; vectors `(..., k, 2)`, zero behind the last point; lengths `(..., k)`; the
+    way from the start to their ends `(..., k)`.
+    """
+    xp = namespace_of(points)
+    corners = xp.concat([start[..., None, :2], points[..., :2]], axis=-2)
+    ways = xp.diff(corners, axis=-2)
+    ways = xp.where(xp.isnan(ways), 0.0, ways)
+    lengths = xp.sqrt((ways * ways).sum(axis=-1))
+    return corners, ways, lengths, xp.cumulative_sum(lengths, axis=-1)
 
 
 def _at(values: Any, index: Any) -> Any:
