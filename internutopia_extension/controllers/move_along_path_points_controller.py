@@ -109,8 +109,8 @@ def way_to_stop(start: Any, points: Any, index: Any, last: Any, at_corners: bool
 def _parts(start: Any, points: Any) -> tuple[Any, Any, Any, Any]:
     """Return the straight parts of paths, seen from above.
 
-    Corners, with the start `(..., k + 1, 2)`; vectors `(..., k, 2)`, zero behind the last point; lengths `(..., k)`; the
-    way from the start to their ends `(..., k)`.
+    Corners, with the start `(..., k + 1, 2)`; vectors `(..., k, 2)`, zero behind the last point; lengths `(..., k)`;
+    and the way from the start to their ends `(..., k)`.
     """
     xp = namespace_of(points)
     corners = xp.concat([start[..., None, :2], points[..., :2]], axis=-2)
