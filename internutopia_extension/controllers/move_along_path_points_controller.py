@@ -64,7 +64,7 @@ def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_a
     offsets = position[..., None, :2] - corners[..., :-1, :]
     along = xp.minimum((offsets * directions).sum(axis=-1).clip(min=0.0), lengths)
     reach = (_at(begins + along, index) + look_ahead)[..., None]
-    aside = offsets - along[..., None] * directions
+    aside = offsets - xp.minimum(along, (reach - begins).clip(min=0.0))[..., None] * directions
     distances = xp.sqrt((aside * aside).sum(axis=-1))
 
     parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
@@ -96,13 +96,12 @@ def way_to_stop(start: Any, points: Any, index: Any, last: Any, at_corners: bool
     """
     xp = namespace_of(points)
     _, ways, lengths, ends = _parts(start, points)
-    parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
-    stops = parts == last[..., None]
+    stops = xp.arange(points.shape[-2], device=points.device) == last[..., None]
     if at_corners:
         turned = (ways[..., 1:, :] * ways[..., :-1, :]).sum(axis=-1)
         sharp = turned <= _SHARPEST * lengths[..., 1:] * lengths[..., :-1]  # those of no length, too
         stops = stops | xp.concat([sharp, stops[..., -1:]], axis=-1)
-    stop = xp.min(xp.where(stops & (parts >= index[..., None]), parts, last[..., None]), axis=-1)
+    stop = _first(stops, index)
     return stop, _at(ends, stop) - _at(ends, index)
 
 
@@ -118,6 +117,13 @@ def _parts(start: Any, points: Any) -> tuple[Any, Any, Any, Any]:
     ways = xp.where(xp.isnan(ways), 0.0, ways)
     lengths = xp.sqrt((ways * ways).sum(axis=-1))
     return corners, ways, lengths, xp.cumulative_sum(lengths, axis=-1)
+
+
+def _first(mask: Any, index: Any) -> Any:
+    """Return where a mask `(..., k)` is True for the first time from an index `(...)` on, or else the last place."""
+    xp = namespace_of(mask)
+    places = xp.zeros_like(index)[..., None] + xp.arange(mask.shape[-1], device=mask.device)
+    return xp.min(xp.where(mask & (places >= index[..., None]), places, mask.shape[-1] - 1), axis=-1)
 
 
 def _at(values: Any, index: Any) -> Any:
@@ -136,7 +142,8 @@ class MoveAlongPathPointsController(BaseController):
     the last one starts at its first point; a call within `threshold` of a point continues to the next one. With
     `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
     One that walks sideways brakes at 0.3 m/s² before it has to stop: at the end of the path, and without `look_ahead`
-    where the path turns by more than 20 degrees. It goes through other points without slowing down.
+    where the path turns by more than 20 degrees. It goes through other points without slowing down, several in a call
+    if they are that near.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
     `total_points`, and `finished`: whether the last point is current and reached; of a robot that walks sideways, once
@@ -236,18 +243,21 @@ class MoveAlongPathPointsController(BaseController):
         start = xp.where(same[..., None], self.path_start[env_ids], start_position)
         self.path_start[env_ids] = start
         if look_ahead is None:
-            distance = planar_distance(start_position, _at(points, index))
-            index = xp.where(distance < threshold, xp.minimum(index + 1, last), index)
-            goal = _at(points, index)
+            near = planar_distance(start_position[..., None, :], points) < threshold
+            # one that walks does not slow down before points that it goes through, and may be beyond some of them
+            index = xp.minimum(_first(~near, index) if walks else index + _at(near, index), last)
+            goal, heads_for_end = _at(points, index), None
         else:
             index, goal = pursue(start_position, start, points, index, last, look_ahead)
-        point, speed, stays_there = _at(points, index), forward_speed, None
+            end = _at(points, last)
+            # where a path turns back, the point that a robot heads for may be where it is: not one to stay at
+            heads_for_end = planar_distance(goal, end) < _SHORTEST
+            index = xp.where(heads_for_end & (planar_distance(start_position, end) < threshold), last, index)
+        point, speed, stays_there = _at(points, index), forward_speed, heads_for_end
         if walks:
             stop, way = way_to_stop(start, points, index, last, at_corners=look_ahead is None)
             speed = braked(forward_speed, planar_distance(start_position, point) + way)
-            stays_there = index == stop
-        if look_ahead is not None:  # where a path turns back, the point that a robot heads for may be where it is
-            stays_there = planar_distance(goal, _at(points, last)) < _SHORTEST
+            stays_there = index == stop if heads_for_end is None else heads_for_end
         there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
         self.reached[env_ids] = there & (index == last) & walks
         self.total_points[env_ids] = total

@@ -18,6 +18,7 @@ MakeBuiltin = Callable[..., RobotCfg]
 
 CORNER = [(2.0, 0.0), (2.0, 2.0)]
 BACK = [(1.0, 0.0), (-1.0, 0.0)]
+AGAIN = [(1.0, 0.0), (0.0, 0.0), (1.0, 0.0)]
 DENSE = [(0.01 * k, 0.0) for k in range(1, 201)]
 LOOK_AHEAD = 0.6
 
@@ -32,7 +33,9 @@ LOOK_AHEAD = 0.6
         pytest.param(CORNER, 1, (2.0, 1.8), 1, (2.0, 2.0), id='at the end: its last point'),
         pytest.param(CORNER, 1, (-3.0, -3.0), 1, (2.0, 0.6), id='pushed back: to the part that it was on'),
         pytest.param(BACK, 0, (0.3, 0.0), 0, (0.9, 0.0), id='before a turn back'),
-        pytest.param(BACK, 0, (0.5, 0.0), 1, (-0.1, 0.0), id='at a turn back: on the later of two that are as near'),
+        pytest.param(BACK, 0, (0.5, 0.0), 0, (0.9, 0.0), id='before a turn back: its end is ahead, but not this place'),
+        pytest.param(BACK, 0, (0.71, 0.0), 1, (0.11, 0.0), id='at a turn back: on the later of two that are as near'),
+        pytest.param(AGAIN, 1, (0.6, 0.0), 1, (0.0, 0.0), id='between two turns back: not behind the second one'),
         pytest.param(DENSE, 3, (0.5, 0.0), 50, (1.1, 0.0), id='points that are near each other: over many of them'),
         pytest.param([(0.0, 0.0), (1.0, 0.0)], 0, (0.0, 0.0), 1, (0.6, 0.0), id='a point where it stands'),
         pytest.param([(0.0, 0.0)], 0, (0.0, 0.0), 0, (0.0, 0.0), id='nothing but where it stands'),
@@ -99,6 +102,13 @@ def test_around_a_corner_sooner_and_nearer_to_the_path(run: Run, make_builtin: M
 
 def test_turns_back_where_the_path_does(run: Run, make_builtin: MakeBuiltin) -> None:
     _, error = drive(run, make_builtin, [(0.8, 0.0, 0.0), (-0.3, 0.0, 0.0)], 0.2)
+    assert error < 0.1
+
+
+def test_the_end_is_reached_though_other_points_are_as_near(run: Run, make_builtin: MakeBuiltin) -> None:
+    """Of a closed path whose points are 1 cm apart."""
+    angles = np.arange(0.02, 2 * np.pi, 0.02)
+    _, error = drive(run, make_builtin, [(0.5 * np.sin(a), 0.5 - 0.5 * np.cos(a), 0.0) for a in angles], 0.2)
     assert error < 0.1
 
 
