@@ -32,7 +32,7 @@ _TURNING_SPEED = 3.0  # [rad/s], on the spot
 _IN_PLANE = (1.0, 1.0, 0.0)
 _RELEASE = 2.0  # times the threshold, from where on a goal that was reached is not any more
 _STRAYED, _BACK = 1.6, 0.8  # times the threshold, from where on a robot goes back to its goal, and until where
-_SAME = 1e-3  # [m], between two commands of one goal
+SAME = 1e-3  # [m], between two commands of one goal
 _NEAR = 0.6  # [m], within which a robot goes back to a goal that it has reached, without a turn
 _BRAKING = 0.3  # [m/s²], with which one that walks comes to a stop
 _RETURN_RATE = 1.0  # [1/s], speed of going back, per distance
@@ -170,7 +170,7 @@ class MoveToPointBySpeedController(BoxActionController):
         xp = self.arrays.xp
         goal = self.arrays.asarray(goal_position, 'float32') * self.arrays.constant(_IN_PLANE)
         distance = planar_distance(start_position, goal)
-        same = planar_distance(goal, self.goal_position[env_ids]) < _SAME  # NaN where there was none
+        same = planar_distance(goal, self.goal_position[env_ids]) < SAME  # NaN where there was none
         reached = stays(self.reached[env_ids] & same, distance, threshold)
         self.goal_position[env_ids] = goal
         self.last_threshold[env_ids] = stay_within = xp.zeros_like(distance) + threshold

@@ -1,12 +1,7 @@
-"""Path controller: goes through points, in sequence, or towards a point ahead on the path.
-
-A robot that heads for a point a constant distance ahead rounds corners and comes back to the path where it has left it
-(pure pursuit, Coulter 1992, CMU-RI-TR-92-01).
-"""
+"""Path controller: goes through points, in sequence, or towards a point ahead on the path."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +21,7 @@ from internutopia_extension.controllers.batch_values import observed, stack_acti
 from internutopia_extension.controllers.ground_controllers import (
     FORWARD_SPEED,
     ROTATION_SPEED,
+    SAME,
     THRESHOLD,
     braked,
     planar_distance,
@@ -33,105 +29,9 @@ from internutopia_extension.controllers.ground_controllers import (
     stays,
     walks_sideways,
 )
+from internutopia_extension.controllers.paths import at, go_through, pursue
 
-_AS_NEAR = 1e-4  # m: of parts of the path that differ by less in their distance, the later one counts
-_SHORTEST = 1e-9  # m, to divide by
-_SHARPEST = math.cos(math.radians(20.0))  # of the angle at a point that a robot walks through
-
-
-def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_ahead: float) -> tuple[Any, Any]:
-    """Return the positions of robots on their paths, and the points that they head for.
-
-    The path leads from `start` through `points`. A robot is on the nearest part of it between where it was and
-    `look_ahead` beyond; where two are as near, as before a turn back, on the later one.
-
-    Args:
-        position: of the robots `(..., 3)` [m].
-        start: of the paths `(..., 3)` [m].
-        points: of the paths `(..., k, 3)` [m]; what follows the last one is NaN.
-        index: of the point that each was going to, `(...)`.
-        last: index of the last point of each path, `(...)`.
-        look_ahead: distance along the path [m].
-
-    Returns:
-        Index `(...)` of the point at the end of the part that each is on, and the point `(..., 3)` of the path, with
-        z = 0, that is `look_ahead` ahead, or its last one.
-    """
-    xp = namespace_of(points)
-    corners, ways, lengths, ends = _parts(start, points)
-    directions = ways / lengths.clip(min=_SHORTEST)[..., None]
-    begins = ends - lengths
-    offsets = position[..., None, :2] - corners[..., :-1, :]
-    along = xp.minimum((offsets * directions).sum(axis=-1).clip(min=0.0), lengths)
-    reach = (_at(begins + along, index) + look_ahead)[..., None]
-    aside = offsets - xp.minimum(along, (reach - begins).clip(min=0.0))[..., None] * directions
-    distances = xp.sqrt((aside * aside).sum(axis=-1))
-
-    parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
-    within = (parts >= index[..., None]) & (parts <= last[..., None]) & (begins <= reach)
-    distances = xp.where(within, distances, xp.inf)
-    nearest = distances <= xp.min(distances, axis=-1)[..., None] + _AS_NEAR
-    index = xp.max(xp.where(nearest & within, parts, -1), axis=-1)
-
-    ahead = xp.minimum(_at(begins + along, index) + look_ahead, _at(ends, last))
-    part = xp.minimum((ends < ahead[..., None]).sum(axis=-1), last)
-    back = _at(ends, part) - ahead
-    corner, direction = (_at(values, part) for values in (points[..., :2], directions))
-    goal = corner - back[..., None] * direction
-    return index, xp.concat([goal, xp.zeros_like(goal[..., :1])], axis=-1)
-
-
-def way_to_stop(start: Any, points: Any, index: Any, last: Any, at_corners: bool) -> tuple[Any, Any]:
-    """Return the next points on paths where a robot has to stop, and how far they are from the points at `index`.
-
-    Args:
-        start: of the paths `(..., 3)` [m].
-        points: of the paths `(..., k, 3)` [m]; what follows the last one is NaN.
-        index: of the point that each robot goes to, `(...)`.
-        last: index of the last point of each path, `(...)`.
-        at_corners: whether it stops where its path turns by more than 20 degrees, not only at the end.
-
-    Returns:
-        Index `(...)` of the point, and the way to it along the path `(...)` [m].
-    """
-    xp = namespace_of(points)
-    _, ways, lengths, ends = _parts(start, points)
-    stops = xp.arange(points.shape[-2], device=points.device) == last[..., None]
-    if at_corners:
-        turned = (ways[..., 1:, :] * ways[..., :-1, :]).sum(axis=-1)
-        sharp = turned <= _SHARPEST * lengths[..., 1:] * lengths[..., :-1]  # those of no length, too
-        stops = stops | xp.concat([sharp, stops[..., -1:]], axis=-1)
-    stop = _first(stops, index)
-    return stop, _at(ends, stop) - _at(ends, index)
-
-
-def _parts(start: Any, points: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the straight parts of paths, seen from above.
-
-    Corners, with the start `(..., k + 1, 2)`; vectors `(..., k, 2)`, zero behind the last point; lengths `(..., k)`;
-    and the way from the start to their ends `(..., k)`.
-    """
-    xp = namespace_of(points)
-    corners = xp.concat([start[..., None, :2], points[..., :2]], axis=-2)
-    ways = xp.diff(corners, axis=-2)
-    ways = xp.where(xp.isnan(ways), 0.0, ways)
-    lengths = xp.sqrt((ways * ways).sum(axis=-1))
-    return corners, ways, lengths, xp.cumulative_sum(lengths, axis=-1)
-
-
-def _first(mask: Any, index: Any) -> Any:
-    """Return where a mask `(..., k)` is True for the first time from an index `(...)` on, or else the last place."""
-    xp = namespace_of(mask)
-    places = xp.zeros_like(index)[..., None] + xp.arange(mask.shape[-1], device=mask.device)
-    return xp.min(xp.where(mask & (places >= index[..., None]), places, mask.shape[-1] - 1), axis=-1)
-
-
-def _at(values: Any, index: Any) -> Any:
-    """Return the elements at an index `(...)` in `(..., k)` or `(..., k, 2)`."""
-    xp = namespace_of(values)
-    if values.ndim == index.ndim + 1:
-        return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]
-    return xp.take_along_axis(values, index[..., None, None], axis=-2)[..., 0, :]
+_SHORTEST = 1e-9  # m, between a point and another one
 
 
 @BaseController.register('MoveAlongPathPointsController')
@@ -142,8 +42,7 @@ class MoveAlongPathPointsController(BaseController):
     the last one starts at its first point; a call within `threshold` of a point continues to the next one. With
     `look_ahead` the robot does not stop at points: it heads for where the path is so far ahead of it, see `pursue`.
     One that walks sideways brakes at 0.3 m/s² before it has to stop: at the end of the path, and without `look_ahead`
-    where the path turns by more than 20 degrees. It goes through other points without slowing down, several in a call
-    if they are that near.
+    where the path turns by more than 20 degrees. It goes through other points without slowing down, see `go_through`.
 
     Observation: `current_index`, `current_point` `(3,)` with z = 0 (before the first action None, on a device NaN),
     `total_points`, and `finished`: whether the last point is current and reached; of a robot that walks sideways, once
@@ -242,23 +141,24 @@ class MoveAlongPathPointsController(BaseController):
         last, walks = total - 1, walks_sideways(self)
         start = xp.where(same[..., None], self.path_start[env_ids], start_position)
         self.path_start[env_ids] = start
-        if look_ahead is None:
-            near = planar_distance(start_position[..., None, :], points) < threshold
-            # one that walks does not slow down before points that it goes through, and may be beyond some of them
-            index = xp.minimum(_first(~near, index) if walks else index + _at(near, index), last)
-            goal, heads_for_end = _at(points, index), None
-        else:
-            index, goal = pursue(start_position, start, points, index, last, look_ahead)
-            end = _at(points, last)
+        speed, stays_there, here = forward_speed, None, start_position
+        if look_ahead is not None:
+            index, goal, way = pursue(here, start, points, index, last, look_ahead)
+            end = at(points, last)
             # where a path turns back, the point that a robot heads for may be where it is: not one to stay at
-            heads_for_end = planar_distance(goal, end) < _SHORTEST
-            index = xp.where(heads_for_end & (planar_distance(start_position, end) < threshold), last, index)
-        point, speed, stays_there = _at(points, index), forward_speed, heads_for_end
-        if walks:
-            stop, way = way_to_stop(start, points, index, last, at_corners=look_ahead is None)
-            speed = braked(forward_speed, planar_distance(start_position, point) + way)
-            stays_there = index == stop if heads_for_end is None else heads_for_end
-        there = stays(self.reached[env_ids] & same, planar_distance(start_position, point), threshold)
+            stays_there = planar_distance(goal, end) < _SHORTEST
+            index = xp.where(stays_there & (planar_distance(here, end) < threshold), last, index)
+            speed = braked(speed, way) if walks else speed
+        elif walks:
+            index, aim, stop, way = go_through(here, start, points, index, last, threshold)
+            goal, stays_there, speed = at(points, aim), aim == stop, braked(speed, way)
+        else:
+            near = planar_distance(here, at(points, index)) < threshold
+            index = xp.where(near, xp.minimum(index + 1, last), index)
+            goal = at(points, index)
+        point = at(points, index)
+        same_point = planar_distance(point, self.current_path_point[env_ids]) < SAME  # NaN where there was none
+        there = stays(self.reached[env_ids] & same_point, planar_distance(here, point), threshold)
         self.reached[env_ids] = there & (index == last) & walks
         self.total_points[env_ids] = total
         self.path_point_idx[env_ids] = index

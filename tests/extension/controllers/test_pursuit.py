@@ -11,7 +11,7 @@ from internutopia.config import RobotCfg
 from internutopia.core.vec_env import Env
 from internutopia_extension.configs.controllers import MoveAlongPathPointsControllerCfg
 from internutopia_extension.configs.robots import jetbot
-from internutopia_extension.controllers.move_along_path_points_controller import pursue, way_to_stop
+from internutopia_extension.controllers.paths import go_through, pursue
 
 Run = Callable[..., Env]
 MakeBuiltin = Callable[..., RobotCfg]
@@ -19,6 +19,8 @@ MakeBuiltin = Callable[..., RobotCfg]
 CORNER = [(2.0, 0.0), (2.0, 2.0)]
 BACK = [(1.0, 0.0), (-1.0, 0.0)]
 AGAIN = [(1.0, 0.0), (0.0, 0.0), (1.0, 0.0)]
+GENTLE = [(1.0, 0.0), (2.0, 0.3), (3.0, 0.9), (3.5, 2.0)]
+TWICE = [(1.0, 0.0), (1.0, 0.0), (1.0, 2.0)]
 DENSE = [(0.01 * k, 0.0) for k in range(1, 201)]
 LOOK_AHEAD = 0.6
 
@@ -52,7 +54,7 @@ def test_where_a_robot_is_and_what_it_heads_for(
     points = np.array([[*point, 7.0] for point in path], np.float32)
     robot = np.array([*position, 0.3], np.float32)
     alone = pursue(robot, np.zeros(3, np.float32), points, np.array(index), np.array(len(path) - 1), LOOK_AHEAD)
-    assert alone[0] == expected
+    assert alone[0] == expected and 0.0 <= alone[2] <= 4.0
     np.testing.assert_allclose(alone[1], [*goal, 0.0], atol=1e-5)
 
     filled = np.pad(points, ((0, 4), (0, 0)), constant_values=np.nan)
@@ -70,26 +72,36 @@ def test_where_a_robot_is_and_what_it_heads_for(
 
 
 @pytest.mark.parametrize(
-    ('path', 'index', 'at_corners', 'stop', 'way'),
+    ('path', 'index', 'position', 'expected', 'way'),
     [
-        pytest.param(CORNER, 0, True, 0, 0.0, id='at the corner'),
-        pytest.param(CORNER, 0, False, 1, 2.0, id='around the corner: at the end'),
-        pytest.param(DENSE, 49, True, 199, 1.5, id='straight on through all points'),
-        pytest.param([(1.0, 0.0), (2.0, 0.3), (3.0, 0.9), (3.5, 2.0)], 0, True, 2, 2.210, id='17, 14 and 35 degrees'),
-        pytest.param(BACK, 0, True, 0, 0.0, id='at a turn back'),
-        pytest.param([(1.0, 0.0), (1.0, 0.0), (1.0, 2.0)], 0, True, 0, 0.0, id='a point that is there twice'),
+        pytest.param(CORNER, 0, (1.0, 0.1), (0, 0, 0), 1.005, id='to a corner'),
+        pytest.param(CORNER, 0, (2.1, 0.2), (0, 0, 0), 0.224, id='beside a corner: back to it'),
+        pytest.param(CORNER, 0, (1.98, 0.01), (1, 1, 1), 1.990, id='at a corner: on'),
+        pytest.param(DENSE, 49, (0.455, 0.3), (49, 49, 199), 1.804, id='pushed aside: back to the point beside'),
+        pytest.param(DENSE, 49, (0.455, 0.0), (50, 75, 199), 1.545, id='straight on, to a point 0.3 m ahead'),
+        pytest.param(DENSE, 49, (0.705, 0.2), (70, 92, 199), 1.490, id='past points that it has missed'),
+        pytest.param(GENTLE, 0, (0.0, 0.0), (0, 0, 2), 3.210, id='17, 14 and 35 degrees'),
+        pytest.param(BACK, 0, (0.5, 0.0), (0, 0, 0), 0.5, id='to a turn back'),
+        pytest.param(TWICE, 0, (0.9, 0.0), (0, 1, 1), 0.1, id='to a corner whose point is there twice'),
+        pytest.param(TWICE[1:], 0, (0.0, 0.0), (0, 0, 0), 1.0, id='to a corner'),
+        pytest.param([(0.0, 0.0), (1.0, 0.0)], 0, (0.0, 0.0), (1, 1, 1), 1.0, id='from the first point'),
     ],
 )
-def test_where_a_robot_has_to_stop(
-    path: list[tuple[float, float]], index: int, at_corners: bool, stop: int, way: float
+def test_where_a_robot_that_walks_goes(
+    path: list[tuple[float, float]],
+    index: int,
+    position: tuple[float, float],
+    expected: tuple[int, int, int],
+    way: float,
 ) -> None:
+    """All paths start at the origin; one robot, and two in arrays with an axis of their own."""
     points = np.pad(np.array([[*point, 7.0] for point in path], np.float32), ((0, 3), (0, 0)), constant_values=np.nan)
-    last = np.array(len(path) - 1)
+    here, last = np.array([*position, 0.3], np.float32), np.array(len(path) - 1)
     for shape in (), (2,):
-        start, rows = np.zeros((*shape, 3), np.float32), np.broadcast_to(points, (*shape, *points.shape))
-        found = way_to_stop(start, rows, np.full(shape, index), np.full(shape, last), at_corners)
-        assert (found[0] == stop).all()
-        np.testing.assert_allclose(found[1], np.full(shape, way), atol=1e-3)
+        rows = [np.broadcast_to(array, (*shape, *array.shape)) for array in (here, np.zeros(3, np.float32), points)]
+        *indices, left = go_through(*rows, np.full(shape, index), np.full(shape, last), threshold=0.05)
+        assert [np.broadcast_to(each, (2,)).tolist() for each in indices] == [[each, each] for each in expected]
+        np.testing.assert_allclose(left, np.full(shape, way), atol=1e-3)
 
 
 def test_around_a_corner_sooner_and_nearer_to_the_path(run: Run, make_builtin: MakeBuiltin) -> None:
