@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ class MoveAlongPathPointsController(BaseController):
         paths = _as_paths([action])
         if paths is None:
             point = f'3 finite numbers each, none beyond {LARGEST_NUMBER:g}'
-            raise ValueError(f'expected [path], a list of one or more points of {point}, got {action!r}')
+            raise ValueError(f'expected [path], a list of one or more points of {point}, got {reprlib.repr(action)}')
         return paths[0]
 
     @override

@@ -93,7 +93,7 @@ def config(
         curriculum: whether envs begin with walking ahead and without pushes, and get the rest after a few episodes.
         refine: whether a biped that walks on flat ground learns to start, stop and stand precisely: where it should be
             after its commands counts, too, and these change in the middle of strides, as in `move_by_speed`.
-        reward_scales: factors of the weights of reward terms, by name; 0 leaves a term out.
+        reward_scales: factors of the weights of all reward terms of a name; 0 leaves them out.
         threads: threads of the physics engine; None means one per core.
 
     Raises:

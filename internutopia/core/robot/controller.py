@@ -90,8 +90,8 @@ class BaseController(OrderedKeys, ABC):
             that a model brings. A `GenericRobot` whose model has nothing but motors gets drives if a controller
             commands them, and none commands actuators. None: neither, or efforts.
         mimic_joints: joints that it moves along with those of its `joint_subset`; None for none.
-        sub_command: arguments that it calls `forward` of its first sub-controller with, which is then checked when it
-            is created; in the class's own body.
+        sub_command: arguments that `forward` calls that of its first sub-controller with, which is then checked when it
+            is created; not for subclasses with a `forward` or `action_to_control` of their own.
     """
 
     batched: ClassVar[bool] = False
@@ -341,8 +341,10 @@ def _create(config: ControllerCfg, robot: RobotContext, scene: IScene) -> BaseCo
 
 def _check_sub_controller(controller: BaseController) -> None:
     """Check that a controller has the sub-controller that it commands. ValueError that says what it needs."""
-    command = type(controller).__dict__.get('sub_command', ())
-    if not command:
+    cls, command = type(controller), controller.sub_command
+    owner = next(base for base in cls.__mro__ if 'sub_command' in vars(base))
+    own = any(getattr(cls, name, None) is not getattr(owner, name, None) for name in ('forward', 'action_to_control'))
+    if own or not command:
         return
     where = f'robot {controller.robot.config.name!r}, controller {controller.config.name!r}'
     needed = f'{where}: it needs a sub-controller whose `forward` takes {", ".join(command)}'

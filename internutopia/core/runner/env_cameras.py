@@ -140,6 +140,7 @@ class EnvCameras:
         if isinstance(camera, str) and camera.partition(':')[0] in VIEWS:
             self._camera, _, named = camera.partition(':')
             robot = named or robot
+        self._view = self._camera if isinstance(self._camera, str) and self._camera in VIEWS else None
         self._robot = robot
         self._followers: dict[int, tuple[EnvSlot, RobotCamera]] = {}
 
@@ -155,7 +156,7 @@ class EnvCameras:
         robot = self._robot or next(iter(slot.task.robots), None)
         if robot is None:
             return None
-        camera = RobotCamera(self._runner.world, env_id, robot, self._size, str(self._camera))
+        camera = RobotCamera(self._runner.world, env_id, robot, self._size, self._view or FOLLOW)
         self._followers[env_id] = slot, camera
         return camera
 
@@ -167,11 +168,11 @@ class EnvCameras:
             KeyError: there is no such robot.
         """
         camera = self._camera
-        if isinstance(camera, str) and camera in VIEWS:
+        if self._view is not None:
             follower = self.follower(env_id)
             if follower is not None:
                 return follower.pose(goals)
-        if isinstance(camera, str) and camera in (*VIEWS, TOP):
+        if self._view is not None or camera == TOP:
             pose = top_pose if camera == TOP else overview_pose
             return pose(self._runner.framing.box_of(self._runner.slot(env_id)), self._size)
         if isinstance(camera, str):
