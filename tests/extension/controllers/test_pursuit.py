@@ -94,14 +94,17 @@ def test_where_a_robot_that_walks_goes(
     expected: tuple[int, int, int],
     way: float,
 ) -> None:
-    """All paths start at the origin; one robot, and two in arrays with an axis of their own."""
+    """All paths start at the origin; one robot, and two in arrays with an axis of their own, and in tensors."""
+    torch = pytest.importorskip('torch')
     points = np.pad(np.array([[*point, 7.0] for point in path], np.float32), ((0, 3), (0, 0)), constant_values=np.nan)
     here, last = np.array([*position, 0.3], np.float32), np.array(len(path) - 1)
     for shape in (), (2,):
         rows = [np.broadcast_to(array, (*shape, *array.shape)) for array in (here, np.zeros(3, np.float32), points)]
-        *indices, left = go_through(*rows, np.full(shape, index), np.full(shape, last), threshold=0.05)
-        assert [np.broadcast_to(each, (2,)).tolist() for each in indices] == [[each, each] for each in expected]
-        np.testing.assert_allclose(left, np.full(shape, way), atol=1e-3)
+        arrays = [*rows, np.full(shape, index), np.full(shape, last)]
+        for kind in np.array, torch.tensor:
+            *indices, left = go_through(*map(kind, arrays), threshold=0.05)
+            assert [np.broadcast_to(each, (2,)).tolist() for each in indices] == [[each, each] for each in expected]
+            np.testing.assert_allclose(left, np.full(shape, way), atol=1e-3)
 
 
 def test_around_a_corner_sooner_and_nearer_to_the_path(run: Run, make_builtin: MakeBuiltin) -> None:
