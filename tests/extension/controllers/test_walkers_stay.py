@@ -25,7 +25,7 @@ STOP, FORWARD, LEFT, RIGHT = range(4)
 STAND = {'walker': {'move_by_speed': [0.0, 0.0, 0.0]}}
 RATE = 50  # steps per second
 STAYS = 0.9  # share of the steps after its arrival in which a robot is at its goal
-KEPT, KEPT_HEADING = 0.2, math.radians(9.0)  # of the spot that a robot stands on (GR1 turns by 8.8); back from 0.08 m on
+KEPT, KEPT_HEADING = 0.2, math.radians(9.0)  # of the spot a robot stands on (GR1: 8.8); it goes back from 0.08 m on
 NEAR, ALIGNED = 0.02, math.radians(2.0)  # of where a discrete step leads to
 
 
