@@ -38,8 +38,7 @@ def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_a
         that is `look_ahead` ahead, or its last one; and the way along the path to its end `(...)` [m].
     """
     xp = namespace_of(points)
-    corners, ways, lengths, ends = _parts(start, points)
-    directions = ways / lengths.clip(min=_SHORTEST)[..., None]
+    corners, directions, lengths, ends = _parts(start, points)
     begins = ends - lengths
     offsets = position[..., None, :2] - corners[..., :-1, :]
     along = xp.minimum((offsets * directions).sum(axis=-1).clip(min=0.0), lengths)
@@ -47,7 +46,7 @@ def pursue(position: Any, start: Any, points: Any, index: Any, last: Any, look_a
     aside = offsets - xp.minimum(along, (reach - begins).clip(min=0.0))[..., None] * directions
     distances = xp.sqrt((aside * aside).sum(axis=-1))
 
-    parts = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
+    parts = _places(index, points.shape[-2])
     within = (parts >= index[..., None]) & (parts <= last[..., None]) & (begins <= reach)
     distances = xp.where(within, distances, xp.inf)
     nearest = distances <= xp.min(distances, axis=-1)[..., None] + _AS_NEAR
@@ -68,7 +67,7 @@ def go_through(
     """Return the points that walking robots go to, head for and stop at, and the ways to the latter.
 
     A robot stops at the last point, and where the path turns by more than 20 degrees. There it has to come within the
-    threshold; other points count as passed from their height on, however far aside it is. It heads for a point 0.3 m or
+    threshold; other points count as passed once it is level with them, however far aside. It heads for a point 0.3 m or
     more away, unless it stops before: the way to a nearer one sways with each step.
 
     Args:
@@ -83,10 +82,8 @@ def go_through(
         Indices `(...)` of the points that each goes to, heads for and stops at, and the way to the last one [m].
     """
     xp = namespace_of(points)
-    _, ways, lengths, ends = _parts(start, points)
-    directions = ways / lengths.clip(min=_SHORTEST)[..., None]
-    moves = lengths > _SHORTEST
-    places = xp.zeros_like(index)[..., None] + xp.arange(points.shape[-2], device=points.device)
+    _, directions, lengths, ends = _parts(start, points)
+    moves, places = lengths > _SHORTEST, _places(index, points.shape[-2])
     incoming = xp.take_along_axis(directions, _running_max(xp.where(moves, places, 0))[..., None], axis=-2)
     turned = (incoming[..., :-1, :] * directions[..., 1:, :]).sum(axis=-1)
     stops = places == last[..., None]
@@ -108,7 +105,7 @@ def _running_max(values: Any) -> Any:
 def _parts(start: Any, points: Any) -> tuple[Any, Any, Any, Any]:
     """Return the straight parts of paths, seen from above.
 
-    Corners, with the start `(..., k + 1, 2)`; vectors `(..., k, 2)`, zero behind the last point; lengths `(..., k)`;
+    Corners, with the start `(..., k + 1, 2)`; directions `(..., k, 2)`, zero where there is no way; lengths `(..., k)`;
     and the way from the start to their ends `(..., k)`.
     """
     xp = namespace_of(points)
@@ -116,13 +113,20 @@ def _parts(start: Any, points: Any) -> tuple[Any, Any, Any, Any]:
     ways = xp.diff(corners, axis=-2)
     ways = xp.where(xp.isnan(ways), 0.0, ways)
     lengths = xp.sqrt((ways * ways).sum(axis=-1))
-    return corners, ways, lengths, xp.cumulative_sum(lengths, axis=-1)
+    directions = ways / lengths.clip(min=_SHORTEST)[..., None]
+    return corners, directions, lengths, xp.cumulative_sum(lengths, axis=-1)
+
+
+def _places(index: Any, count: int) -> Any:
+    """Return the numbers from 0 to `count` - 1 for each of the indices `(...)`, `(..., count)`."""
+    xp = namespace_of(index)
+    return xp.zeros_like(index)[..., None] + xp.arange(count, device=index.device)
 
 
 def _first(mask: Any, index: Any) -> Any:
     """Return where a mask `(..., k)` is True for the first time from an index `(...)` on, or else the last place."""
     xp = namespace_of(mask)
-    places = xp.zeros_like(index)[..., None] + xp.arange(mask.shape[-1], device=mask.device)
+    places = _places(index, mask.shape[-1])
     return xp.min(xp.where(mask & (places >= index[..., None]), places, mask.shape[-1] - 1), axis=-1)
 
 
